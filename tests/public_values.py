@@ -196,7 +196,12 @@ def _collectives(folder: Path) -> Any:
 def _execution(_: Path) -> Any:
     plain = execution.plain(hlo.parse(SMALL))
     array = np.zeros(64, "f4")
-    return [execution.Execution([array], [array], 0.5, 1, plain), execution.Ran(([array],), seconds=(0.5,))]
+    ran = execution.Ran(([array],), seconds=(0.5,))
+    return [
+        execution.Execution([array], [array], 0.5, 1, plain),
+        ran,
+        execution.RuleCheck("r", 1, "it has no example"),
+    ]
 
 
 @maker
@@ -303,7 +308,7 @@ def _rewrite(_: Path) -> Any:
         algebra.Options(),
         rewrite.Pipeline(rewrite.parse_passes("dce")).run(module), rewrite.Pipeline(rewrite.parse_passes("dce")),
         rewrite.Builder.after(module.entry.root), rewrite.reduce(hlo.parse(SMALL), lambda _: True),
-        rewrite.RuleProfile(),
+        rewrite.RuleProfile(), rewrite.read_rules('[a]\nrule = "abs(abs($x)) => abs($x)"'), rewrite.ApplyRules(),
         rewrite.Rewrite(module.entry.root, {}, rewrite.Builder.after(module.entry.root)),
         algebra.Simplifier(hlo.parse(SMALL), algebra.Options()), rewrite.passes.AllReducePromotion(),
         rewrite.passes.Property("p", is_empty),

@@ -122,10 +122,10 @@ def common(type_of: Callable[[str], str]) -> str:
 
 def operands(row: Opcode) -> list[str]:
     """The operands as positional parameters."""
-    fixed = [f"operand{n}: Instruction" for n in range(row.arity.minimum)]
+    fixed = [f"operand{n}: Operand" for n in range(row.arity.minimum)]
     if row.arity.maximum == row.arity.minimum:
         return [*fixed, "/"] if fixed else []
-    return [*([*fixed, "/"] if fixed else []), "*operands: Instruction"]
+    return [*([*fixed, "/"] if fixed else []), "*operands: Operand"]
 
 
 def signature(name: str, parameters: list[str], indent: str, result: str) -> str:
@@ -150,6 +150,7 @@ def builder_stub() -> str:
         + "from collections.abc import Mapping, Sequence\nfrom typing import TypedDict, Unpack\n\n"
         + "from hlotext.ir.nodes.computation import Computation\nfrom hlotext.ir.nodes.instruction import Instruction\n"
         + "from hlotext.ir.tables.opcode import Opcode\n"
+        + "from hlotext.rewrite.typed_numbers import Operand\n"
         + imports(body)
         + "\nMETHODS: Mapping[str, Opcode]\n\n"
         + body

@@ -1,22 +1,38 @@
-"""`hlotext rewrite`: runs passes over modules."""
+"""`hlotext rewrite`: applies rules and runs passes over modules."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
 
-from hlotext.cli.common import FILES, Inputs, Unreadable, say
+from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
-from hlotext.cli.output import emit
+from hlotext.cli.output import echo, emit, printable
+from hlotext.execution import NotExecutable, check_rules
+from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes import PassOptionError, parse_passes
+from hlotext.rewrite.passes.base import Pass
 from hlotext.rewrite.pipeline import PassError, Pipeline
+from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 
 
 @click.command()
-@FILES
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option("-p", "--passes", "names", metavar="PASSES", help="Passes in order: dce,cse,algsimp{...}.")
 @click.option(
-    "-p", "--passes", "names", required=True, metavar="PASSES", help="Passes in order: dce,cse,algsimp{...}."
+    "-r",
+    "--rules",
+    "rule_files",
+    multiple=True,
+    metavar="FILE.toml",
+    help="Rules as op lines, applied to a fixpoint before any pass. May be given again.",
+)
+@click.option(
+    "--check-rules",
+    is_flag=True,
+    help="Try each rule on its example instead: it must fire and compute the same on the CPU.",
 )
 @click.option("-i", "--in-place", is_flag=True, help="Write each FILE instead of standard output.")
 @click.option("--stats", is_flag=True, help="Say on standard error what each pass did and how long it took.")
@@ -27,24 +43,39 @@ from hlotext.rewrite.pipeline import PassError, Pipeline
     help="Write the module after each pass here.",
 )
 def command(
-    files: tuple[str, ...], names: str, in_place: bool, stats: bool, no_verify: bool, dump_to: Path | None
+    files: tuple[str, ...],
+    names: str | None,
+    rule_files: tuple[str, ...],
+    check_rules: bool,
+    in_place: bool,
+    stats: bool,
+    no_verify: bool,
+    dump_to: Path | None,
 ) -> None:
-    """Run passes over each FILE and print it; lines that no pass touched stay byte for byte as they are.
+    """Apply rules and run passes over each FILE and print it; lines that nothing touched stay byte for byte as they are.
 
-    `hlotext passes` lists the passes and their options.
+    `hlotext passes` lists the passes and their options. A file of rules is TOML with a table for each: `rule`, op lines with
+    gaps as for `hlotext grep`, then =>, then what takes a match's place; and `example`, a module on which it fires.
 
     \b
     Examples:
       hlotext rewrite -p dce,cse,'algsimp{max_iterations=10}' dump.txt | diff dump.txt -
       hlotext rewrite -i -p strip-metadata golden/*.hlo
       hlotext rewrite -p call-inliner,tuple-simplifier,dce --stats --dump-to after/ dump.txt
+      hlotext rewrite -r rules.toml dump.txt
+      hlotext rewrite --check-rules -r rules.toml
 
-    Exit status: 0 fine, 1 a pass failed or left a module that is wrong, 2 wrong usage or unreadable input.
+    Exit status: 0 fine, 1 a pass failed, left a module that is wrong, or a rule does not hold, 2 wrong usage or unreadable
+    input.
     """
-    try:
-        passes = parse_passes(names)
-    except PassOptionError as error:
-        raise click.UsageError(str(error)) from None
+    if check_rules:
+        if files or names or not rule_files:
+            raise click.UsageError("--check-rules takes files of rules (-r) and nothing else")
+        _check(rule_files)
+        return
+    if not files:
+        raise click.UsageError("Missing argument 'FILE...'.")
+    passes = _passes(names, rule_files)
     if in_place and "-" in files:
         raise click.UsageError("- cannot be written in place")
     pipeline, inputs = Pipeline(tuple(passes), verify=not no_verify, dump_to=dump_to), Inputs(files)
@@ -53,14 +84,7 @@ def command(
     with Rewriting() as rewriting:
         for place, result in inputs:
             for module in result.modules:
-                try:
-                    steps = pipeline.run(module)
-                except PassError as error:
-                    say(f"{place}: {error}")
-                    raise click.exceptions.Exit(1) from None
-                for step in steps if stats else ():
-                    counts = ", ".join(f"{count:,} {name}" for name, count in step.result.statistics.items())
-                    say(f"{place}: {step.pass_}: {counts or 'nothing'} in {step.seconds:.3f} s")
+                _run(pipeline, module, place, stats)
             text = "".join(map(str, result.modules))
             if in_place:
                 if len(result.modules) > 1 and not text:
@@ -70,3 +94,47 @@ def command(
                 emit(text)
         inputs.finish()
         rewriting.commit()
+
+
+def _passes(names: str | None, rule_files: tuple[str, ...]) -> list[Pass]:
+    """The rules as passes, then the passes."""
+    if not names and not rule_files:
+        raise click.UsageError("give passes (-p) or rules (-r)")
+    try:
+        return [*(as_pass(load_rules(path)) for path in rule_files), *parse_passes(names or "")]
+    except PassOptionError as error:
+        raise click.UsageError(str(error)) from None
+    except (RuleFileError, OSError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def _run(pipeline: Pipeline, module: Module, place: str, stats: bool) -> None:
+    """Runs the pipeline over a module; edits that were refused are said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            steps = pipeline.run(module)
+        except PassError as error:
+            say(f"{place}: {error}")
+            raise click.exceptions.Exit(1) from None
+    for warning in caught:
+        say(f"{place}: {warning.message}")
+    for step in steps if stats else ():
+        counts = ", ".join(f"{count:,} {name}" for name, count in step.result.statistics.items())
+        say(f"{place}: {step.pass_}: {counts or 'nothing'} in {step.seconds:.3f} s")
+
+
+def _check(paths: tuple[str, ...]) -> None:
+    """Tries the rules of files on their examples; a line for each."""
+    is_wrong = False
+    for path in paths:
+        try:
+            for one in check_rules(load_rules(path)):
+                is_wrong |= bool(one.problem)
+                echo(
+                    f"{printable(path)}:{one.line}: {printable(one.name)}: {printable(one.problem) or 'fine'}"
+                )
+        except (RuleFileError, OSError, NotExecutable) as error:
+            raise Unreadable(str(error)) from None
+    if is_wrong:
+        raise click.exceptions.Exit(1)

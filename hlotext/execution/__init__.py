@@ -7,18 +7,22 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.execution.client import Ran, Runner
     from hlotext.execution.comparing import difference, distance
+    from hlotext.execution.equivalence import largest_difference
     from hlotext.execution.errors import NotExecutable
     from hlotext.execution.inputs import random_arrays
     from hlotext.execution.plain_text import PlainModule, narrow_types, plain
+    from hlotext.execution.rule_checks import RuleCheck, check_rules
     from hlotext.execution.running import Execution, run
 
 __getattr__ = door(
     __name__,
     client=("Ran", "Runner"),
     comparing=("difference", "distance"),
+    equivalence=("largest_difference",),
     errors=("NotExecutable",),
     inputs=("random_arrays",),
     plain_text=("PlainModule", "narrow_types", "plain"),
+    rule_checks=("RuleCheck", "check_rules"),
     running=("Execution", "run"),
 )
 
@@ -27,9 +31,12 @@ __all__ = [
     "NotExecutable",
     "PlainModule",
     "Ran",
+    "RuleCheck",
     "Runner",
+    "check_rules",
     "difference",
     "distance",
+    "largest_difference",
     "narrow_types",
     "plain",
     "random_arrays",

@@ -4,11 +4,15 @@
 |---|---|
 | `%x`, `$A` | any instruction, the same wherever the name stands; the match gives it under that name |
 | `_` | anything |
+| `0`, `2.5`, `true` | that value everywhere: a constant, or the broadcast of a scalar one; a whole number of any type |
 | `...` | any further operands |
 | `add($A, negate($B))` | operands in place |
 | `all-*(...)` | opcodes by their shell pattern |
 | `f32[*]`, `$S` | shapes by their shell pattern (`*` any text); `$S` gives the shape's text |
 | `dimensions={0}`, `channel_id=*`, `metadata=*foo*` | attributes by the shell pattern of their text; `=$V` gives the text |
+
+Several lines, behind line breaks or semicolons, are one pattern: the last one is what matches, and its operands may name
+those before it (`%t = transpose($A), dimensions={1,0}; dot(%t, $B)`).
 
 Layouts count where the pattern's shape has braces. Left out, name, shape, operands (no parentheses) and attributes may be
 anything.
@@ -16,29 +20,16 @@ anything.
 
 from __future__ import annotations
 
-import re
-
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers import words
+from hlotext.matchers.constants import splat
 from hlotext.matchers.glob import is_like
 from hlotext.matchers.matching import Captures
-from hlotext.matchers.pattern import Condition, Pattern, PatternError, remembered
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<capture>[%$][\w.\-]+)|(?P<rest>\.\.\.)|(?P<any>_(?!\w))|(?P<word>[a-z*?][a-z0-9\-*?]*)(?=\s*(?:\(|,|\)|$)))"
-)
-_HEAD = re.compile(r"\s*(?:ROOT\s+)?(?:(?P<name>%[\w.\-]+|_)\s*=\s*)?")
-_SHAPE = re.compile(
-    r"(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$])"
-)
-_ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
-
-
-MAX_DEPTH = 50
-"""Levels of operands in a text: they are read by recursion."""
+from hlotext.matchers.pattern import Condition, Pattern, remembered
+from hlotext.matchers.terms import Line, Reader, Term, Text
 
 
 def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
@@ -51,110 +42,58 @@ def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
     >>> match["S"], match["A"].name
     ('f32[8]', 'x')
     """
-    return _Parser(text, allow_unknown).whole()
+    source = Text(text)
+    return pattern_of(source, Reader(source, allow_unknown=allow_unknown).lines())
 
 
-class _Parser:
-    def __init__(self, text: str, allow_unknown: bool) -> None:
-        self.text = text
-        self.allow_unknown = allow_unknown
-        self.position = 0
-        self.depth = 0
-
-    def fail(self, expected: str) -> PatternError:
-        found = self.text[self.position : self.position + 20] or "the end"
-        return PatternError(f"expected {expected} at column {self.position + 1}, found {found}")
-
-    def known(self, problem: str | None) -> None:
-        """Raises PatternError for a word that nobody knows."""
-        if problem is not None and not self.allow_unknown:
-            raise PatternError(problem)
-
-    def whole(self) -> Pattern:
-        head = _HEAD.match(self.text)
-        name = None
-        if head is not None:
-            self.position = head.end()
-            name = head["name"]
-        shape = _SHAPE.match(self.text, self.position)
-        if shape is not None:
-            self.position = shape.end()
-        pattern = self.operation()
-        if name is not None and name != "_":
-            pattern = pattern.named(name[1:])
-        if shape is not None:
-            self.known(words.unknown_type(shape["shape"]))
-            pattern = _and(pattern, _shape_condition(shape["shape"]))
-        while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
-            self.position = attribute.end()
-            self.known(words.unknown_attribute(pattern.opcode, attribute["name"]))
-            pattern = _and(pattern, _attribute_condition(attribute["name"], self.value()))
-        if self.text[self.position :].strip():
-            raise self.fail("an attribute or the end")
-        return pattern
-
-    def operation(self) -> Pattern:
-        """`opcode(operands)`, or a capture."""
-        token = _TOKEN.match(self.text, self.position)
-        if token is None or token["rest"]:
-            raise self.fail("an opcode, %name, $NAME or _")
-        self.position = token.end()
-        if token["word"]:
-            self.known(words.unknown_opcode(token["word"]))
-        if token["capture"]:
-            pattern = Pattern(capture=token["capture"][1:])
-        elif token["any"]:
-            pattern = Pattern()
-        elif re.search(r"[*?]", word := token["word"]):
-            pattern = Pattern(conditions=(_opcode_condition(word),))
-        else:
-            pattern = Pattern(opcode=word)
-        opening = re.compile(r"\s*\(").match(self.text, self.position)
-        if opening is None:
+def pattern_of(source: Text, lines: tuple[Line, ...]) -> Pattern:
+    """The pattern of the last line, with those before it in the places of their names. Raises PatternError."""
+    defined: dict[str, Pattern] = {}
+    for line in lines:
+        pattern = _line(line, defined)
+        if line is lines[-1]:
             return pattern
-        self.position = opening.end()
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
-        found = self.operands(pattern)
-        self.depth -= 1
-        return found
+        if line.name is None:
+            raise source.error("a line before the last one needs a name", line.term.position)
+        defined[line.name] = pattern
+    raise AssertionError("a text has a line")
 
-    def operands(self, pattern: Pattern) -> Pattern:
-        """Parses the operands after the opening parenthesis."""
-        found: list[Pattern] = []
-        open_ended = False
-        if (end := re.compile(r"\s*\)").match(self.text, self.position)) is not None:
-            self.position = end.end()
-            return attrs.evolve(pattern, operands=())
-        while True:
-            rest = _TOKEN.match(self.text, self.position)
-            if rest is not None and rest["rest"]:
-                self.position, open_ended = rest.end(), True
-            else:
-                found.append(self.operation())
-            separator = re.compile(r"\s*([,)])").match(self.text, self.position)
-            if separator is None or (open_ended and separator[1] == ","):
-                raise self.fail("a closing parenthesis" if open_ended else "a comma or a closing parenthesis")
-            self.position = separator.end()
-            if separator[1] == ")":
-                return attrs.evolve(pattern, operands=tuple(found), open_ended=open_ended)
 
-    def value(self) -> str:
-        """The text of an attribute: up to a comma outside of braces and quotes."""
-        start, depth, quoted = self.position, 0, False
-        for position in range(start, len(self.text)):
-            character = self.text[position]
-            if character == '"':
-                quoted = not quoted
-            elif not quoted:
-                depth += (character in "{[(") - (character in "}])")
-                if character == "," and depth == 0:
-                    break
-        else:
-            position = len(self.text)
-        self.position = position
-        return self.text[start:position].strip()
+def _line(line: Line, defined: dict[str, Pattern]) -> Pattern:
+    pattern = _term(line.term, defined)
+    if line.name is not None:
+        pattern = pattern.named(line.name)
+    if line.shape is not None:
+        pattern = _and(pattern, _shape_condition(line.shape))
+    for name, value, _ in line.attributes:
+        pattern = _and(pattern, _attribute_condition(name, value))
+    return pattern
+
+
+def _term(term: Term, defined: dict[str, Pattern]) -> Pattern:
+    if term.kind == "number":
+        return number_pattern(term.text)
+    if term.kind == "capture":
+        pattern = defined.get(term.text) or Pattern(capture=term.text)
+    elif term.kind == "any":
+        pattern = Pattern()
+    elif words.is_wild(term.text):
+        pattern = Pattern(conditions=(_opcode_condition(term.text),))
+    else:
+        pattern = Pattern(opcode=term.text)
+    if term.operands is None:
+        return pattern
+    operands = tuple(_term(one, defined) for one in term.operands)
+    return attrs.evolve(pattern, operands=operands, open_ended=term.is_open)
+
+
+def number_pattern(text: str) -> Pattern:
+    """That number everywhere; a whole number as a float too."""
+    if text in ("true", "false"):
+        return splat(text == "true")
+    if text.lstrip("-").isdigit():
+        return Pattern(alternatives=(splat(int(text)), splat(float(text))))
+    return splat(float(text))
 
 
 def _and(pattern: Pattern, condition: Condition) -> Pattern:

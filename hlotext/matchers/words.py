@@ -13,6 +13,11 @@ _TYPE = re.compile(r"([\w*?]+)\[")
 _WILD = re.compile(r"[*?]")
 
 
+def is_wild(word: str) -> bool:
+    """True if a word has gaps for any text."""
+    return _WILD.search(word) is not None
+
+
 def unknown_opcode(word: str) -> str | None:
     """Error message for an unknown opcode, or for a glob that matches none; None for a known one."""
     if _WILD.search(word):
@@ -21,7 +26,8 @@ def unknown_opcode(word: str) -> str | None:
         return f"no opcode is like {word}"
     if word in opcodes.OPCODES:
         return None
-    return _said(f"there is no opcode {word}", did_you_mean(word, opcodes.OPCODES))
+    meant = did_you_mean(word, opcodes.OPCODES)
+    return _said(f"there is no opcode {word}", meant or f"an operand of any kind is ${word}")
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:

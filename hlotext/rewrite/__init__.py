@@ -31,6 +31,7 @@ from hlotext.rewrite.reduction import Reduction, reduce
 from hlotext.rewrite.rewriter import (
     Listener,
     Profile,
+    RefusedRewriteWarning,
     Rewrite,
     RewriteError,
     Rule,
@@ -38,11 +39,15 @@ from hlotext.rewrite.rewriter import (
     apply_rules,
     pattern,
 )
+from hlotext.rewrite.rule_files import ApplyRules, FileRule, RuleFileError, load_rules, read_rules
+from hlotext.rewrite.text_rules import rule
 
 __all__ = [
     "PASSES",
+    "ApplyRules",
     "Builder",
     "EditError",
+    "FileRule",
     "Listener",
     "Pass",
     "PassError",
@@ -50,9 +55,11 @@ __all__ = [
     "Pipeline",
     "Profile",
     "Reduction",
+    "RefusedRewriteWarning",
     "Rewrite",
     "RewriteError",
     "Rule",
+    "RuleFileError",
     "RuleProfile",
     "Step",
     "add_parameter",
@@ -65,6 +72,7 @@ __all__ = [
     "extract",
     "import_computation",
     "inline",
+    "load_rules",
     "make_pass",
     "move_after",
     "next_instruction",
@@ -72,8 +80,10 @@ __all__ = [
     "parse_passes",
     "pattern",
     "previous_instruction",
+    "read_rules",
     "reduce",
     "remove_parameter",
     "replace_preserving_sharding",
+    "rule",
     "shape_of",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -21,7 +21,11 @@ from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.opcode_methods import OpcodeMethods
+from hlotext.rewrite.typed_numbers import check_number, number_operands
 from hlotext.semantics.infer import CannotInfer, ShapeInferenceError, infer_shape
+
+if TYPE_CHECKING:
+    from hlotext.rewrite.typed_numbers import Operand
 
 INHERITED = ("metadata", "frontend_attributes")
 """What a new instruction takes over from the one in whose place it stands (`HloInstruction::SetupDerivedInstruction`);
@@ -46,7 +50,7 @@ class Builder(OpcodeMethods):
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }")
     >>> b = Builder.before(module.entry.root)
-    >>> print(b.multiply(b.parameter_number(0), b.full_like(module.entry.root, 2)))
+    >>> print(b.multiply(b.parameter_number(0), 2))
     multiply = f32[4] multiply(x, broadcast)
     """
 
@@ -107,7 +111,7 @@ class Builder(OpcodeMethods):
     def op(
         self,
         opcode: str,
-        operands: Sequence[Instruction] = (),
+        operands: Sequence[Operand] = (),
         *,
         shape: Shape | str | None = None,
         name: str | None = None,
@@ -117,14 +121,16 @@ class Builder(OpcodeMethods):
         """An instruction of any opcode.
 
         `shape` is needed where operands leave it open; where they do not, it may add a layout. Attributes may be given as
-        what means their value: a list, a text, a mapping. Raises EditError.
+        what means their value: a list, a text, a mapping. A number among the operands becomes a constant of the others' type,
+        and of their sizes where the operation is elementwise. Raises EditError.
         """
+        operands = number_operands(self, opcode, operands)
         row = opcodes.opcode(opcode)
         named = {_attribute_name(row, key): value for key, value in attributes.items() if value is not None}
         own_name = self._name(name or opcode)
         if shape is not None:
             shape = values.shape(shape, own_name)
-        new = Instruction(own_name, opcode, shape, tuple(operands), {}, argument)
+        new = Instruction(own_name, opcode, shape, operands, {}, argument)
         named = {key: values.attribute(new, opcode, key, value) for key, value in named.items()}
         new._attributes = named = {**self._inherited(), **named}
         new._shape = self._shape(new, row, shape)
@@ -175,11 +181,22 @@ class Builder(OpcodeMethods):
     def constant(
         self, value: Any, element_type: ElementType | str | None = None, name: str | None = None
     ) -> Instruction:
-        """A constant from a `Literal`, a number or an array; numbers need the element type."""
+        """A constant from a `Literal`, an array, or a number with its element type; numpy's scalars have one.
+
+        Raises EditError for a plain number without a type, and for one that the type does not hold.
+        """
         if not isinstance(value, Literal):
             import numpy as np
 
+            if element_type is None and not hasattr(value, "dtype"):
+                raise EditError(
+                    f"a constant of {value!r} needs its element type: b.constant({value!r}, 'f32'), "
+                    f"or b.full_like(x, {value!r}) for the type and sizes of x"
+                )
+
             type_ = ELEMENT_TYPES[element_type] if isinstance(element_type, str) else element_type
+            if type_ is not None and isinstance(value, bool | int | float | complex):
+                check_number(value, type_)
             array = np.asarray(value)
             value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
         shape = value.shape
@@ -242,7 +259,7 @@ class Builder(OpcodeMethods):
         return self.op("slice", (value,), slice=SliceDimensions(ranges))
 
     def compare(
-        self, a: Instruction, b: Instruction, direction: ComparisonDirection | str, **settings: Any
+        self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
     ) -> Instruction:
         """Whether the elements stand in a relation, `"LT"` for example."""
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
@@ -255,7 +272,7 @@ class Builder(OpcodeMethods):
         """The operand's bytes seen as another shape and layout."""
         return self.op("bitcast", (value,), shape=shape, **settings)
 
-    def full_like(self, value: Instruction, number: float) -> Instruction:
+    def full_like(self, value: Instruction, number: complex) -> Instruction:
         """An array of a value's shape that holds one number everywhere."""
         shape = _shape(value)
         scalar = self.constant(number, shape.element_type)

@@ -34,6 +34,7 @@ from hlotext.ir.values.sharding import Domain, Sharding
 from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
 from hlotext.ir.values.statistics import Statistics
 from hlotext.ir.values.window import PaddingConfig, Window
+from hlotext.rewrite.typed_numbers import Operand
 
 METHODS: Mapping[str, Opcode]
 
@@ -49,11 +50,11 @@ class Common(TypedDict, total=False):
 
 class OpcodeMethods:
     def abs(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def acos(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -62,7 +63,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def acosh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -71,8 +72,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def add(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -80,19 +81,19 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def add_dependency(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def after_all(
-        self, *operands: Instruction, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, *operands: Operand, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_gather(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         channel_id: int | None = ...,
@@ -102,11 +103,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def all_gather_done(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_gather_start(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         channel_id: int | None = ...,
@@ -117,7 +118,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def all_reduce(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
@@ -127,11 +128,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def all_reduce_done(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def all_reduce_start(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
@@ -142,7 +143,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def all_to_all(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
@@ -152,8 +153,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def and_(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -161,7 +162,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def asin(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -170,7 +171,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def asinh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -179,7 +180,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def async_done(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -188,7 +189,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def async_start(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         calls: Computation,
         async_group_id: int | None = ...,
@@ -198,9 +199,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def async_update(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         async_group_id: int | None = ...,
         output_to_operand_aliasing: OutputToOperandAliasing | str | None = ...,
@@ -208,7 +209,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def atan(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -217,8 +218,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def atan2(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -226,7 +227,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def atanh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -235,11 +236,11 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def batch_norm_grad(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
-        operand3: Instruction,
-        operand4: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
+        operand3: Operand,
+        operand4: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -249,11 +250,11 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def batch_norm_inference(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
-        operand3: Instruction,
-        operand4: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
+        operand3: Operand,
+        operand4: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -263,9 +264,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def batch_norm_training(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -274,11 +275,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def bitcast_convert(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def call(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         is_composite: bool | None = ...,
@@ -286,7 +287,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def cbrt(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -294,11 +295,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def ceil(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def cholesky(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -307,9 +308,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def clamp(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -317,7 +318,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def collective_broadcast(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         channel_id: int | None = ...,
         replica_groups: ReplicaGroups | Sequence[Sequence[int]] | str | None = ...,
@@ -326,7 +327,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def collective_permute(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         source_target_pairs: Sequence[tuple[int, int]],
         channel_id: int | None = ...,
@@ -334,11 +335,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def collective_permute_done(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def collective_permute_start(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         source_target_pairs: Sequence[tuple[int, int]],
         channel_id: int | None = ...,
@@ -347,7 +348,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def collective_reduce(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         channel_id: int | None = ...,
@@ -359,8 +360,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def complex(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -368,17 +369,17 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def concatenate(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def conditional(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         true_computation: Computation | None = ...,
         false_computation: Computation | None = ...,
@@ -387,10 +388,10 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def convolution(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dim_labels: ConvolutionDimensionNumbers | str,
         window: Window | str | None = ...,
@@ -404,14 +405,14 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def copy(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def copy_done(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def copy_start(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -421,7 +422,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def cosh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -430,7 +431,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def cosine(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -438,11 +439,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def count_leading_zeros(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def custom_call(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str,
         custom_call_target: str,
         window: Window | str | None = ...,
@@ -462,8 +463,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def divide(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -471,7 +472,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def domain(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -480,10 +481,10 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def dot(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         lhs_batch_dims: Sequence[int] | None = ...,
         lhs_contracting_dims: Sequence[int] | None = ...,
@@ -498,33 +499,33 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def dynamic_reshape(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def dynamic_slice(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dynamic_slice_sizes: Sequence[int],
         **common: Unpack[Common],
     ) -> Instruction: ...
     def dynamic_update_slice(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def erf(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -533,7 +534,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def exp2(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -542,7 +543,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def exponential(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -551,7 +552,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def exponential_minus_one(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -560,7 +561,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def fft(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -569,11 +570,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def floor(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def fusion(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         kind: FusionKind | str,
         calls: Computation,
@@ -582,8 +583,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def gather(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -599,7 +600,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def get_dimension_size(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -607,11 +608,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def imag(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def infeed(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -619,11 +620,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def is_finite(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def log(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -632,7 +633,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def log_plus_one(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -641,7 +642,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def log2(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -650,7 +651,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def logistic(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -659,7 +660,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def map(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         dimensions: Sequence[int] | None = ...,
@@ -667,8 +668,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def maximum(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -676,8 +677,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def minimum(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -685,8 +686,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def mulhi(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -694,26 +695,26 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def multiply(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def negate(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def not_(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def opt_barrier(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def or_(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -721,8 +722,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def outfeed(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -732,8 +733,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def pad(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -742,12 +743,12 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def partition_id(self, *, shape: Shape | str | None = ..., **common: Unpack[Common]) -> Instruction: ...
     def popcnt(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def power(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -755,12 +756,12 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def ragged_all_to_all(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
-        operand3: Instruction,
-        operand4: Instruction,
-        operand5: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
+        operand3: Operand,
+        operand4: Operand,
+        operand5: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -770,9 +771,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def ragged_dot(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -786,11 +787,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def real(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def recv(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -800,7 +801,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def recv_done(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -810,10 +811,10 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def reduce(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
@@ -821,7 +822,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def reduce_precision(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -831,7 +832,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def reduce_scatter(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
@@ -843,10 +844,10 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def reduce_window(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
         window: Window | str | None = ...,
@@ -854,8 +855,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def remainder(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -864,7 +865,7 @@ class OpcodeMethods:
     def replica_id(self, *, shape: Shape | str | None = ..., **common: Unpack[Common]) -> Instruction: ...
     def reverse(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -873,14 +874,14 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def rng(
         self,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         distribution: RandomDistribution | str,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def rng_bit_generator(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -891,14 +892,14 @@ class OpcodeMethods:
         self, *, shape: Shape | str | None = ..., delta: int, **common: Unpack[Common]
     ) -> Instruction: ...
     def round_nearest_afz(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def round_nearest_even(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def rsqrt(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -907,10 +908,10 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def scaled_dot(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
-        operand3: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
+        operand3: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -924,9 +925,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def scan(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         num_carries: int,
@@ -937,11 +938,11 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def scatter(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         update_window_dims: Sequence[int],
         inserted_window_dims: Sequence[int],
@@ -956,9 +957,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def select(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -966,9 +967,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def select_and_scatter(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
-        operand2: Instruction,
+        operand0: Operand,
+        operand1: Operand,
+        operand2: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -979,8 +980,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def send(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -990,7 +991,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def send_done(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1000,8 +1001,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def set_dimension_size(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1010,8 +1011,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def shift_left(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1019,8 +1020,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def shift_right_arithmetic(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1028,8 +1029,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def shift_right_logical(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1037,7 +1038,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def shuffle(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1047,11 +1048,11 @@ class OpcodeMethods:
         **common: Unpack[Common],
     ) -> Instruction: ...
     def sign(
-        self, operand0: Instruction, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
+        self, operand0: Operand, /, *, shape: Shape | str | None = ..., **common: Unpack[Common]
     ) -> Instruction: ...
     def sine(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1060,7 +1061,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def sinh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1069,9 +1070,9 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def sort(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
-        *operands: Instruction,
+        *operands: Operand,
         shape: Shape | str | None = ...,
         dimensions: Sequence[int],
         to_apply: Computation,
@@ -1080,7 +1081,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def sqrt(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1089,8 +1090,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def stochastic_convert(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1098,8 +1099,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def subtract(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1107,7 +1108,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def tan(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1116,7 +1117,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def tanh(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1125,7 +1126,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def topk(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1136,7 +1137,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def transpose(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1145,8 +1146,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def triangular_solve(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1158,7 +1159,7 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def while_(
         self,
-        operand0: Instruction,
+        operand0: Operand,
         /,
         *,
         shape: Shape | str | None = ...,
@@ -1168,8 +1169,8 @@ class OpcodeMethods:
     ) -> Instruction: ...
     def xor(
         self,
-        operand0: Instruction,
-        operand1: Instruction,
+        operand0: Operand,
+        operand1: Operand,
         /,
         *,
         shape: Shape | str | None = ...,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -10,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import attrs
 
 from hlotext.ir import sending
+from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -20,7 +23,11 @@ from hlotext.rewrite.effects import is_dead
 
 
 class RewriteError(RuntimeError):
-    """Patterns that did not come to an end within their bound."""
+    """Patterns that did not come to an end within their bound, or a rule that changed a result."""
+
+
+class RefusedRewriteWarning(UserWarning):
+    """An application of a rule that an edit refused, and that was taken back."""
 
 
 @attrs.frozen
@@ -100,6 +107,8 @@ class RuleProfile:
     matched: int = 0
     applied: int = 0
     """Matches of which the function made something; the others were taken back, if anything had been made."""
+    refused: int = 0
+    """Matches whose replacement an edit refused."""
     seconds: float = 0.0
     """In its pattern, its function and the replacement."""
 
@@ -116,6 +125,8 @@ def apply_rules(
     max_rewrites: int | None = None,
     listeners: Sequence[Listener] = (),
     profile: Profile | None = None,
+    on_refused: str = "warn",
+    verify: str | None = None,
 ) -> dict[str, int]:
     """Applies rules until none matches anywhere; how often each did, by name.
 
@@ -124,16 +135,82 @@ def apply_rules(
     visited once more, until a whole round changes nothing. So no rule matches at the end, however far its pattern looks.
 
     Each application is one transaction. What a rule made is taken back where it returns None or raises (the exception then
-    says which rule, and where); replaced instructions, operands and new instructions that nothing uses are taken out. Raises
-    RewriteError beyond `max_rewrites` (by default eight for every instruction of the module, plus 1,000): then rules undo one
-    another.
+    says which rule, and where); replaced instructions, operands and new instructions that nothing uses are taken out.
+
+    Args:
+        module: Is changed in place.
+        rules: Tried in this order.
+        computations: The only ones to be visited; None: all.
+        max_rewrites: Beyond this rules undo one another; None: eight for every instruction of the module, plus 1,000.
+        listeners: Are told of each replacement.
+        profile: Is filled in.
+        on_refused: What an EditError does that a rule meets (a replacement of another type, a cycle): `warn` takes that
+            application back, goes on, and warns once for each rule; `raise` ends the run.
+        verify: `equivalence` executes the module before and after on the CPU (`hlotext[jax]`). Where results differ all is
+            taken back; a module that cannot be executed is warned of.
+
+    Raises:
+        RewriteError: There was no end, or results differ: the message names the first application that changed one.
+        ValueError: A choice that does not exist.
     """
+    if on_refused not in ("warn", "raise"):
+        raise ValueError(f"on_refused is warn or raise, not {on_refused}")
+    if verify not in (None, "equivalence"):
+        raise ValueError(f"verify is equivalence or None, not {verify}")
+    if verify is not None:
+        return _verified(module, rules, computations, max_rewrites, listeners, profile, on_refused)
     chosen = None if computations is None else frozenset(computations)
     limit = max_rewrites if max_rewrites is not None else 8 * sum(map(len, module.computations)) + 1000
     rewriter = _Rewriter(module, rules, chosen, limit, listeners, profile)
+    rewriter.is_strict = on_refused == "raise"
     with module.listen(rewriter):
         rewriter.run()
+    for name, reasons in rewriter.refused.items():
+        more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
+        warnings.warn(f"the rule {name} was refused: {reasons[0]}{more}", RefusedRewriteWarning, stacklevel=2)
     return rewriter.counts
+
+
+def _verified(
+    module: Module,
+    rules: Sequence[Rule],
+    computations: Iterable[Computation] | None,
+    max_rewrites: int | None,
+    listeners: Sequence[Listener],
+    profile: Profile | None,
+    on_refused: str,
+) -> dict[str, int]:
+    """As `apply_rules`, with the results of the module compared."""
+    # Execution is a package above this one, and needs an extra: it is imported when it is asked for.
+    equivalence = importlib.import_module("hlotext.execution.equivalence")
+    before = module.clone()
+    number_of = {computation: number for number, computation in enumerate(module.computations)}
+    chosen = None if computations is None else [number_of[computation] for computation in computations]
+
+    def after(limit: int | None) -> tuple[Module, str]:
+        copy = before.clone()
+        those = None if chosen is None else frozenset(copy.computations[number] for number in chosen)
+        rewriter = _Rewriter(copy, rules, those, limit or 0, (), None)
+        rewriter.stops_at, rewriter.is_strict = limit, on_refused == "raise"
+        with copy.listen(rewriter):
+            rewriter.run()
+        return copy, rewriter.last[-1] if rewriter.last else ""
+
+    with module.transaction():
+        counts = apply_rules(
+            module,
+            rules,
+            computations=None if chosen is None else [module.computations[number] for number in chosen],
+            max_rewrites=max_rewrites,
+            listeners=listeners,
+            profile=profile,
+            on_refused=on_refused,
+        )
+        total = sum(counts.values())
+        said = equivalence.first_change(before, module, total, after) if total else None
+        if said is not None:
+            raise RewriteError(said)
+    return counts
 
 
 class _Rewriter:
@@ -161,6 +238,12 @@ class _Rewriter:
         """What is to be visited; the last one first."""
         self.touched: dict[Instruction, bool] = {}
         """What the rule at work has edited so far, in order; False for what only lost or won users."""
+        self.is_strict = True
+        """True if an edit that is refused ends the run."""
+        self.refused: dict[str, list[str]] = {}
+        """Edits that were refused, by rule."""
+        self.stops_at: int | None = None
+        """Rewrites after which to stop; None: at the end."""
         self._by_opcode: dict[str, list[Rule]] = {}
 
     # ---- what edits tell
@@ -188,6 +271,8 @@ class _Rewriter:
                     self.pending.update(dict.fromkeys(reversed(computation.instructions)))
             while self.pending:
                 self.visit(self.pending.popitem()[0])
+                if self.stops_at is not None and self.total >= self.stops_at:
+                    return
             if self.total == before:
                 return
 
@@ -205,7 +290,7 @@ class _Rewriter:
                 self.visit_again()
                 self.total += 1
                 self.last.append(f"{rule.name} on {instruction.name}")
-                if self.total > self.limit:
+                if self.stops_at is None and self.total > self.limit:
                     raise RewriteError(
                         f"no end after {self.limit} rewrites: rules undo one another; the last were {', '.join(self.last)}"
                     )
@@ -263,6 +348,15 @@ class _Rewriter:
                 self.replace(rule, old, new)
                 remove_dead_operands([i for i in record.inserted if isinstance(i, Instruction)])
         except Exception as error:
+            if isinstance(error, EditError) and not self.is_strict:
+                # Tried once in each round; said once.
+                said = f"{old.name}: {error}"
+                reasons = self.refused.setdefault(rule.name, [])
+                if said not in reasons:
+                    reasons.append(said)
+                if self.profile is not None:
+                    self.profile[rule.name].refused += 1
+                return False
             error.add_note(f"in the rule {rule.name}, applied to {old.name}")
             raise
         self.counts[rule.name] = self.counts.get(rule.name, 0) + 1

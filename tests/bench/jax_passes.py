@@ -60,7 +60,7 @@ def main() -> int:
 def _every_pass() -> list[str]:
     from hlotext.rewrite.passes import all_passes
 
-    return sorted(name for name, kind in all_passes().items() if kind.preserves_results)
+    return sorted(name for name, kind in all_passes().items() if kind.preserves_results and not kind.is_early)
 
 
 def _rows(name: str, stage: str, ways: list[str], folder: str, plain: Path, verbose: bool) -> bool:

@@ -458,7 +458,9 @@ class BitcastSimplifier(Pass):
                 i.replace_with(Builder.before(i).bitcast(value, i.shape))
                 remove_dead_operands([value])
                 count += 1
-        return PassResult.of({"instructions": count, **apply_rules(module, BITCASTS, computations=chosen)})
+        return PassResult.of(
+            {"instructions": count, **apply_rules(module, BITCASTS, computations=chosen, on_refused="raise")}
+        )
 
 
 def _moves_nothing(i: Instruction, source: Shape) -> bool:

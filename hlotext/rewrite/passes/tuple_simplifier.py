@@ -61,7 +61,7 @@ class TupleSimplifier(Pass):
     def run(self, module: Module) -> PassResult:
         chosen = [c for c in module.computations if not (self.exclude_entry_computation and c.is_entry)]
         waited = [i for c in chosen for i in c if i.opcode == "tuple" and _is_waited_for(i)]
-        counts = apply_rules(module, RULES, computations=chosen)
+        counts = apply_rules(module, RULES, computations=chosen, on_refused="raise")
         if counts and waited and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
             for i in waited:
                 _remove_if_unused(i)

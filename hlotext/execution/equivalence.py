@@ -1,0 +1,109 @@
+"""Modules before and after a change, executed on the same arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from hlotext.execution.client import Arrays, Runner
+from hlotext.execution.comparing import difference
+from hlotext.execution.errors import NotExecutable
+from hlotext.execution.inputs import random_arrays
+from hlotext.execution.plain_text import PlainModule, plain
+from hlotext.ir.nodes.module import Module
+
+TOLERANCE = 0.01
+"""Relative differences that other roundings make."""
+
+
+def largest_difference(before: Module, after: Module, *, seed: int = 0, timeout: float = 120.0) -> float:
+    """The largest relative difference of two modules' results on random arguments; narrow floats count as f32.
+
+    Raises NotExecutable, with the reason.
+    """
+    with Reference(before, seed=seed, timeout=timeout) as reference:
+        return reference.distance(after)
+
+
+class Reference:
+    """The results of a module, with which those of others are compared, all in one child process. A context manager."""
+
+    def __init__(self, module: Module, *, seed: int = 0, timeout: float = 120.0) -> None:
+        """Executes the module. Raises NotExecutable."""
+        text = plain(module, wide=True)
+        arguments = random_arrays(text.taken, seed)
+        self._taken, self._devices = text.taken, text.devices
+        self._inputs = [
+            arguments if text.devices == 1 else [np.stack([one] * text.devices) for one in arguments]
+        ]
+        self._runner = Runner(text.devices, timeout)
+        try:
+            self._results = self._run(text)
+        except BaseException:
+            self._runner.__exit__()
+            raise
+
+    def __enter__(self) -> Reference:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.__exit__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Raises TypeError: there is no copy of a process."""
+        raise TypeError("a reference holds a child process and its files: make one where it is needed")
+
+    def distance(self, module: Module) -> float:
+        """The largest relative difference of another module's results. Raises NotExecutable."""
+        text = plain(module, wide=True)
+        if (text.taken, text.devices) != (self._taken, self._devices):
+            return float("inf")
+        theirs = self._run(text)
+        if len(theirs) != len(self._results):
+            return float("inf")
+        return max((difference(a, b) for a, b in zip(self._results, theirs, strict=True)), default=0.0)
+
+    def _run(self, text: PlainModule) -> Arrays:
+        ran = self._runner.run(text, self._inputs)
+        if ran.error is not None:
+            raise NotExecutable(ran.error)
+        return ran.results[0]
+
+
+def first_change(
+    before: Module, after: Module, count: int, after_so_many: Callable[[int | None], tuple[Module, str]]
+) -> str | None:
+    """The first of so many rewrites that changed a result, in a sentence; None if the results agree.
+
+    `after_so_many` gives the module after the first n rewrites, and the name of the last of them. Found by bisection, in
+    log2(count) runs. A module that cannot be executed is warned of.
+    """
+    try:
+        with Reference(before) as reference:
+            if reference.distance(after) <= TOLERANCE:
+                return None
+            return _found(reference, before.name, count, after_so_many)
+    except NotExecutable as error:
+        warnings.warn(f"{before.name} is not verified by execution: {error}", RuntimeWarning, stacklevel=2)
+        return None
+
+
+def _found(
+    reference: Reference, name: str, count: int, after_so_many: Callable[[int | None], tuple[Module, str]]
+) -> str:
+    good, bad, far = 0, count, ""
+    while bad - good > 1 or not far:
+        middle = (good + bad) // 2 if bad - good > 1 else bad
+        changed, last = after_so_many(middle)
+        try:
+            distance = reference.distance(changed)
+            said = f"the largest relative difference is {distance:.2g}"
+        except NotExecutable as error:
+            distance, said = float("inf"), f"it does not run: {error}"
+        if distance <= TOLERANCE and middle < bad:
+            good = middle
+        else:
+            bad, far = middle, f"{last}: {said}"
+    return f"{name} computes something else after rewrite {bad} of {count}, {far}"

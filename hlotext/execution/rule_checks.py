@@ -1,0 +1,73 @@
+"""Rules of a file, each tried on its own example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+import hlotext
+from hlotext.execution.equivalence import TOLERANCE, largest_difference
+from hlotext.execution.errors import NotExecutable
+from hlotext.findings.errors import HloSyntaxError, Severity
+from hlotext.ir.errors import EditError
+from hlotext.rewrite.rewriter import RewriteError, apply_rules
+from hlotext.rewrite.rule_files import FileRule
+from hlotext.verify import verify
+
+
+@attrs.frozen
+class RuleCheck:
+    """One rule that was tried."""
+
+    name: str
+    line: int
+    problem: str = ""
+    """Why it does not hold; empty: it fires on its example and computes the same."""
+    fired: int = 0
+
+
+def check_rules(rules: Iterable[FileRule], *, timeout: float = 120.0) -> Iterator[RuleCheck]:
+    """Tries each rule: it must fire on its example, leave what `verify` accepts, and compute the same on the CPU.
+
+    Raises NotExecutable where nothing can be executed here at all.
+    """
+    for one in rules:
+        problem, fired = _checked(one, timeout)
+        yield RuleCheck(one.rule.name, one.line, problem, fired)
+
+
+def _checked(one: FileRule, timeout: float) -> tuple[str, int]:
+    if not one.example:
+        return "it has no example", 0
+    try:
+        before = hlotext.parse(one.example)
+    except HloSyntaxError as error:
+        return f"its example cannot be read: {error.message}", 0
+    wrong = [finding for finding in verify(before) if finding.severity is Severity.ERROR]
+    if wrong:
+        return f"its example is no valid module: {wrong[0].code} {wrong[0].message}", 0
+    after = before.clone()
+    try:
+        fired = apply_rules(after, [one.rule], on_refused="raise").get(one.rule.name, 0)
+    except (EditError, RewriteError) as error:
+        return f"it is refused on its example: {error}", 0
+    if not fired:
+        return "it does not fire on its example: " + _why_not(one, before), 0
+    wrong = [finding for finding in verify(after) if finding.severity is Severity.ERROR]
+    if wrong:
+        return f"what it leaves is wrong: {wrong[0].code} {wrong[0].message}", fired
+    try:
+        far = largest_difference(before, after, timeout=timeout)
+    except NotExecutable as error:
+        return f"its example cannot be executed: {error}", fired
+    if far > TOLERANCE:
+        return f"it changes the result: the largest relative difference is {far:.2g}", fired
+    return "", fired
+
+
+def _why_not(one: FileRule, module: hlotext.Module) -> str:
+    """The reason of the root, or of the first instruction of the pattern's opcode."""
+    opcode = one.rule.pattern.opcode
+    found = next((i for i in module.instructions() if i.opcode == opcode), module.entry.root)
+    return one.rule.pattern.explain(found) or "nothing matches"

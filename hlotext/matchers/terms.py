@@ -1,0 +1,199 @@
+"""Op lines with gaps, read into terms: the language of patterns as text and of what takes a match's place.
+
+One or more op lines, behind line breaks or semicolons; the last one is what the text is about, and it may name those before
+it: `%t = transpose($A), dimensions={1,0}; dot(%t, $B)`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.matchers import words
+from hlotext.matchers.pattern import PatternError
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<capture>[%$][\w.\-]+)|(?P<rest>\.\.\.)|(?P<any>_(?!\w))|(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[+-]?\d+)?)(?![\w*?]))"
+    r"|(?P<truth>true|false)(?![\w\-*?])|(?P<word>[a-z*?][a-z0-9\-*?]*)(?=\s*(?:\(|,|\)|;|$)))"
+)
+_HEAD = re.compile(r"\s*(?:ROOT\s+)?(?:(?P<name>[%$][\w.\-]+|_)\s*=\s*)?")
+_SHAPE = re.compile(
+    r"(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$])"
+)
+_ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
+_OTHERS = re.compile(r"\s*,\s*\.\.\.")
+_SEPARATOR = re.compile(r"[ \t]*(?:;|\n)\s*")
+_OPENING, _CLOSING, _BETWEEN = re.compile(r"\s*\("), re.compile(r"\s*\)"), re.compile(r"\s*([,)])")
+MAX_DEPTH = 50
+"""Levels of operands in a text: they are read by recursion."""
+
+
+@attrs.frozen
+class Term:
+    """An operation with its operands, a capture, a number, or a gap."""
+
+    kind: str
+    """`opcode`, `capture`, `number` or `any`."""
+    text: str
+    """The opcode, the name without its mark, the number as it is written."""
+    position: int
+    operands: tuple[Term, ...] | None = None
+    """None: any operands."""
+    is_open: bool = False
+    """True if further operands may follow."""
+
+
+@attrs.frozen
+class Line:
+    """One op line."""
+
+    term: Term
+    name: str | None = None
+    """The name of the result without its mark; None: no matter."""
+    shape: str | None = None
+    attributes: tuple[tuple[str, str, int], ...] = ()
+    """Name, text of the value and position of each."""
+    has_others: bool = False
+    """True if `...` ends the attributes."""
+
+
+@attrs.frozen
+class Text:
+    """A text to be read, and the place of any position in it."""
+
+    text: str
+
+    def place(self, position: int) -> str:
+        """The column of a position, and its line if there are several."""
+        before = self.text[:position]
+        column = position - (before.rfind("\n") + 1) + 1
+        line = f"line {before.count(chr(10)) + 1}, " if "\n" in self.text.strip() else ""
+        return f"{line}column {column}"
+
+    def error(self, problem: str, position: int) -> PatternError:
+        """The error of a problem at a position."""
+        return PatternError(f"{self.place(position)}: {problem}")
+
+
+class Reader:
+    """Reads the op lines between two positions of a text."""
+
+    def __init__(
+        self, text: Text, start: int = 0, end: int | None = None, *, allow_unknown: bool = False
+    ) -> None:
+        self.source = text
+        self.text = text.text if end is None else text.text[:end]
+        self.position = start
+        self.allow_unknown = allow_unknown
+        self.depth = 0
+
+    def lines(self) -> tuple[Line, ...]:
+        """All lines. Raises PatternError."""
+        found = [self.line()]
+        while (separator := _SEPARATOR.match(self.text, self.position)) is not None:
+            self.position = separator.end()
+            if not self.text[self.position :].strip():
+                break
+            found.append(self.line())
+        if self.text[self.position :].strip():
+            raise self.fail("an attribute or the end")
+        return tuple(found)
+
+    def line(self) -> Line:
+        """One line. Raises PatternError."""
+        head = _HEAD.match(self.text, self.position)
+        assert head is not None
+        self.position = head.end()
+        name = None if head["name"] in (None, "_") else head["name"][1:]
+        shape = _SHAPE.match(self.text, self.position)
+        if shape is not None:
+            self.known(words.unknown_type(shape["shape"]), shape.start())
+            self.position = shape.end()
+        term = self.term()
+        opcode = term.text if term.kind == "opcode" and not words.is_wild(term.text) else None
+        attributes = []
+        while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
+            self.position = attribute.end()
+            self.known(words.unknown_attribute(opcode, attribute["name"]), attribute.start("name"))
+            place = self.position
+            attributes.append((attribute["name"], self.value(), place))
+        others = _OTHERS.match(self.text, self.position)
+        if others is not None:
+            self.position = others.end()
+        return Line(term, name, shape and shape["shape"], tuple(attributes), others is not None)
+
+    def term(self) -> Term:
+        """`opcode(operands)`, a capture, a number, or `_`. Raises PatternError."""
+        token = _TOKEN.match(self.text, self.position)
+        if token is None or token["rest"]:
+            raise self.fail("an opcode, %name, $NAME, a number or _")
+        kind = token.lastgroup
+        assert kind is not None
+        position = token.start(kind)
+        self.position = token.end()
+        if kind == "word":
+            self.known(words.unknown_opcode(token["word"]), position)
+        elif kind in ("number", "truth"):
+            return Term("number", token[kind], position)
+        term = Term(
+            {"word": "opcode"}.get(kind, kind),
+            token[kind].lstrip("%$") if kind == "capture" else token[kind],
+            position,
+        )
+        opening = _OPENING.match(self.text, self.position)
+        if opening is None:
+            return term
+        self.position = opening.end()
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+        found = self.operands(term)
+        self.depth -= 1
+        return found
+
+    def operands(self, term: Term) -> Term:
+        """The term with the operands behind the opening parenthesis."""
+        found: list[Term] = []
+        is_open = False
+        if (end := _CLOSING.match(self.text, self.position)) is not None:
+            self.position = end.end()
+            return attrs.evolve(term, operands=())
+        while True:
+            rest = _TOKEN.match(self.text, self.position)
+            if rest is not None and rest["rest"]:
+                self.position, is_open = rest.end(), True
+            else:
+                found.append(self.term())
+            separator = _BETWEEN.match(self.text, self.position)
+            if separator is None or (is_open and separator[1] == ","):
+                raise self.fail("a closing parenthesis" if is_open else "a comma or a closing parenthesis")
+            self.position = separator.end()
+            if separator[1] == ")":
+                return attrs.evolve(term, operands=tuple(found), is_open=is_open)
+
+    def value(self) -> str:
+        """The text of an attribute: up to a comma, a semicolon or the line's end outside of braces and quotes."""
+        start, depth, quoted = self.position, 0, False
+        for position in range(start, len(self.text)):
+            character = self.text[position]
+            if character == '"':
+                quoted = not quoted
+            elif not quoted:
+                depth += (character in "{[(") - (character in "}])")
+                if character in ",;\n" and depth == 0:
+                    break
+        else:
+            position = len(self.text)
+        self.position = position
+        return self.text[start:position].strip()
+
+    def fail(self, expected: str) -> PatternError:
+        """The error of something else than what is expected here."""
+        found = self.text[self.position : self.position + 20] or "the end"
+        return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
+
+    def known(self, problem: str | None, position: int) -> None:
+        """Raises PatternError for a word that nobody knows."""
+        if problem is not None and not self.allow_unknown:
+            raise self.source.error(problem, position)

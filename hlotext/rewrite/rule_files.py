@@ -1,0 +1,122 @@
+"""Files of rules: TOML with a table for each rule, its text, and an example on which it fires.
+
+```toml
+[double-negation]
+rule = "negate(negate($x)) => $x"
+example = '''
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] negate(x)
+  ROOT z = f32[4] negate(y)
+}'''
+```
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import attrs
+
+from hlotext.ir.nodes.module import Module
+from hlotext.matchers.pattern import PatternError
+from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.rewriter import Rule, apply_rules
+from hlotext.rewrite.text_rules import rule
+
+
+class RuleFileError(ValueError):
+    """A file of rules that cannot be read; the message has file and line."""
+
+
+@attrs.frozen
+class FileRule:
+    """A rule of a file."""
+
+    rule: Rule
+    line: int
+    """The line in which its table begins."""
+    example: str = ""
+    """A module on which it fires; empty: none is given."""
+
+
+@attrs.frozen
+class ApplyRules(Pass):
+    """Applies rules until none matches anywhere, as a pass of a pipeline."""
+
+    name: ClassVar[str] = "rules"
+    summary: ClassVar[str] = "Applies rules that were given."
+    preserves_results: ClassVar[bool] = False
+
+    rules: tuple[Rule, ...] = ()
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        return PassResult.of(apply_rules(module, self.rules))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
+    """The rules of a file's text, in its order. Raises RuleFileError, with file and line.
+
+    >>> [one.rule.name for one in read_rules('[twice]\\nrule = "add($x, $x) => multiply($x, 2)"')]
+    ['twice']
+    >>> read_rules('[twice]\\nrule = "add($x, x) => $x"', "r.toml")
+    Traceback (most recent call last):
+    hlotext.rewrite.rule_files.RuleFileError: r.toml:2: twice: column 9: there is no opcode x: an operand of any kind is $x
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RuleFileError(f"{name}: {error}") from None
+    found = []
+    for key, table in tables.items():
+        line = _line(text, key)
+        if not isinstance(table, dict) or not isinstance(table.get("rule"), str):
+            raise RuleFileError(f'{name}:{line}: {key} needs rule = "PATTERN => REPLACEMENT"')
+        unknown = sorted(set(table) - {"rule", "example"})
+        if unknown or not isinstance(table.get("example", ""), str):
+            raise RuleFileError(
+                f"{name}:{line}: {key} has rule and example, both texts, not {', '.join(unknown) or 'this'}"
+            )
+        try:
+            found.append(FileRule(rule(table["rule"], key), line, table.get("example", "")))
+        except PatternError as error:
+            raise RuleFileError(f"{name}:{_line_of_rule(text, line)}: {key}: {error}") from None
+    if not found:
+        raise RuleFileError(f"{name}: no rules")
+    return tuple(found)
+
+
+def load_rules(path: str | Path) -> tuple[FileRule, ...]:
+    """The rules of a file. Raises RuleFileError, OSError."""
+    data = Path(path).read_bytes()
+    try:
+        return read_rules(data.decode("utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise RuleFileError(f"{path}: {error}") from None
+
+
+def as_pass(rules: Sequence[FileRule]) -> Pass:
+    """The rules as one pass."""
+    return ApplyRules(tuple(one.rule for one in rules))
+
+
+def _line(text: str, key: str) -> int:
+    """The line of a table's head."""
+    head = re.search(rf"""^\s*\[\s*["']?{re.escape(key)}["']?\s*\]""", text, re.M)
+    return text.count("\n", 0, head.end()) + 1 if head is not None else 1
+
+
+def _line_of_rule(text: str, line: int) -> int:
+    """The line of `rule =` behind a table's head."""
+    for number, one in enumerate(text.splitlines()[line - 1 :], line):
+        if re.match(r"\s*rule\s*=", one):
+            return number
+    return line

@@ -1,0 +1,239 @@
+"""Rules as op lines: `negate(negate($x)) => $x`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.matchers import words
+from hlotext.matchers.terms import Line, Reader, Term, Text
+from hlotext.matchers.text import pattern_of
+from hlotext.rewrite.builder import INHERITED
+from hlotext.rewrite.rewriter import Rewrite, Rule
+from hlotext.rewrite.typed_numbers import number_like, number_operands
+from hlotext.semantics.infer import CannotInfer
+
+_ARROW = re.compile(r'=>|"')
+_INHERITED = frozenset({*INHERITED, "sharding"})
+
+
+@attrs.frozen
+class TextRule(Rule):
+    """A rule that was read from a text."""
+
+    text: str = ""
+
+    @property
+    def doc(self) -> str:
+        """The text."""
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle."""
+        return rule, (self.text, self.name)
+
+
+def rule(text: str, name: str | None = None) -> Rule:
+    """The rule of a text: op lines with gaps, as for `hlotext grep`, then `=>`, then the op lines that take a match's place.
+
+    On the right stand captures of the left, numbers, and operations with all the attributes they need. `, ...` behind the
+    attributes takes over the others of the matched instruction, `$S` in a shape's or an attribute's place what the left
+    captured there. A number becomes a constant of the type and sizes that it meets. Shapes are inferred, and the last line's
+    is the matched one's where operands leave it open; other lines then need it written. What is new inherits metadata.
+
+    Args:
+        text: One or more op lines on each side, behind line breaks or semicolons.
+        name: What counts and messages call the rule; None: the text.
+
+    Raises:
+        PatternError: With the place: an opcode, attribute or type that does not exist, a name that the left side does not
+            capture, or an operation without its operands or its shape.
+
+    >>> import hlotext as hlo
+    >>> from hlotext.rewrite import apply_rules
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] negate(x)  ROOT z = f32[4] negate(y) }")
+    >>> apply_rules(module, [rule("negate(negate($x)) => abs($x)", "double_negation")])
+    {'double_negation': 1}
+    >>> print(module.entry.root)
+    ROOT abs = f32[4] abs(x)
+    >>> rule("negate(x) => x")
+    Traceback (most recent call last):
+    hlotext.matchers.pattern.PatternError: column 8: there is no opcode x: an operand of any kind is $x
+    """
+    source = Text(text)
+    arrow = _arrow(source)
+    left = Reader(source, 0, arrow).lines()
+    right = Reader(source, arrow + 2).lines()
+    pattern = pattern_of(source, left)
+    texts = {value[1:] for line in left for _, value, _ in line.attributes if value.startswith("$")}
+    texts |= {line.shape[1:] for line in left if line.shape is not None and line.shape.startswith("$")}
+    _check(source, right, {name for name in _captures(left) if name not in texts}, texts)
+    return TextRule(name or " ".join(text.split()), pattern, _Template(right), text=text)
+
+
+def _arrow(source: Text) -> int:
+    quoted = False
+    for match in _ARROW.finditer(source.text):
+        if match[0] == '"':
+            quoted = not quoted
+        elif not quoted:
+            return match.start()
+    raise source.error("expected => and what takes the place of a match", len(source.text))
+
+
+def _captures(lines: tuple[Line, ...]) -> set[str]:
+    found = {line.name for line in lines if line.name is not None}
+    pending = [line.term for line in lines]
+    while pending:
+        term = pending.pop()
+        if term.kind == "capture":
+            found.add(term.text)
+        pending += term.operands or ()
+    return found
+
+
+# ---- the right side, checked
+
+
+def _check(source: Text, lines: tuple[Line, ...], values: set[str], texts: set[str]) -> None:
+    """Raises PatternError for what cannot be built from these captures."""
+    for line in lines:
+        is_last = line is lines[-1]
+        _check_term(source, line.term, values, shape=line.shape is not None or is_last)
+        if line.term.kind != "opcode" and (line.shape or line.attributes or line.has_others):
+            raise source.error("a shape and attributes stand with an operation", line.term.position)
+        if line.shape is not None and line.shape.startswith("$"):
+            if line.shape[1:] not in texts:
+                raise source.error(f"the left side captures no shape {line.shape}", line.term.position)
+        elif line.shape is not None and words.is_wild(line.shape):
+            raise source.error(f"{line.shape} is no shape but a pattern of shapes", line.term.position)
+        for name, value, position in line.attributes:
+            if value.startswith("$") and value[1:] not in texts:
+                raise source.error(f"the left side captures no {value} as the text of an attribute", position)
+            if not value:
+                raise source.error(f"{name} has no value", position)
+        if line.name is not None:
+            values.add(line.name)
+        elif not is_last:
+            raise source.error("a line before the last one needs a name", line.term.position)
+
+
+def _check_term(source: Text, term: Term, values: set[str], *, shape: bool) -> None:
+    if term.kind == "any" or (term.kind == "opcode" and words.is_wild(term.text)):
+        raise source.error(f"{term.text} says nothing of what is to be built", term.position)
+    if term.kind == "capture":
+        if term.text not in values:
+            known = ", ".join(f"${name}" for name in sorted(values)) or "nothing"
+            raise source.error(f"the left side does not capture ${term.text}, but {known}", term.position)
+        if term.operands is not None:
+            raise source.error(f"${term.text} has no operands to be given", term.position)
+    if term.kind != "opcode":
+        return
+    if term.operands is None or term.is_open:
+        raise source.error(f"{term.text} needs all of its operands", term.position)
+    row = opcodes.opcode(term.text)
+    if not shape and (row is None or row.shape_rule is None):
+        raise source.error(
+            f"the operands of {term.text} do not say its shape: write it as a line of its own, `%a = SHAPE {term.text}(...)`",
+            term.position,
+        )
+    for operand in term.operands:
+        _check_term(source, operand, values, shape=False)
+
+
+# ---- the right side, built
+
+
+@attrs.frozen
+class _Template:
+    """Builds the right side of a rule for a match."""
+
+    lines: tuple[Line, ...]
+
+    def __call__(self, r: Rewrite) -> Instruction:
+        return _Building(r).lines(self.lines)
+
+
+class _Building:
+    def __init__(self, r: Rewrite) -> None:
+        self.r = r
+        self.values: dict[str, Instruction] = {}
+
+    def lines(self, lines: tuple[Line, ...]) -> Instruction:
+        for line in lines[:-1]:
+            assert line.name is not None
+            self.values[line.name] = self.line(line, None)
+        return self.line(lines[-1], self.r.instruction)
+
+    def line(self, line: Line, old: Instruction | None) -> Instruction:
+        term = line.term
+        if term.kind == "number":
+            return number_like(self.r.b, _number(term.text), self.r.instruction, is_whole=True)
+        if term.kind == "capture":
+            return self.value(term.text)
+        given = {name: self.text(value) for name, value, _ in line.attributes}
+        if line.has_others:
+            row = opcodes.opcode(term.text)
+            allowed = opcodes.allowed_attributes(row) if row is not None else ()
+            for name, value in self.r.instruction.attributes.items():
+                if name in allowed and name not in _INHERITED:
+                    given.setdefault(name, value)
+        shape = None if line.shape is None else self.text(line.shape)
+        return self.operation(term, given, shape, old)
+
+    def operation(
+        self, term: Term, attributes: dict[str, Any], shape: str | None, old: Instruction | None
+    ) -> Instruction:
+        operands = self.operands(term)
+        b = self.r.b
+        try:
+            new = b.op(term.text, operands, shape=shape, **attributes)
+        except EditError as error:
+            if old is None or shape is not None or not _leaves_shape_open(term.text, error):
+                raise
+            return b.op(term.text, operands, shape=old.shape, **attributes)
+        if shape is None and old is not None and old.shape is not None and new.shape is not None:
+            is_same = new.shape.text_without_layout() == old.shape.text_without_layout()
+            is_free = term.text in opcodes.ELEMENTWISE or term.text == old.opcode
+            if is_same and is_free and new.shape != old.shape:
+                new.shape = old.shape  # in the layout that users take
+        return new
+
+    def operands(self, term: Term) -> tuple[Instruction, ...]:
+        assert term.operands is not None
+        found: list[Any] = []
+        for operand in term.operands:
+            if operand.kind == "capture":
+                found.append(self.value(operand.text))
+            elif operand.kind == "opcode":
+                found.append(self.operation(operand, {}, None, None))
+            else:
+                found.append(_number(operand.text))
+        return number_operands(self.r.b, term.text, found, self.r.instruction)
+
+    def value(self, name: str) -> Instruction:
+        found = self.values.get(name)
+        return found if found is not None else self.r[name]
+
+    def text(self, value: str) -> str:
+        if value.startswith("$"):
+            value = str(self.r.match[value[1:]])
+        is_quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
+        return value[1:-1] if is_quoted else value
+
+
+def _leaves_shape_open(opcode: str, error: EditError) -> bool:
+    """True if operands do not say the shape of an operation's result, in general or here."""
+    row = opcodes.opcode(opcode)
+    return row is None or row.shape_rule is None or isinstance(error.__context__, CannotInfer)
+
+
+def _number(text: str) -> bool | int | float:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.lstrip("-").isdigit() else float(text)

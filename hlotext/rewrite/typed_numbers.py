@@ -1,0 +1,81 @@
+"""Numbers among operands: constants of the type that they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.types import ElementType, TypeKind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hlotext.rewrite.builder import Builder
+
+    Operand: TypeAlias = Instruction | bool | int | float | complex | np.generic
+    """An instruction, or a number that becomes a constant of the other operands' type."""
+
+
+def number_operands(
+    b: Builder, opcode: str, operands: Sequence[Any], like: Instruction | None = None
+) -> tuple[Instruction, ...]:
+    """Operands whose numbers are constants: of sizes and type of another operand of an elementwise operation, else scalars.
+
+    `like` gives the type where all operands are numbers. Raises EditError for a number without a type to take, and for one
+    that the type does not hold.
+    """
+    if all(isinstance(one, Instruction) for one in operands):
+        return tuple(operands)
+    own = operands[1:] if opcode == "select" else operands
+    other = next((one for one in own if isinstance(one, Instruction)), like)
+    is_whole = opcode in opcodes.ELEMENTWISE
+    return tuple(
+        one if isinstance(one, Instruction) else _constant(b, one, opcode, other, is_whole)
+        for one in operands
+    )
+
+
+def _constant(b: Builder, value: Any, opcode: str, like: Instruction | None, is_whole: bool) -> Instruction:
+    if not isinstance(value, bool | int | float | complex) and not hasattr(value, "dtype"):
+        raise EditError(f"{opcode} takes instructions and numbers, not a {type(value).__name__}")
+    if like is None:
+        raise EditError(
+            f"{value!r} meets no operand whose type it could take: b.constant({value!r}, 'f32') gives it one"
+        )
+    return number_like(b, value, like, is_whole=is_whole)
+
+
+def number_like(b: Builder, value: Any, like: Instruction, *, is_whole: bool) -> Instruction:
+    """A constant of an instruction's element type; of its sizes too, where it is to be whole. Raises EditError."""
+    shape = like.shape
+    if shape is None or not shape.is_array:
+        raise EditError(f"{value} takes no type from {like.name}, which is no array")
+    given = getattr(value, "dtype", None)
+    if given is not None and (given != shape.element_type.dtype or getattr(value, "shape", ())):
+        raise EditError(f"a number of type {given} is no {shape.element_type.name} as {like.name}")
+    check_number(value, shape.element_type)
+    return b.full_like(like, value) if is_whole else b.constant(value, shape.element_type)
+
+
+def check_number(value: Any, type_: ElementType) -> None:
+    """Raises EditError for a number that a type does not hold: a fraction as an integer, a truth value as a number."""
+    if hasattr(value, "dtype"):
+        return
+    is_truth = isinstance(value, bool)
+    if is_truth != (type_.kind is TypeKind.PREDICATE):
+        raise EditError(f"{value!r} is no value of {type_.name}")
+    if is_truth or type_.kind is TypeKind.COMPLEX:
+        return
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, complex) or not (is_whole or type_.is_floating):
+        raise EditError(f"{value!r} is no value of {type_.name}")
+    if type_.kind in (TypeKind.SIGNED, TypeKind.UNSIGNED):
+        bits = type_.bits
+        low, high = (
+            (-(1 << bits - 1), (1 << bits - 1) - 1) if type_.kind is TypeKind.SIGNED else (0, (1 << bits) - 1)
+        )
+        if not low <= int(value) <= high:
+            raise EditError(f"{value!r} is no value of {type_.name}")
