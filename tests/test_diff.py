@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -10,8 +11,9 @@ from random import Random
 import pytest
 
 import hlotext as hlo
-from hlotext import diff, rewrite
+from hlotext import diff, dumps, rewrite
 from hlotext.diff.thresholds import ThresholdError, crossed, parse_thresholds
+from tests.cli_support import run
 from tests.diff_cases import KINDS, Seeder
 from tests.support import CORPUS, DATA, corpus_files, corpus_id, read_text
 
@@ -274,3 +276,39 @@ def test_what_is_no_module() -> None:
         diff.compare(SMALL, "rubbish {")
     with pytest.raises(hlo.InputError):
         diff.compare(SMALL, Path("nowhere.txt"))
+
+
+def test_two_steps_of_one_compilation_trust_its_identity(tmp_path: Path) -> None:
+    """An operation that kept its name is itself, whatever else looks like it; of modules alone nobody knows."""
+    text = """HloModule jit_f, entry_computation_layout={(f32[8]{0}, f32[8]{0})->f32[8]{0}}
+
+ENTRY %main (x: f32[8], y: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %y = f32[8]{0} parameter(1)
+  %one = f32[8]{0} add(%x, %LEFT)
+  %two = f32[8]{0} add(%x, %RIGHT)
+  ROOT %last = f32[8]{0} subtract(%one, %two)
+}
+"""
+    first = text.replace("LEFT", "x").replace("RIGHT", "y")
+    second = text.replace("LEFT", "y").replace("RIGHT", "x")
+    names = (
+        "module_0001.jit_f.before_optimizations.txt",
+        "module_0001.jit_f.0001.p.after_swap.before_q.txt",
+        "module_0001.jit_f.cpu_after_optimizations.txt",
+    )
+    for name, content in zip(names, (first, second, second), strict=True):
+        (tmp_path / name).write_text(content)
+    steps = dumps.open(tmp_path).compilations[0].steps
+    alone = diff.compare(tmp_path / names[0], tmp_path / names[1])
+    assert {change.name for change in alone.changes} != {"one", "two"}
+    trusted = diff.compare(steps[0], steps[1])
+    assert {(change.name, change.kind) for change in trusted.changes} == {
+        ("one", "changed"),
+        ("two", "changed"),
+    }
+    back = diff.compare(steps[1], steps[0])
+    assert {change.name for change in back.changes} == {"one", "two"}
+    assert diff.compare(steps[1], steps[2]).is_equal
+    shown = run("diff", tmp_path / names[0], tmp_path / names[1], "--full", "--format", "json")
+    assert {row["name"] for row in json.loads(shown.stdout)["changes"]} == {"one", "two"}

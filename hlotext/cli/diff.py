@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from hlotext.cli.output import echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import Total
+from hlotext.dumps.texts import compilation_beside
 from hlotext.ir.files import write_text
 
 _DIFFERENT = 1
@@ -71,7 +73,8 @@ def command(
 
     Fusions, calls and loops are entered. Names, ids, metadata and the order of independent operations do not count. Each is
     a file, or a dump folder: of two folders the compilations are paired by what they are, and settings, age, chip and the
-    programs before and after optimization compared. Of one folder alone, before optimization and after.
+    programs before and after optimization compared. Of one folder alone, before optimization and after. Of two steps of one
+    compilation the texts between tell which operation is which, names included.
 
     \b
     Examples:
@@ -101,6 +104,10 @@ def command(
         beyond = crossed(bounds, found.totals, len(found.changes)) if bounds else []
     except ThresholdError as error:
         raise click.UsageError(str(error)) from None
+    except hlo.InputError as error:
+        raise Unreadable(str(error)) from None
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
     if output_format == "json":
         write_json(report.as_json(found, beyond))
     elif output_format == "markdown":
@@ -172,17 +179,32 @@ def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
     )
 
 
-def _both(old: str, new: str | None) -> tuple[hlo.Module, hlo.Module]:
-    """The two modules: of two paths, or both ends of one compilation."""
+def _both(old: str, new: str | None) -> tuple[hlo.Module | dumps.Step, hlo.Module | dumps.Step]:
+    """The two modules: of two paths, or both ends of one compilation. Steps of one compilation are left as steps."""
     if new is not None:
-        return _load(old), _load(new)
+        return _steps(old, new) or (_load(old), _load(new))
     try:
         texts = list(dumps.module_texts([old], "ends"))
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if len(texts) != 2 or texts[0].file is None:
         raise click.UsageError("name two modules, or a dump folder of one compilation with both ends")
+    first, last = texts[0].compilation, texts[1].compilation
+    if first is not None and first is last and first.first is not None and first.last is not None:
+        return first.first, first.last
     return _read(texts[0]), _read(texts[1])
+
+
+def _steps(old: str, new: str) -> tuple[dumps.Step, dumps.Step] | None:
+    """Two files that are steps of one compilation; None for any others."""
+    if is_folder(old) or is_folder(new) or os.path.dirname(old) != os.path.dirname(new):
+        return None
+    compilation = compilation_beside(old)
+    if compilation is None:
+        return None
+    steps = {os.path.basename(step.path): step for step in compilation.steps}
+    first, second = steps.get(os.path.basename(old)), steps.get(os.path.basename(new))
+    return (first, second) if first is not None and second is not None else None
 
 
 def _load(path: str) -> hlo.Module:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Mapping
 from typing import Any
 
 import hlotext as hlo
-from hlotext import analysis, rewrite
+from hlotext import analysis, dumps, rewrite
 from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
 from hlotext.diff.graph import Graph, base_opcode
 from hlotext.diff.pairing import Pairing
@@ -31,13 +31,16 @@ _WRAPPING = traits.BINDS_OPERANDS
 class Diff:
     """What differs between two modules."""
 
-    def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
+    def __init__(
+        self, old: hlo.Module, new: hlo.Module, earlier_names: Mapping[str, str] | None = None
+    ) -> None:
         self.old, self.new = old, new
+        self._earlier_names = earlier_names
 
     @functools.cached_property
     def _pairing(self) -> Pairing:
         with collector.paused(pays=False):
-            return Pairing(self.old, self.new)
+            return Pairing(self.old, self.new, self._earlier_names)
 
     @property
     def is_equal(self) -> bool:
@@ -83,15 +86,31 @@ def compare(old: Any, new: Any) -> Diff:
     """Compares two modules: modules, paths, texts, or what JAX lowered or compiled.
 
     Fusions and calls are entered, loops too; what was only moved into or out of one shows as a change of the fusion alone.
+    Of two steps of one compilation (`dumps.Step`) its identity tells which operation is which (`Compilation.identity`);
+    of any other two modules what they compute does, and names do not count.
     Raises HloSyntaxError, InputError; TypeError for what is no module.
     """
+    if isinstance(old, dumps.Step) and isinstance(new, dumps.Step):
+        return Diff(old.module, new.module, _earlier_names(old, new))
     return Diff(module_of(old), module_of(new))
 
 
+def _earlier_names(old: dumps.Step, new: dumps.Step) -> Mapping[str, str] | None:
+    """The names that operations of a step had in another of the same compilation; None for steps of two."""
+    if old.compilation is not new.compilation:
+        return None
+    first, last = sorted((old, new), key=lambda step: step.index)
+    identity = first.compilation.identity
+    found = identity.earlier_names((node.name for node in last.module.instructions()), last, first)
+    return found if first is old else {name: other for other, name in found.items()}
+
+
 def module_of(value: Any) -> hlo.Module:
-    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, or a module itself."""
+    """The module of a jax `Lowered` or `Compiled`, of text or bytes, a path, a step of a dump, or a module itself."""
     if isinstance(value, hlo.Module):
         return value
+    if isinstance(value, dumps.Step):
+        return value.module
     if isinstance(value, os.PathLike) or (
         isinstance(value, str) and "\n" not in value and os.path.isfile(value)
     ):

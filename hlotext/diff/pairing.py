@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 import hlotext as hlo
-from hlotext.diff.graph import Graph
+from hlotext.diff.graph import Graph, base_opcode
 from hlotext.diff.matching import Matching
 from hlotext.diff.structure import Structure
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -25,7 +25,11 @@ MOST_WEIGHED = 20_000
 class Pairing:
     """The pairs of two modules."""
 
-    def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
+    def __init__(
+        self, old: hlo.Module, new: hlo.Module, earlier_names: Mapping[str, str] | None = None
+    ) -> None:
+        """`earlier_names` are the names that operations of `new` had in `old`, where that is known."""
+        self._earlier_names = earlier_names
         self.structure = Structure()
         self.old_classes = self.structure.classes(old)
         self.new_classes = self.structure.classes(new)
@@ -56,6 +60,7 @@ class Pairing:
     def _run(self) -> None:
         self._old_real = [node for node in self.old.nodes if self.old.is_real(node)]
         self._new_real = [node for node in self.new.nodes if self.new.is_real(node)]
+        self._trusted()
         self._same_values()
         local = self.structure.local
         self._computation(self.new.module.entry, self.old.module.entry, local)
@@ -72,6 +77,20 @@ class Pairing:
         gone = [node for node in self._old_real if node not in self.back]
         if left and gone and max(len(left), len(gone)) <= MOST_WEIGHED:
             self._weigh(left)
+
+    def _trusted(self) -> None:
+        """Pairs what is known to be the same, those that kept their names first."""
+        if self._earlier_names is None:
+            return
+        names = {node.name: node for node in self._old_real}
+        nodes = sorted(
+            (node for node in self._new_real if node.name in self._earlier_names),
+            key=lambda node: self._earlier_names[node.name] != node.name,  # type: ignore[index]
+        )
+        for node in nodes:
+            old = names.get(self._earlier_names[node.name])
+            if old is not None and old not in self.back and base_opcode(old) == base_opcode(node):
+                self._pair(node, old)
 
     def _is_done(self) -> bool:
         """Whether one side has nothing left to pair."""

@@ -118,6 +118,35 @@ class Identity:
                 found[name.removeprefix("%")] = birth
         return found
 
+    def earlier_names(self, names: Iterable[str], step: Step, earlier: Step) -> dict[str, str]:
+        """The names that operations of a step had in an earlier one, as far as every link between is sure.
+
+        Operations that are not that old are left out, as are those whose links are not sure. Empty for steps behind the
+        final text.
+        """
+        first, last = self._layer_of(earlier), self._layer_of(step)
+        if first is None or last is None:
+            return {}
+        layers = self._chain.layers[first + 1 : last + 1][::-1]
+        found = {}
+        for name in names:
+            current: str | None = name
+            for layer in layers:
+                edge = layer.edges.get(current) if current is not None else None
+                if edge is not None:
+                    is_sure = edge.weight <= SURE and len(edge.before) == 1
+                    current = edge.before[0] if is_sure else None
+            if current is not None:
+                found[name] = current
+        return found
+
+    def _layer_of(self, step: Step) -> int | None:
+        """The number of the layer that shows a step's text; None behind the final text."""
+        if step.index >= len(self._steps):
+            return None
+        numbers = [n for n, layer in enumerate(self._chain.layers) if layer.step.index <= step.index]
+        return numbers[-1] if numbers else None
+
     def birth(self, name: str) -> Birth:
         """The same for one name. Raises LookupError for a name that the last text does not have."""
         name = self._known(name)
