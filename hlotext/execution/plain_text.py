@@ -7,6 +7,7 @@ compute.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -38,6 +39,7 @@ _PRINTER = TextPrinter(
         syntax_sugar_async_ops=False,
     )
 )
+_NEGATIVE_ZERO = re.compile(r"(?<![\w.+\-])-0(?![\w.])")
 _DROPPED = frozenset(
     {
         *(
@@ -317,7 +319,9 @@ class _Body:
     def constant(self, i: Instruction) -> Plain:
         if i.literal is None or i.literal.is_partly_elided:
             raise NotExecutable("its elements are not in the text: dump with xla_dump_large_constants=true")
-        return self.lines.add("constant", self.shape(i), (i.literal.to_text(),))
+        # XLA reads -0 as an integer, whose zero has no sign.
+        text = _NEGATIVE_ZERO.sub("-0.0", i.literal.to_text())
+        return self.lines.add("constant", self.shape(i), (text,))
 
     def same(self, i: Instruction, value: Plain) -> Plain:
         """The operand, which a TPU's copy may convert."""

@@ -12,7 +12,7 @@ def check(what: str, word: str, known: Iterable[str]) -> None:
 
     >>> check("stage", "pre_schedule", ("pre_scheduler", "post_scheduler"))
     Traceback (most recent call last):
-    ValueError: there is no stage pre_schedule; known: post_scheduler, pre_scheduler; did you mean pre_scheduler?
+    ValueError: there is no stage pre_schedule; known: post_scheduler, pre_scheduler; did you mean `pre_scheduler`?
     """
     choices = sorted(known)
     if word not in choices:

@@ -1,92 +1,24 @@
-"""Modules executed on jaxlib's CPU client, and compared."""
+"""Modules executed on jaxlib's CPU client, in a process of its own, and compared."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from hlotext import layout
+from hlotext import execution
 from hlotext.execution import NotExecutable, random_arrays
-from hlotext.interop.jax.protos import proto_of_module
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.shape import Layout, Shape, default_layout
-from hlotext.rewrite.builder import Builder
 
 
-def run(module: Module, *arrays: Any) -> list[np.ndarray[Any, Any]]:
-    """The results of a module for these arguments, on jaxlib's CPU client; a tuple gives its elements.
+def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray[Any, Any]]:
+    """The results of a module of any stage for these arguments, on jaxlib's CPU client; a tuple gives its elements.
 
-    The module must be one before optimizations (jaxlib compiles StableHLO, which knows neither fusions nor schedules), for
-    one device, with arrays as parameters and results. Bitcasts, which only mean something once layouts are final, are given
-    as the transposes and reshapes that they stand for. Raises NotExecutable.
+    Compiled and run in a process of its own, which may die of it. `hlotext.execution.run` says more: arguments from a seed,
+    times, several devices. Raises NotExecutable, with the reason.
     """
-    import jax
-    from jaxlib import _hlo, _jax, xla_client
-
-    client = jax.devices("cpu")[0].client
-    computation = _hlo.XlaComputation(proto_of_module(_without_bitcasts(module)))
-    try:
-        stable = _jax.mlir.xla_computation_to_mlir_module(computation)
-        devices = xla_client.DeviceList(tuple(jax.devices("cpu")[:1]))
-        executable = client.compile_and_load(stable, devices, xla_client.CompileOptions())
-    except Exception as error:
-        raise NotExecutable(f"{module.name}: {str(error).splitlines()[0]}") from error
-    with _wide_types():
-        buffers = [jax.device_put(array, jax.devices("cpu")[0]) for array in arrays]
-        return [np.asarray(result) for result in executable.execute(buffers)]
-
-
-def _wide_types() -> AbstractContextManager[Any]:
-    """JAX made to keep 64-bit arrays as they are: the module says which types its arguments have, not `JAX_ENABLE_X64`."""
-    import jax
-
-    found: AbstractContextManager[Any]
-    if hasattr(jax, "enable_x64"):
-        found = jax.enable_x64(True)
-    else:
-        from jax import experimental  # releases before jax.enable_x64
-
-        found = experimental.enable_x64()
-    return found
-
-
-def _without_bitcasts(module: Module) -> Module:
-    """The module, or a copy in which each bitcast is the moves that it stands for.
-
-    The elements in the order in which they lie in memory, as the dimensions in which the result's lie, in the result's
-    logical order. Raises NotExecutable for bitcasts that change the element type or involve tiles.
-    """
-    if all(i.opcode != "bitcast" for i in module.instructions()):
-        return module
-    copy = module.clone()
-    for i in tuple(copy.instructions()):
-        source = i.operands[0].shape if i.opcode == "bitcast" else None
-        if source is None or i.shape is None:
-            continue
-        if source.element_type is not i.shape.element_type or not (_is_order(source) and _is_order(i.shape)):
-            raise NotExecutable(f"{i.name} sees the bytes of {source} as {i.shape}")
-        b = Builder.before(i)
-        inward, outward = layout.major_to_minor(source), layout.major_to_minor(i.shape)
-        value = i.operands[0]
-        value = b.transpose(value, dimensions=inward, shape=_plain(source, inward)) if inward else value
-        physical = _plain(i.shape, outward)
-        value = b.op("reshape", (value,), shape=physical)
-        order = tuple(sorted(range(len(outward)), key=outward.__getitem__))
-        i.replace_with(b.op("transpose", (value,), shape=i.shape, dimensions=order))
-    return copy
-
-
-def _is_order(shape: Shape) -> bool:
-    return shape.layout is None or shape.layout == Layout(shape.layout.minor_to_major)
-
-
-def _plain(shape: Shape, order: tuple[int, ...]) -> Shape:
-    """The sizes in that order, with the descending layout."""
-    sizes = tuple(shape.dimensions[d] for d in order)
-    return Shape(shape.element_type, sizes, layout=default_layout(len(sizes)))
+    return execution.run(module, arrays, timeout=timeout).results
 
 
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
