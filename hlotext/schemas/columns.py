@@ -41,7 +41,7 @@ class Column:
     """Its heading; None where it is in JSON only."""
     kind: str
     """One of `WORDS` or `NUMBERS`; for JSON only, empty."""
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
     """Hints for renderers: `style`, `rank`, `least` of terminals; `order` (later columns), `unknown` (None
     is `?`), `some` (0 is empty), `optional` (left out where every cell is empty)."""
 

@@ -9,8 +9,8 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import amount, seconds, share
+from hlotext.schemas import columns
 
-Kind = Literal["text", "code", "count", "bytes", "amount", "seconds", "share", "factor", "milliseconds"]
 Cell = str | float | int | None
 
 MOST_ROWS = 100
@@ -24,7 +24,7 @@ class Column:
     key: str
     """What the command's JSON calls it."""
     title: str
-    kind: Kind = "text"
+    kind: str = "text"
     is_bar: bool = False
     """Whether a bar stands behind the number."""
     hatched: str = ""
@@ -46,6 +46,18 @@ class Column:
             return value
         text = str(_TEXTS[self.kind](value)).replace("-", "−")
         return f"+{text}" if self.is_signed and value > 0 else text
+
+
+def columns_of(table: str) -> tuple[Column, ...]:
+    """The columns of a table of the page, as `hlotext.schemas.columns` describes them."""
+    return tuple(_column(one) for one in columns.columns(table))
+
+
+def _column(one: columns.Column) -> Column:
+    title, kind = one.title, one.kind
+    assert title is not None
+    bar, hatched, signed = (one.options.get(name) for name in ("bar", "hatched", "signed"))
+    return Column(one.key, title, kind, bool(bar), hatched or "", bool(signed))
 
 
 def signed_bytes(count: float) -> str:

@@ -9,52 +9,14 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import seconds
 from hlotext.dumps.collectives import wording
 from hlotext.memory.usage import line_text
-from hlotext.view.report.parts import Cell, Column, Missing, Section, Table, cut
+from hlotext.view.report.parts import Cell, Missing, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_MATRIX = (
-    Column("along", "along"),
-    Column("kind", "kind"),
-    Column("bytes", "sent by each device", "bytes", is_bar=True),
-    Column("operations", "operations", "count"),
-)
-_FLOWS = (
-    Column("name", "operation", "code"),
-    Column("kind", "kind"),
-    Column("along", "along"),
-    Column("link", "link"),
-    Column("sent_bytes", "sent in one run", "bytes", is_bar=True),
-    Column("runs", "runs", "count"),
-    Column("line", "line"),
-)
-_WHY = (
-    Column("name", "operation", "code"),
-    Column("kind", "kind"),
-    Column("operations", "alike", "count"),
-    Column("sent_bytes", "sent in one run", "bytes", is_bar=True),
-    Column("why", "why"),
-    Column("origin", "where the sharding comes from"),
-    Column("scheme", "expected"),
-    Column("confidence", "how sure"),
-)
-_SUGGESTIONS = (
-    Column("name", "operation", "code"),
-    Column("annotation", "annotation", "code"),
-    Column("now", "now", "code"),
-    Column("spec", "instead", "code"),
-    Column("bytes_spared", "sent less by each device, in one run", "bytes", is_bar=True),
-    Column("bytes_per_device", "held more by each device", "bytes"),
-    Column("measured", "spared where recompiled"),
-    Column("confidence", "how sure"),
-)
-_WAITS = (
-    Column("name", "transfer", "code"),
-    Column("kind", "kind"),
-    Column("seconds", "least time", "seconds", is_bar=True, hatched="exposed_seconds"),
-    Column("exposed_seconds", "waited for", "seconds"),
-    Column("hidden", "hidden", "share"),
-    Column("queues", "on"),
-)
+_MATRIX = columns_of("report.collectives_matrix")
+_FLOWS = columns_of("report.collectives_flows")
+_WHY = columns_of("report.collectives_why")
+_SUGGESTIONS = columns_of("report.collectives_suggestions")
+_WAITS = columns_of("report.collectives_waits")
 
 
 def section(subject: Subject) -> Section | Missing:

@@ -6,21 +6,11 @@ import attrs
 
 from hlotext.diff import Diff
 from hlotext.diff.report import totals
-from hlotext.view.report.parts import Column, Kind, Section, Table, cut
+from hlotext.view.report.parts import Section, Table, columns_of, cut
 
-_COUNTS = (
-    Column("name", "total"),
-    Column("old", "before", "count"),
-    Column("new", "after", "count"),
-    Column("difference", "difference", "count", is_signed=True),
-    Column("percent", "in percent", "share", is_signed=True),
-)
-_GROUPS = (
-    Column("title", "what"),
-    Column("count", "operations", "count", is_bar=True),
-    Column("example", "for example", "code"),
-)
-_KINDS: dict[str, Kind] = {"bytes": "bytes", "flops": "amount"}
+_COUNTS = columns_of("report.comparison_counts")
+_GROUPS = columns_of("report.comparison_groups")
+_KINDS = {"bytes": "bytes", "flops": "amount"}
 
 
 def section(found: Diff) -> Section:

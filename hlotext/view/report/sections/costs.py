@@ -13,18 +13,13 @@ from hlotext.analysis.quantities import amount, counted
 from hlotext.analysis.quantities import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Chart, Column, Section, Table, cut
+from hlotext.view.report.parts import Chart, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_FIGURES = (
-    Column("flops", "flops", "amount", is_bar=True),
-    Column("flops_share", "of all", "share"),
-    Column("bytes_accessed", "bytes", "bytes", is_bar=True),
-    Column("bytes_share", "of all", "share"),
-)
+_LINES, _SCOPES = columns_of("report.costs_lines"), columns_of("report.costs_scopes")
+"""The last column, of seconds, needs the chip."""
 _MOST_LEVELS = 14
 """Levels of scopes below the module that are drawn at once."""
-_SECONDS = Column("seconds", "least time", "seconds", is_bar=True)
 
 
 def by_scope(subject: Subject) -> Section:
@@ -87,7 +82,7 @@ def by_line(subject: Subject) -> Section:
     parts = found.by("line")
     rows = [_row(name, part, found, times) for name, part in parts.items()]
     rows.sort(key=lambda row: (row[0] == UNKNOWN_LINE, -(row[-1] or 0) if times else 0))
-    columns = [Column("name", "line", "code"), *_FIGURES, *([_SECONDS] if times is not None else [])]
+    columns = _LINES if times is not None else _LINES[:-1]
     return Section(
         "lines",
         "Lines of Python",
@@ -125,7 +120,7 @@ def _row(name: str, part: cost.Cost, found: cost.Analysis, times: dict[str, floa
 def _scope_table(subject: Subject, found: cost.Analysis) -> Table:
     times = _seconds_by(subject, "scope")
     rows = [_row(name, part, found, times) for name, part in found.by("scope").items()]
-    columns = [Column("name", "scope", "code"), *_FIGURES, *([_SECONDS] if times is not None else [])]
+    columns = _SCOPES if times is not None else _SCOPES[:-1]
     return Table(
         "scopes-cost",
         "Costs by scope, each without those inside it",

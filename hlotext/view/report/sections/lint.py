@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from hlotext import lint
-from hlotext.view.report.parts import Column, Missing, Section, Table, cut
+from hlotext.view.report.parts import Missing, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_COLUMNS = (
-    Column("severity", "severity"),
-    Column("code", "code", "code"),
-    Column("message", "what"),
-    Column("bytes", "bytes", "bytes", is_bar=True),
-    Column("flops", "flops", "amount"),
-    Column("places", "places", "count"),
-    Column("instruction", "instruction", "code"),
-    Column("line", "line"),
-)
+_COLUMNS = columns_of("report.lint_rows")
 
 
 def section(subject: Subject) -> Section | Missing:

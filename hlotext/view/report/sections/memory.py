@@ -12,33 +12,15 @@ from hlotext.memory import usage
 from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
 from hlotext.view.page.colours import scope_colours
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Chart, Column, Section, Table, cut
+from hlotext.view.report.parts import Chart, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
 MOST_PIECES = 40_000
 """Temporaries of one memory space that are drawn; of more the largest are."""
 _DRAWN_SPACES = 2
 """Memory spaces that have a picture: the main one, and of the others the one with most bytes."""
-_SPACE_COLUMNS = (
-    Column("name", "space"),
-    Column("capacity", "capacity", "bytes"),
-    Column("static", "static", "bytes"),
-    Column("heap", "heap", "bytes"),
-    Column("peak", "peak", "bytes"),
-    Column("fragmentation", "unused", "share"),
-    Column("padding", "padding", "bytes"),
-)
-_LIVE_COLUMNS = (
-    Column("label", "value", "code"),
-    Column("bytes", "bytes", "bytes", is_bar=True, hatched="padding"),
-    Column("padding", "of it padding", "bytes"),
-    Column("first", "from", "count"),
-    Column("last", "to", "count"),
-    Column("kind", "what"),
-    Column("layout", "shape", "code"),
-    Column("scope", "scope"),
-    Column("line", "line"),
-)
+_SPACE_COLUMNS = columns_of("report.memory_space")
+_LIVE_COLUMNS = columns_of("report.memory_live")
 
 
 def section(subject: Subject) -> Section:

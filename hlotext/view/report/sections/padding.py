@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from hlotext.analysis import byte_text
 from hlotext.memory import usage
-from hlotext.view.report.parts import Column, Missing, Section, Table, cut
+from hlotext.view.report.parts import Missing, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_GROUPS = (
-    Column("name", "scope", "code"),
-    Column("bytes", "live bytes", "bytes", is_bar=True, hatched="padding"),
-    Column("padding", "of it padding", "bytes"),
-    Column("padding_share", "share", "share"),
-    Column("arrays", "arrays", "count"),
-    Column("largest", "largest", "code"),
-)
-_ARRAYS = (
-    Column("label", "value", "code"),
-    Column("padding", "padding", "bytes", is_bar=True),
-    Column("bytes", "of bytes", "bytes"),
-    Column("factor", "factor", "factor"),
-    Column("layout", "shape", "code"),
-    Column("scope", "scope"),
-    Column("line", "line"),
-)
+_GROUPS = columns_of("report.padding_groups")
+_ARRAYS = columns_of("report.padding_arrays")
 
 
 def section(subject: Subject) -> Section | Missing:

@@ -10,30 +10,14 @@ from hlotext.dumps import Compilation
 from hlotext.dumps.causes import COPIES, causes
 from hlotext.dumps.timeline import Row
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.view.report.parts import Cell, Column, Missing, Section, Table
+from hlotext.view.report.parts import Cell, Missing, Section, Table, columns_of
 from hlotext.view.report.subject import Subject
 
 _MOST = 400
 _MOST_ASKED = 40
 """Collectives and loops, and copies, of which it is told why they are there."""
-_WHY = (
-    Column("name", "operation", "code"),
-    Column("cause", "cause"),
-    Column("chain", "who brought it, and what passes did to it since"),
-    Column("confidence", "how sure"),
-    Column("bytes", "bytes", "bytes"),
-)
-_COLUMNS = (
-    Column("index", "step", "count"),
-    Column("stage", "stage"),
-    Column("pass", "pass", "code"),
-    Column("added", "added", "count", is_bar=True),
-    Column("removed", "gone", "count", is_bar=True),
-    Column("changed", "changed", "count", is_bar=True),
-    Column("renamed", "renamed", "count"),
-    Column("bytes", "bytes of results", "bytes"),
-    Column("milliseconds", "time", "milliseconds", is_bar=True),
-)
+_WHY = columns_of("report.passes_why")
+_COLUMNS = columns_of("report.passes_rows")
 
 
 def section(subject: Subject) -> Section | Missing:

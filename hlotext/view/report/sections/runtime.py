@@ -7,29 +7,13 @@ from collections.abc import Sequence
 from hlotext import thunks
 from hlotext.thunks import tpu
 from hlotext.thunks.checking import described
-from hlotext.view.report.parts import Cell, Column, Missing, Section, Table, cut
+from hlotext.view.report.parts import Cell, Column, Missing, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_COUNTS = (Column("kind", "kind", "code"), Column("count", "thunks", "count", is_bar=True))
-_THUNKS = (
-    Column("id", "id", "count"),
-    Column("kind", "thunk", "code"),
-    Column("instruction", "instruction", "code"),
-    Column("launch", "launch"),
-)
-_RUNS = (
-    Column("ids", "ids"),
-    Column("count", "thunks", "count", is_bar=True),
-    Column("in", "in", "code"),
-    Column("is_captured", "captured"),
-    Column("ended_by", "ended by"),
-    Column("why", "why"),
-)
-_OPERATIONS = (
-    Column("opcode", "operation", "code"),
-    Column("count", "times in the text", "count", is_bar=True),
-    Column("estimated_cycles", "estimated cycles", "count", is_bar=True),
-)
+_COUNTS = columns_of("report.runtime_counts")
+_THUNKS = columns_of("report.runtime_thunks")
+_RUNS = columns_of("report.runtime_runs")
+_OPERATIONS = columns_of("report.runtime_operations")
 
 
 def section(subject: Subject) -> Section | Missing:

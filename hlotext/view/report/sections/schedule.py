@@ -9,27 +9,11 @@ from hlotext.analysis import places, scopes
 from hlotext.analysis.quantities import seconds
 from hlotext.cost.schedule import CORE
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Cell, Chart, Column, Missing, Section, Table, cut
+from hlotext.view.report.parts import Cell, Chart, Missing, Section, Table, columns_of, cut
 from hlotext.view.report.subject import Subject
 
-_PATH = (
-    Column("name", "instruction", "code"),
-    Column("seconds", "least time", "seconds", is_bar=True),
-    Column("share", "of the run", "share"),
-    Column("on", "on"),
-    Column("line", "line"),
-)
-_CORE = (
-    Column("name", "instruction", "code"),
-    Column("seconds", "least time", "seconds", is_bar=True),
-    Column("runs", "runs", "count"),
-    Column("bound", "bound by"),
-    Column("flops", "flops of one run", "amount"),
-    Column("bytes", "bytes of one run", "bytes"),
-    Column("line", "line"),
-)
-_WITH_FAST = Column("weight", "with fast memory, for ranking", "seconds")
-_COMPILER = Column("compiler", "compiler's estimate", "seconds")
+_PATH = columns_of("report.schedule_path")
+_CORE = columns_of("report.schedule_core")
 _WAITING, _BODY = "waiting", "loop or call"
 
 
@@ -180,12 +164,8 @@ def _core(subject: Subject, found: cost.Estimate) -> Table:
         )
         for one in cut(found.instructions)
     ]
-    columns = [
-        *_CORE[:-1],
-        *([_WITH_FAST] if has_fast else []),
-        *([_COMPILER] if has_cycles else []),
-        _CORE[-1],
-    ]
+    without = {"weight": not has_fast, "compiler": not has_cycles}
+    columns = [column for column in _CORE if not without.get(column.key)]
     return Table(
         "schedule-core", "What the core does, all runs", columns, rows, len(found.instructions), is_open=False
     )
