@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from hlotext.findings.errors import HloSyntaxError, Severity
     from hlotext.findings.finding import Diagnostic, Finding, ParseResult
     from hlotext.ir.nodes.source import Source, Span
+    from hlotext.ir.values.metadata import Metadata
     from hlotext.ir.values.print_options import PrintOptions
     from hlotext.proto.errors import ProtoError
     from hlotext.syntax.read_terms import (
@@ -74,6 +75,7 @@ _LATE = {
     "Finding": "findings.finding",
     "HloSyntaxError": "findings.errors",
     "InputError": "syntax.source.inputs",
+    "Metadata": "ir.values.metadata",
     "ParseResult": "findings.finding",
     "ProtoError": "proto.errors",
     "PrintOptions": "ir.values.print_options",
@@ -126,6 +128,7 @@ __all__ = [
     "Instruction",
     "Layout",
     "Literal",
+    "Metadata",
     "Module",
     "ParseResult",
     "PrintOptions",

@@ -314,6 +314,7 @@ def _rewrite(_: Path) -> Any:
         rewrite.passes.Property("p", is_empty),
         infer.rule_of("negate"), infer.Op("negate", (hlo.parse_shape("f32[2]"),)),
         infer.ProgramShape((), hlo.parse_shape("f32[2]")),
+        hlo.Metadata(op_name="jit(f)/x"),
     ]  # fmt: skip
 
 

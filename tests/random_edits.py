@@ -344,7 +344,7 @@ def _is_default(use: AttributeUse, value: Any, instruction: hlo.Instruction) -> 
 
 def _sorted(notes: FrontendAttributes) -> FrontendAttributes:
     # A blank around braces is printed without the quotes that keep it.
-    return FrontendAttributes({key: notes[key].strip() for key in sorted(notes)})  # type: ignore[arg-type]
+    return FrontendAttributes({key: notes[key].strip() for key in sorted(notes)})
 
 
 def without_defaults(module: hlo.Module) -> hlo.Module:

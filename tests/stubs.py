@@ -201,6 +201,15 @@ def attributes_stub() -> str:
         wanted = ", ".join(f'"{name}"' for name in names)
         body += f"    @overload\n    def __getitem__(self, name: Literal[{wanted}], /) -> {type_}: ...\n"
     body += "    @overload\n    def __getitem__(self, name: str, /) -> object: ...\n"
+    remark = "  # type: ignore[override]"  # `Mapping.get` knows no names
+    for type_, names in by_type.items():
+        wanted = ", ".join(f'"{name}"' for name in names)
+        body += (
+            f"    @overload{remark}\n    def get(self, name: Literal[{wanted}], /) -> {type_} | None: ...\n"
+        )
+        remark = ""
+    body += "    @overload\n    def get(self, name: str, /) -> Any: ...\n"
+    body += "    @overload\n    def get(self, name: str, /, default: Any) -> Any: ...\n"
     found = imports(body.replace("Literal[", "[")).replace(
         "import Literal\n", "import Literal as LiteralValue\n"
     )

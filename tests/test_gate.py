@@ -451,7 +451,7 @@ VALUES: list[tuple[str, str, object, object]] = [
     ("a", "metadata", hlo.parse(TEXT).entry["a"].metadata, '{op_name="q"}'),
     ("a", "sharding", "{replicated}", "{devices=[2]<=[2]}"),
     ("a", "backend_config", "x", "y"),
-    ("a", "frontend_attributes", FrontendAttributes({"a": "b"}), FrontendAttributes({"a": "c"})),  # type: ignore[arg-type]
+    ("a", "frontend_attributes", FrontendAttributes({"a": "b"}), FrontendAttributes({"a": "c"})),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,17 @@ def test_python_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     results = doctest.DocTestRunner().run(session, out=report.append)
     assert results.attempted > 10
     assert not results.failed, "".join(report)
+
+
+@pytest.mark.slow
+def test_python_sessions_are_typed(tmp_path: Path) -> None:
+    """They pass mypy's strict checks as they stand: nothing needs an assertion or a cast."""
+    api = pytest.importorskip("mypy.api")
+    examples = doctest.DocTestParser().get_examples("\n".join(blocks("pycon")))
+    place = tmp_path / "session.py"
+    place.write_text("".join(one.source for one in examples), encoding="utf-8")
+    said, wrong, status = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), str(place)])
+    assert status == 0, said + wrong
 
 
 def test_the_first_screen_holds_both_commands() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -60,7 +60,7 @@ def slice_bytes(instruction: Instruction) -> int | None:
         return None
     shape = instruction.operands[0].shape if instruction.operands else None
     inputs = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
-    each = sizes if sizes and isinstance(sizes[0], tuple) else (sizes,)
+    each: Any = sizes if sizes and isinstance(sizes[0], tuple) else (sizes,)
     total = 0
     for number, dimensions in enumerate(each):
         source = inputs[min(number, len(inputs) - 1)]

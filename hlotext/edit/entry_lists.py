@@ -90,6 +90,6 @@ def _set(module: Module, notes: dict[str, str]) -> None:
     if notes == _notes(module):
         return
     if notes:
-        module.attributes[_NAME] = FrontendAttributes(notes)  # type: ignore[arg-type]
+        module.attributes[_NAME] = FrontendAttributes(notes)
     else:
         del module.attributes[_NAME]

@@ -27,7 +27,7 @@ def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:
         if number == 1 and kind == wire.BYTES:
             parts = {n: found[a:b] for n, k, a, b in wire.scan(found, start, end) if k == wire.BYTES}
             entries[text(parts.get(1, b""))] = text(parts.get(2, b""))
-    return FrontendAttributes(entries) if entries else None  # type: ignore[arg-type]
+    return FrontendAttributes(entries) if entries else None
 
 
 def write_frontend(value: Mapping[str, str], t: Tools) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -107,7 +108,7 @@ def _wanted(instruction: Instruction, facts: Facts) -> int:
 
 def check_pairs(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     """No device sends twice or receives twice, and each is one of the module (`CheckDuplicatedSourceOrTarget`)."""
-    pairs = instruction.attributes.get("source_target_pairs")
+    pairs: Any = instruction.attributes.get("source_target_pairs")
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         return
     allowed = _parallel(instruction)

@@ -245,6 +245,21 @@ class Module:
             self._by_name = self._revision, names
         return self._by_name[1].get(name.removeprefix("%"))
 
+    def instruction(self, name: str) -> Instruction:
+        """The instruction of that name (`%` optional), the first one in the text. Raises KeyError."""
+        found = self.find(name)
+        if isinstance(found, Instruction):
+            return found
+        raise KeyError(f"no instruction is called {name.removeprefix('%')}")
+
+    def computation(self, name: str) -> Computation:
+        """The computation of that name (`%` optional). Raises KeyError."""
+        name = name.removeprefix("%")
+        for computation in self._computations:
+            if computation._name == name:
+                return computation
+        raise KeyError(f"no computation is called {name}")
+
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
         """The instructions that call a computation, in the order of the text."""
         found = self.calls_of(computation)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from hlotext.ir.values.text import braced, quote_unless_dict
 from hlotext.ir.values.value import Value
+
+
+def _copied(entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    return dict(entries)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -18,7 +22,7 @@ class FrontendAttributes(Mapping[str, str]):
     Printed sorted by key, a value raw where it lexes as a dict.
     """
 
-    _entries: dict[str, str] = attrs.field(converter=dict)
+    _entries: dict[str, str] = attrs.field(converter=_copied)
 
     def __getitem__(self, key: str) -> str:
         return self._entries[key]

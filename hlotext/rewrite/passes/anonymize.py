@@ -71,7 +71,7 @@ def _without_notes(i: Instruction) -> int:
         gone.add("backend_config")
     kept = {k: v for k, v in i.attributes.items() if k not in gone and k not in _CONFIGS}
     if i.attributes.get("is_composite"):
-        kept["frontend_attributes"] = FrontendAttributes(_COMPOSITE)  # type: ignore[arg-type]
+        kept["frontend_attributes"] = FrontendAttributes(_COMPOSITE)
     sharding = i.sharding
     if sharding is not None:
         kept["sharding"] = sharding.without_metadata()
@@ -93,7 +93,7 @@ def _without_header_notes(module: Module) -> int:
         if len(kept) == len(notes):
             return count
         if kept:
-            module.attributes["frontend_attributes"] = FrontendAttributes(kept)  # type: ignore[arg-type]
+            module.attributes["frontend_attributes"] = FrontendAttributes(kept)
         else:
             del module.attributes["frontend_attributes"]
         count += 1
