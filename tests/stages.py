@@ -77,6 +77,7 @@ WITHOUT_MODULE = {
     "opcodes": "lists opcodes",
     "schema": "lists schemas",
     "lsp": "serves an editor",
+    "mcp": "serves an agent",
 }
 """Commands that take none, or more than one text can be."""
 

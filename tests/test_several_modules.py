@@ -76,7 +76,7 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp"})
+WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp", "mcp"})
 """Commands that read no module."""
 
 

@@ -53,6 +53,7 @@ COMMANDS = {
     "opcodes": "What the opcodes of HLO take.",
     "schema": "What the JSON of a command holds.",
     "lsp": "A language server: serves editors over stdio.",
+    "mcp": "A server for agents, by the model context protocol.",
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
 
@@ -75,7 +76,7 @@ GROUPS = {
     "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "bugreport", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
-    "Serve": ("lsp",),
+    "Serve": ("lsp", "mcp"),
 }
 """What `--help` lists together, in its order; what is in none comes last."""
 

@@ -321,6 +321,7 @@ FIXED = {
     "opcodes": "lists opcodes",
     "schema": "lists schemas",
     "lsp": "tests.bench.lsp",
+    "mcp": "serves an agent",
     "bisect": "its time is that of COMMAND",
     "bugreport": "its time is that of COMMAND",
     "run": "its time is jaxlib's",

@@ -1,0 +1,38 @@
+"""`hlotext mcp`: the server for agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hlotext import mcp
+from hlotext.cli.common import Unreadable
+
+
+@click.command()
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    metavar="DIR",
+    help="A folder that may be read, with all below it; else the current one.",
+)
+def command(roots: tuple[Path, ...]) -> None:
+    """Serve an agent by the model context protocol, over standard input and output.
+
+    Twelve tools answer questions about the modules, dump folders and traces below the folders given. Paths outside of these,
+    links and .. are refused; nothing is written and no program is run. Needs pip install 'hlotext[mcp]'.
+
+    \b
+    Example:
+      hlotext mcp --root dumps/
+    """
+    try:
+        serve = mcp.serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
+            raise
+        raise Unreadable("the server for agents needs: pip install 'hlotext[mcp]'") from None
+    serve(roots or (Path(),))

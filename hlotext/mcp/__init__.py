@@ -1,0 +1,12 @@
+"""A server for agents: `hlotext mcp`, by the model context protocol over stdio, with the extra `mcp`."""
+
+from typing import TYPE_CHECKING
+
+from hlotext.ir.doors import door
+
+if TYPE_CHECKING:
+    from hlotext.mcp.server import make_server, serve
+
+__all__ = ["make_server", "serve"]
+
+__getattr__ = door(__name__, server=("make_server", "serve"))

@@ -1,0 +1,207 @@
+"""Files below the folders that were allowed at the start, and the modules that were opened from them, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+import hlotext as hlo
+from hlotext import dumps
+from hlotext.dumps.texts import compilation_beside
+from hlotext.findings.errors import Severity
+from hlotext.syntax.read import as_source
+from hlotext.syntax.source.inputs import is_binary, is_foreign, read_data
+
+MOST_BYTES = 256_000_000
+"""Size of a file that is opened; what it unpacks to may be larger by no more."""
+MOST_HELD = 4
+"""Modules in memory; others are read again when they are asked for."""
+_MOST_KNOWN = 1_000
+"""Identifiers that are remembered."""
+
+
+class RefusedError(Exception):
+    """A request that cannot be served, in one sentence that says what can."""
+
+
+@attrs.frozen
+class Place:
+    """The file, and the module in it, for which an identifier stands."""
+
+    path: Path
+    number: int
+    digest: str
+
+
+@attrs.frozen(eq=False)
+class Opened:
+    """A module, and the compilation that its file belongs to."""
+
+    id: str
+    module: hlo.Module
+    place: Place
+    errors: int
+    """Errors that reading it found; the module holds what could be read."""
+    compilation: dumps.Compilation | None
+
+
+class Store:
+    """Opens files and finds modules again by their identifiers. Calls come from several threads."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.roots = [root.resolve(strict=True) for root in roots]
+        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._held: OrderedDict[str, Opened] = OrderedDict()
+        self._lock = threading.RLock()
+
+    # ---- paths
+
+    def path(self, text: str) -> Path:
+        """A path inside the allowed folders. Raises RefusedError for any other, for `..` and for links."""
+        given = Path(text)
+        if ".." in given.parts or "\0" in text:
+            raise RefusedError(f"{text!r}: paths with .. are refused")
+        tried = [given] if given.is_absolute() else [root / given for root in self.roots]
+        for path in tried:
+            if not self._is_inside(path):
+                raise RefusedError(f"{text!r} is outside of the folders that this server may read")
+            if not path.exists():
+                continue
+            if path.resolve() != path:
+                raise RefusedError(f"{text!r} leads through a link, which is refused")
+            if path.is_file() and path.stat().st_size > MOST_BYTES:
+                raise RefusedError(f"{text!r} is larger than {MOST_BYTES:,} bytes")
+            return path
+        raise RefusedError(f"{text!r} does not exist below the folders that this server may read")
+
+    def _is_inside(self, path: Path) -> bool:
+        return any(path == root or root in path.parents for root in self.roots)
+
+    def shown(self, path: Path) -> str:
+        """A path as answers write it: relative to its folder."""
+        for root in self.roots:
+            if path == root or root in path.parents:
+                return str(path.relative_to(root))
+        return path.name
+
+    def data(self, path: Path) -> bytes | str:
+        """The content of a file, unpacked. Raises RefusedError for what is no module of HLO."""
+        try:
+            data, _ = read_data(str(path))
+        except hlo.InputError as error:
+            raise RefusedError(str(error)) from None
+        if isinstance(data, bytes) and is_foreign(data):
+            raise RefusedError(f"{self.shown(path)} is StableHLO, which `hlotext convert` turns into HLO")
+        return data
+
+    # ---- modules
+
+    def open(self, path: Path) -> list[Opened]:
+        """The modules of a file."""
+        with self._lock:
+            data = self.data(path)
+            raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+            digest = hashlib.sha256(raw).hexdigest()
+            errors = 0
+            modules: Sequence[hlo.Module]
+            if is_binary(data):
+                try:
+                    modules = list(hlo.proto.read_modules(data, str(path)))
+                except (hlo.ProtoError, ImportError) as error:
+                    raise RefusedError(str(error)) from None
+            else:
+                result = hlo.parse_tolerant(as_source(data, str(path)).text, name=self.shown(path))
+                modules = result.modules
+                errors = sum(d.severity is Severity.ERROR for d in result.diagnostics) + result.left_out
+                if not any(len(computation) for module in modules for computation in module.computations):
+                    raise RefusedError(f"{self.shown(path)}: {result.diagnostics[0].message}")
+            compilation = self._compilation(path)
+            opened = []
+            for number, module in enumerate(modules):
+                suffix = f".{number}" if len(modules) > 1 else ""
+                place = Place(path, number, digest)
+                one = Opened(f"{module.name}@{digest[:8]}{suffix}", module, place, errors, compilation)
+                self._keep(one)
+                opened.append(one)
+            return opened
+
+    def _keep(self, one: Opened) -> None:
+        self._places[one.id] = one.place
+        self._places.move_to_end(one.id)
+        self._held[one.id] = one
+        self._held.move_to_end(one.id)
+        while len(self._held) > MOST_HELD:
+            self._held.popitem(last=False)
+        while len(self._places) > _MOST_KNOWN:
+            self._places.popitem(last=False)
+
+    def _compilation(self, path: Path) -> dumps.Compilation | None:
+        found = compilation_beside(str(path))
+        if found is None or not all(self._is_readable(file) for file in found.files):
+            return None
+        return found
+
+    def _is_readable(self, file: dumps.DumpFile) -> bool:
+        if file.archive is not None:
+            return self._is_inside(Path(file.archive).resolve())
+        path = Path(file.path).absolute()
+        return self._is_inside(path) and path.resolve() == path
+
+    def get(self, name: str) -> Opened:
+        """The module of an identifier, or of a path; read again if it was let go. Raises RefusedError."""
+        with self._lock:
+            held = self._held.get(name)
+            if held is not None:
+                self._held.move_to_end(name)
+                return held
+            place = self._places.get(name)
+            if place is None:
+                if "@" in name:
+                    raise RefusedError(
+                        f"{name!r} is not known to this server: call open with the path of its file"
+                    )
+                opened = self.open(self.path(name))
+                if len(opened) > 1:
+                    ids = ", ".join(one.id for one in opened[:10])
+                    raise RefusedError(f"{name!r} holds {len(opened):,} modules, name one: {ids}")
+                return opened[0]
+            again = self.open(place.path)
+            if again[0].place.digest != place.digest:
+                raise RefusedError(
+                    f"{self.shown(place.path)} has changed since {name!r} was opened: open it again"
+                )
+            return again[place.number]
+
+    def compilation(self, name: str) -> dumps.Compilation:
+        """The compilation of a module's identifier, of a file in a dump folder, or of a folder that holds one."""
+        if "@" not in name:
+            path = self.path(name)
+            if path.is_dir():
+                found = self.folder(path).compilations
+                if len(found) == 1:
+                    return found[0]
+                names = ", ".join(one.name for one in found[:10])
+                raise RefusedError(
+                    f"{name!r} holds {len(found):,} compilations: open one of its files ({names})"
+                )
+        compilation = self.get(name).compilation
+        if compilation is None:
+            raise RefusedError(
+                f"{name!r} is in no dump folder: only a dump shows passes and where operations are from"
+            )
+        return compilation
+
+    def folder(self, path: Path) -> dumps.DumpFolder:
+        """A dump folder, without files that links lead out of it."""
+        try:
+            found = dumps.open(path)
+        except hlo.InputError as error:
+            raise RefusedError(str(error)) from None
+        if not all(self._is_readable(file) for file in found.files):
+            raise RefusedError(f"{self.shown(path)} holds links, which are refused")
+        return found
