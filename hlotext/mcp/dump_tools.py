@@ -65,7 +65,7 @@ def origin(compilation: dumps.Compilation, name: str, dump: str) -> Answer:
 def passes(
     compilation: dumps.Compilation, pass_name: str, limit: int, cursor: str | None, dump: str
 ) -> Answer:
-    """What each pass changed; with a name what that pass changed, in groups with reasons."""
+    """Changes by pass; with a name those of that pass, in groups with reasons."""
     if pass_name:
         return _one_pass(compilation, pass_name, limit, cursor)
     rows = [row for row in compilation.timeline() if not row.is_quiet]
@@ -138,7 +138,7 @@ def _one_pass(compilation: dumps.Compilation, pass_name: str, limit: int, cursor
 
 
 def compare(old: Opened, new: Opened, by: Literal["what", "scope"], limit: int, cursor: str | None) -> Answer:
-    """What differs between two modules: totals, and changes in groups, the largest first."""
+    """Differences of two modules: totals, and changes in groups, the largest first."""
     found = diff.compare(old.module, new.module)
     totals = found.totals
     facts: dict[str, Any] = {"old": old.id, "new": new.id, "is_equal": found.is_equal}

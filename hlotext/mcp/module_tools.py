@@ -326,7 +326,7 @@ def cost_of(
 
 
 def communication_of(one: Opened, mesh: str | None, limit: int, cursor: str | None) -> Answer:
-    """What each device sends in a run, the most first."""
+    """Bytes that each device sends in a run, the most first."""
     try:
         found = cost.traffic(one.module, parse_mesh(mesh) if mesh is not None else None)
     except ValueError as error:
@@ -367,7 +367,7 @@ def communication_of(one: Opened, mesh: str | None, limit: int, cursor: str | No
 
 
 def findings_of(one: Opened, kind: FindingKind, limit: int, cursor: str | None) -> Answer:
-    """What reading, the verifier and the linter find, the costliest first."""
+    """Findings of reading, the verifier and the linter, the costliest first."""
     found = list(_findings(one, kind))
     found.sort(key=lambda finding: -finding.share)
     counts: dict[str, int] = {}
