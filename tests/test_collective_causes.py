@@ -447,3 +447,13 @@ def test_reduces_of_pairs_say_what_is_gathered(tmp_path: Path) -> None:
             "because reduce (line 133) reduces over a dimension that is sharded along tp: "
             "what each shard found is gathered and reduced again"
         )
+
+
+def test_what_was_folded_into_a_product_does_not_name_it() -> None:
+    def named(op_name: str, opcode: str) -> str:
+        return dumps.Place(op_name, 3, "f.py", opcode, None).label
+
+    assert named("jit(f)/transpose(jvp())/transpose", "dot") == "dot"
+    assert named("jit(f)/transpose(jvp())/dot_general", "dot") == "dot_general"
+    assert named("jit(f)/transpose", "transpose") == "transpose"
+    assert named("params['w']", "parameter") == "params['w']"

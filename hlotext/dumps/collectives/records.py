@@ -8,6 +8,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import Communication
+from hlotext.ir.tables import traits
 
 Confidence = Literal["high", "medium", "low"]
 HIGH: Confidence = "high"
@@ -36,10 +37,16 @@ class Place:
 
     @property
     def label(self) -> str:
-        """The operation as sentences call it: the last part of its op_name, else its opcode."""
+        """The operation as sentences call it: the last part of its op_name, else its opcode.
+
+        The opcode too where the op_name is that of a transpose, or the like, which was folded into one that computes.
+        """
         if self.opcode == "parameter" and self.op_name:
             return self.op_name
-        return self.op_name.rpartition("/")[2] or self.op_name or self.opcode
+        called = self.op_name.rpartition("/")[2]
+        if called in traits.REARRANGES_ELEMENTS and self.opcode in (*traits.CONTRACTIONS, *traits.REDUCTIONS):
+            return self.opcode
+        return called or self.op_name or self.opcode
 
     def __str__(self) -> str:
         return f"{self.label} (line {self.line})" if self.line else self.label
