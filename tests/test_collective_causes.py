@@ -357,6 +357,8 @@ def test_comm_says_why(tmp_path: Path) -> None:
         assert one.why.removeprefix("because ") in text
         assert one.suggestions[0].because in text
         assert "xla_dump_hlo_pass_re" not in text
+        assert "mesh          dp=2,tp=4 (the program before optimization)" in text
+        assert operation["axes"] == ["tp"]
 
 
 def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ class MeshSource(enum.Enum):
     GIVEN = "as given"
     SHARDY = "the module's xla.sdy.meshes"
     SHARDINGS = "the module's shardings"
+    PROGRAM = "the program before optimization"
     GROUPS = "the groups of collectives"
     INFERRED = "inferred from the groups of collectives"
 
@@ -37,20 +38,22 @@ class FoundMesh:
     @property
     def has_names(self) -> bool:
         """Whether the axes have the program's own names, and not `axis_0`."""
-        return self.source in (MeshSource.GIVEN, MeshSource.SHARDY, MeshSource.SHARDINGS)
+        return self.source in (MeshSource.GIVEN, MeshSource.SHARDY, MeshSource.SHARDINGS, MeshSource.PROGRAM)
 
 
-def mesh_of(module: Module, given: DeviceMesh | None = None) -> FoundMesh | None:
-    """The mesh of a module: one that is given, else the first that the text names or that its groups form.
+def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:
+    """The mesh of a module: one that is given, or found in another text of the module, else one of its own.
 
-    None where there is none. Raises ValueError where the given one has another number of devices than the module says.
+    Its own is the first that the text names or that its groups form; None where there is none. Raises ValueError where the
+    given one has another number of devices than the module says.
     """
     if given is None:
         return _own_mesh(module)
+    found = given if isinstance(given, FoundMesh) else FoundMesh(given, MeshSource.GIVEN)
     total = devices_of(module).total
-    if total is not None and total != given.num_devices:
-        raise ValueError(f"the mesh {given} has {given.num_devices} devices, the module {total}")
-    return FoundMesh(given, MeshSource.GIVEN)
+    if total is not None and total != found.mesh.num_devices:
+        raise ValueError(f"the mesh {found.mesh} has {found.mesh.num_devices} devices, the module {total}")
+    return found
 
 
 @fact

@@ -9,7 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import cost, dumps
-from hlotext.analysis import DeviceMesh, Link, byte_text, parse_mesh
+from hlotext.analysis import DeviceMesh, FoundMesh, Link, byte_text, parse_mesh
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """What each device sends in one run of each FILE: by axis of the mesh and kind, and each collective with its line.
 
-    Without --mesh the mesh is that of the module's shardings, where it has one; else its axes are inferred from the groups
-    and called axis_0, axis_1, ... Bytes are those of data alone, without padding, in loops as often as they run.
+    Without --mesh the mesh is that of the module's shardings, or of the program before optimization beside it, where they
+    name one; else its axes are inferred from the groups and called axis_0, axis_1, ... Bytes are those of data alone, without
+    padding, in loops as often as they run.
 
     Of the final text of a dump folder also why each collective is there, and which annotation would spare it (all of it:
     `hlotext dump collectives DIR`); of other texts as much of it as they tell.
@@ -60,7 +61,12 @@ def command(
     for place, result in inputs:
         compilation = compilation_of(files_of[place])
         for module in result.modules:
-            found = told(lambda module=module: cost.traffic(module, given, algorithm))  # type: ignore[misc]
+            mesh_told: DeviceMesh | FoundMesh | None = given
+            if given is None and compilation is not None:
+                mesh_told = dumps.collectives.named_mesh(compilation, module)
+            found = told(
+                lambda module=module, mesh=mesh_told: cost.traffic(module, mesh, algorithm)  # type: ignore[misc]
+            )
             causes = dumps.collectives.of_module(module, compilation, given)
             if output_format == "json":
                 documents.append(_json(place, module.name, found, causes))

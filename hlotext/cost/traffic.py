@@ -126,7 +126,9 @@ class Traffic:
         return sum(copy.bytes * (1 if copy.runs is None else copy.runs) for copy in self.copies)
 
 
-def traffic(module: Module, mesh: DeviceMesh | None = None, algorithm: Algorithm = "ring") -> Traffic:
+def traffic(
+    module: Module, mesh: DeviceMesh | FoundMesh | None = None, algorithm: Algorithm = "ring"
+) -> Traffic:
     """What one device sends in one run of a module, in loops as often as they run.
 
     Raises ValueError for a mesh of another size than the module's and for an unknown algorithm.

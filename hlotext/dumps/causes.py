@@ -167,8 +167,8 @@ def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None)
     found = _told(compilation, node, birth)
     refused = tuple(
         f"priority fusion left it alone: {decision.reason}"
-        for decision in compilation.fusion_steps
-        if decision.kind == "producer_ineligible" and decision.producer == node.name and decision.reason
+        for decision in compilation.fusion_decisions("producer_ineligible", node.name)
+        if decision.reason
     )
     return attrs.evolve(
         found,
@@ -315,22 +315,12 @@ def _fused(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
     if node.opcode != "fusion" or birth.step.stage != "fusion":
         return None
     step = birth.step
-    decisions = [d for d in compilation.fusion_steps if d.kind == "fusion"]
-    if not decisions:
-        return None
-    own = [decision for decision in decisions if decision.fusion == birth.name]
+    own = compilation.fusion_decisions("fusion", birth.name)
     if not own:
         return None
     lines = []
     for decision in own[-5:]:
-        cost = next(
-            (
-                d
-                for d in compilation.fusion_steps
-                if d.kind == "update_priority" and d.producer == decision.producer
-            ),
-            None,
-        )
+        cost = next(iter(compilation.fusion_decisions("update_priority", decision.producer)), None)
         gain = (
             f" ({cost.microseconds_fused:g} us fused, {cost.microseconds_unfused:g} us apart)"
             if cost is not None

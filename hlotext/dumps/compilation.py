@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import hlotext as hlo
@@ -310,6 +310,18 @@ class Compilation:
         """What GPU's priority fusion decided, in order; empty where it was not dumped."""
         dump = self.proto("priority-fusion")
         return () if dump is None else tuple(records.fusion_steps(dump))
+
+    def fusion_decisions(self, kind: str, name: str) -> Sequence[FusionStep]:
+        """Those of one kind about a producer; of `fusion` those about the fusion that was made."""
+        return self._decisions.get((kind, name), ())
+
+    @functools.cached_property
+    def _decisions(self) -> dict[tuple[str, str], list[FusionStep]]:
+        found: dict[tuple[str, str], list[FusionStep]] = {}
+        for step in self.fusion_steps:
+            name = (step.fusion or "") if step.kind == "fusion" else step.producer
+            found.setdefault((step.kind, name), []).append(step)
+        return found
 
     @functools.cached_property
     def tuned(self) -> tuple[Tuned, ...]:

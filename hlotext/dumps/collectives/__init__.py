@@ -7,13 +7,24 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.answers import collectives, of_module
     from hlotext.dumps.collectives.records import CollectiveCause, Place, Reason, Suggestion
+    from hlotext.dumps.collectives.steps import named_mesh
     from hlotext.dumps.collectives.warnings import warned
 
 __getattr__ = door(
     __name__,
     answers=("collectives", "of_module"),
     records=("CollectiveCause", "Place", "Reason", "Suggestion"),
+    steps=("named_mesh",),
     warnings=("warned",),
 )
 
-__all__ = ["CollectiveCause", "Place", "Reason", "Suggestion", "collectives", "of_module", "warned"]
+__all__ = [
+    "CollectiveCause",
+    "Place",
+    "Reason",
+    "Suggestion",
+    "collectives",
+    "named_mesh",
+    "of_module",
+    "warned",
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis import DeviceMesh, mesh_of, parse_mesh
+from hlotext.analysis import DeviceMesh, FoundMesh, MeshSource, mesh_of, parse_mesh
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
 
@@ -58,6 +58,18 @@ def read(step: Step | None) -> hlo.Module | None:
         return step.file.load()
     except (InputError, HloSyntaxError):
         return None
+
+
+def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
+    """The mesh whose axes the program before optimization names, for its final text; None where it names none."""
+    own = mesh_of(module)
+    if own is not None and own.has_names:
+        return own
+    program = read(compilation.first) if own is not None else None
+    found = mesh_of(program) if program is not None else None
+    if own is None or found is None or not found.has_names or found.mesh.num_devices != own.mesh.num_devices:
+        return None
+    return FoundMesh(found.mesh, MeshSource.PROGRAM)
 
 
 def mesh_for(

@@ -81,13 +81,20 @@ class Subject:
 
     @functools.cached_property
     def traffic(self) -> Traffic:
+        own = self._own_compilation
+        if self.mesh is None and own is not None:
+            return traffic(self.module, dumps.collectives.named_mesh(own, self.module))
         return traffic(self.module, self.mesh)
+
+    @functools.cached_property
+    def _own_compilation(self) -> dumps.Compilation | None:
+        """The compilation whose final text this is."""
+        return self.compilation or (compilation_of(self.path) if self.path is not None else None)
 
     @functools.cached_property
     def causes(self) -> tuple[dumps.CollectiveCause, ...]:
         """Why each collective is there, as far as the folder, or the folder around the file, tells."""
-        own = self.compilation or (compilation_of(self.path) if self.path is not None else None)
-        return dumps.collectives.of_module(self.module, own, self.mesh)
+        return dumps.collectives.of_module(self.module, self._own_compilation, self.mesh)
 
 
 def subject(
