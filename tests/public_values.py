@@ -84,6 +84,7 @@ def _corpus(name: str) -> hlo.Module:
 
 GPU = "gpu/data_parallel.h100_1x1x4.after_optimizations.txt"
 TPU = "tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+LOOP = "cpu/ring_attention.cpu_4.after_optimizations.txt"
 SMALL = """HloModule m, is_scheduled=true
 
 ENTRY e {
@@ -334,6 +335,7 @@ def _others(_: Path) -> Any:
         view.neighbourhood(module), hlo.parse_shape("f32[2]{0:T(8)}"), hlo.PrintOptions(), module.entry.root.span,
         hlo.parse("ENTRY e {\n  ROOT c = f32[2] constant({1, 2})\n}\n").entry.root.literal, element_type("f32"),
         view.subject(support.CORPUS / TPU),
+        found.gemms(), cost.matrix_products(module), analysis.loops(hlo.load(support.CORPUS / LOOP)),
     ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from hlotext.analysis.communication import Communication, Link, communications
 from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.inheritance import Source, inherited
-from hlotext.analysis.loops import invariant_instructions
+from hlotext.analysis.loops import Loop, invariant_instructions, loops
 from hlotext.analysis.meshes import DeviceMesh, parse_mesh
 from hlotext.analysis.origins import Origins, Place, causing_frame, causing_frames
 from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
@@ -50,6 +50,7 @@ __all__ = [
     "Devices",
     "FoundMesh",
     "Link",
+    "Loop",
     "MeshSource",
     "Mode",
     "Origins",
@@ -85,6 +86,7 @@ __all__ = [
     "is_partitioned",
     "joined_devices",
     "largest_shards",
+    "loops",
     "memory_space",
     "mesh_of",
     "most_trips",

@@ -1,8 +1,15 @@
-"""What stays the same from one round of a loop to the next."""
+"""While loops: how often they run, what a round writes, and what stays the same from one round to the next."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import attrs
+
+from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.facts import fact
+from hlotext.analysis.inheritance import callers_first
+from hlotext.analysis.sizes import written_bytes
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -11,6 +18,42 @@ from hlotext.ir.tables import traits
 
 _CHANGING = (traits.HOST_EFFECTS - traits.DONES) | {"custom-call", "parameter", "after-all"}
 """Opcodes whose result may differ although their operands do not, or whose doing matters."""
+
+
+@attrs.frozen
+class Loop:
+    """A while loop that runs."""
+
+    instruction: Instruction
+    trips: int | None
+    """Rounds of one execution; None where the text does not tell."""
+    runs: int | None
+    """Executions of the loop in one run of the module; None where the text does not tell."""
+    written_bytes: int
+    """Bytes that one round writes to memory of their own, loops inside it with all their rounds (of unknown length: one)."""
+
+
+def loops(module: Module) -> tuple[Loop, ...]:
+    """The while loops of a module in the order in which they are called."""
+    graph = call_graph(module)
+    round_bytes: Counter[Computation] = Counter()
+    for one in graph.stepped_instructions():
+        if one.computation is not None:
+            round_bytes[one.computation] += written_bytes(one)
+    for callee in reversed(callers_first(module)):
+        if callee not in graph.stepped:
+            continue
+        for call in graph.callers.get(callee, ()):
+            trips = graph.trips.get((call.computation, call.place)) if call.opcode == "while" else 1
+            rounds = 1 if trips is None else trips + (call.attribute == "condition")
+            round_bytes[call.computation] += rounds * round_bytes[callee]
+    found = []
+    for loop, trips in graph.loops():
+        body = loop.attributes.get("body")
+        runs = graph.runs.get(loop.computation) if loop.computation is not None else None
+        if isinstance(body, Computation) and runs != 0:
+            found.append(Loop(loop, trips, runs, round_bytes[body]))
+    return tuple(found)
 
 
 @fact

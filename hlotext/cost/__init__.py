@@ -9,6 +9,7 @@ from hlotext.cost.estimate import (
     TransferTime,
     estimate,
 )
+from hlotext.cost.products import MatrixProduct, matrix_products, product_sizes
 from hlotext.cost.roofline import OVERHEAD, Bound, Least
 from hlotext.cost.tpu import TpuCost
 from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
@@ -27,6 +28,7 @@ __all__ = [
     "InstructionTime",
     "Key",
     "Least",
+    "MatrixProduct",
     "Node",
     "PathStep",
     "RunCost",
@@ -37,6 +39,8 @@ __all__ = [
     "TransferTime",
     "analyze",
     "estimate",
+    "matrix_products",
+    "product_sizes",
     "scope_tree",
     "traffic",
 ]

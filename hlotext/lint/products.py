@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import attrs
 
+from hlotext import cost
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered, source
@@ -52,59 +52,12 @@ def _product(dot: Instruction, context: Context) -> Product | None:
             return None
         fusions.insert(0, caller)
         home = caller.computation
-    if len(dot.operands) < 2:
-        return None
-    shapes = [operand.shape for operand in dot.operands[:2]]
-    left, right, result = shapes[0], shapes[1], dot.shape
-    if (
-        left is None
-        or right is None
-        or result is None
-        or not (left.is_array and right.is_array and result.is_array)
-    ):
-        return None
-    sizes = _dot_sizes(dot) if dot.opcode == "dot" else _convolution_sizes(dot)
+    sizes = cost.product_sizes(dot)
     if sizes is None:
         return None
+    batch, rows, columns, summed = sizes
     operands = Value(dot.operands[0], tuple(fusions)), Value(dot.operands[1], tuple(fusions))
-    return Product(dot, fusions[0] if fusions else dot, operands, *sizes)
-
-
-def _dot_sizes(dot: Instruction) -> tuple[int, int, int, int] | None:
-    left, right = (operand.shape for operand in dot.operands[:2])
-    attributes = dot.attributes
-    assert left is not None
-    assert right is not None
-    batched, contracted = attributes.get("lhs_batch_dims", ()), attributes.get("lhs_contracting_dims", ())
-    if any(d >= len(left.dimensions) for d in (*batched, *contracted)):
-        return None  # verify says so
-    batch = math.prod(left.dimensions[d] for d in batched)
-    summed = math.prod(left.dimensions[d] for d in contracted)
-    if not batch or not summed:
-        return None
-    rows = (left.element_count or 0) // (batch * summed)
-    columns = (right.element_count or 0) // (batch * summed)
-    return batch, rows, summed, columns
-
-
-def _convolution_sizes(dot: Instruction) -> tuple[int, int, int, int] | None:
-    """The TPU compiler writes products as convolutions, some with a window along a batch dimension."""
-    left, right, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
-    assert left is not None
-    assert right is not None
-    assert result is not None
-    window = dot.attributes.get("window")
-    if window is not None and any(one.size != 1 for one in window.dimensions):
-        return None
-    a, b, c = (shape.element_count or 0 for shape in (left, right, result))
-    # Rows x summed, summed x columns, rows x columns.
-    if not a or not b or not c:
-        return None
-    square = a * b / c
-    summed = math.isqrt(round(square))
-    if summed * summed != round(square) or a % summed or b % summed:
-        return None
-    return 1, a // summed, summed, b // summed
+    return Product(dot, fusions[0] if fusions else dot, operands, batch, rows, summed, columns)
 
 
 def product_behind(

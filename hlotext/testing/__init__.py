@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hlotext.testing import snapshot as snapshot
     from hlotext.testing.inspected import Collectives, Count, Findings, Hlo, Instructions, inspect
     from hlotext.testing.reading import module_of
+    from hlotext.testing.rows import Rows
 else:
     # The plugin is loaded with every pytest, most of which have nothing to do with HLO.
     __getattr__ = door(
@@ -22,6 +23,7 @@ else:
         "snapshot",
         inspected=("Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect"),
         reading=("module_of",),
+        rows=("Rows",),
     )
 
-__all__ = ["Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect", "module_of"]
+__all__ = ["Collectives", "Count", "Findings", "Hlo", "Instructions", "Rows", "inspect", "module_of"]

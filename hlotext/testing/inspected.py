@@ -12,6 +12,7 @@ import attrs
 from hlotext import analysis, diff, dumps, lint, memory
 from hlotext.analysis import (
     Communication,
+    Loop,
     arrays_of,
     call_graph,
     communications,
@@ -21,7 +22,7 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.entries import Entry
-from hlotext.cost import Node, RunCost, analyze, scope_tree
+from hlotext.cost import Node, RunCost, analyze, matrix_products, scope_tree
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -33,6 +34,7 @@ from hlotext.testing.axes import along, check_mesh, device_mesh
 from hlotext.testing.describe import describe_all
 from hlotext.testing.filecheck import check_text
 from hlotext.testing.reading import beside, module_of
+from hlotext.testing.rows import Rows
 from hlotext.testing.snapshot import canonical_text
 
 if TYPE_CHECKING:
@@ -111,10 +113,14 @@ class Collectives(Sequence[Collective]):
     """Collectives and transfers, each once however it is written, with their bytes."""
 
     def __init__(
-        self, found: Iterable[Communication], causes: Callable[[], Causes] = dict[Instruction, Any]
+        self,
+        found: Iterable[Communication],
+        causes: Callable[[], Causes] = dict[Instruction, Any],
+        axes: Callable[[Communication], tuple[str, ...] | None] = lambda _: None,
     ) -> None:
         self._plain = tuple(found)
         self._causes = causes
+        self._axes = axes
 
     @functools.cached_property
     def _found(self) -> tuple[Collective, ...]:
@@ -169,6 +175,22 @@ class Collectives(Sequence[Collective]):
         for one in self._plain:
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         return kinds
+
+    def table(self) -> Rows:
+        """A row for each: name, kind, bytes that a device gets, the mesh axes that it goes along (None without a mesh that
+        fits), whether it is asynchronous, and how often it runs (None where the text does not tell).
+        """
+        return Rows(
+            {
+                "name": one.start.name,
+                "kind": one.kind,
+                "bytes": one.result_bytes or one.operand_bytes,
+                "axes": self._axes(one),
+                "is_async": one.is_async,
+                "runs": one.runs,
+            }
+            for one in self._plain
+        )
 
     def explain(self) -> list[str]:
         """Lines for the report of a failed assertion."""
@@ -285,9 +307,12 @@ class Hlo:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)
             given = device_mesh(self._mesh) if self._mesh is not None else None
             found = list(along(self.module, found, axes, given))
-        return Collectives(
-            (one for one in found if is_async is None or one.is_async is is_async), self._causes
-        )
+        wanted = (one for one in found if is_async is None or one.is_async is is_async)
+        return Collectives(wanted, self._causes, self._axes_of)
+
+    def _axes_of(self, one: Communication) -> tuple[str, ...] | None:
+        known = analysis.mesh_of(self.module, device_mesh(self._mesh) if self._mesh is not None else None)
+        return analysis.axes_of(self.module, one, known.mesh if known is not None else None)
 
     def _causes(self) -> Causes:
         """Why collectives are there: from the dump folder that the text lies in, else from the text alone."""
@@ -391,6 +416,26 @@ class Hlo:
         `hlo.scopes().walk(2)` goes through it to a depth of 2.
         """
         return scope_tree(analyze(self.module), fold=fold)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The while loops: rounds (`trips`), executions (`runs`) and bytes written in a round (`written_bytes`)."""
+        return analysis.loops(self.module)
+
+    def gemms(self) -> Rows:
+        """A row for each matrix product, fused ones and library calls too: name, batch, m, n, k, types, operations of one
+        execution (`flops`) and executions (`runs`, None where the text does not tell).
+        """
+        return Rows(
+            {
+                "name": one.instruction.name,
+                **{name: getattr(one, name) for name in ("batch", "m", "n", "k")},
+                "types": f"{one.lhs_type} x {one.rhs_type} -> {one.result_type}",
+                "flops": one.flops,
+                "runs": one.runs,
+            }
+            for one in matrix_products(self.module)
+        )
 
     # ---- arguments and results
 
