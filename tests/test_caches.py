@@ -26,6 +26,7 @@ OF_THE_CODE_ALONE = {
     "hlotext/proto/pool.py:enum_numbers",
     "hlotext/semantics/infer/shapes.py:_float_range",
     "hlotext/syntax/fast/line_records.py:_name",
+    "hlotext/syntax/fast/shortcuts/__init__.py:_exact",
     "hlotext/syntax/fast/shortcuts/__init__.py:shortcut",
     "hlotext/syntax/hints/hints.py:_spelled",
     "hlotext/syntax/language/patterns.py:_parentheses",

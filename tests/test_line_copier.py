@@ -76,3 +76,88 @@ def test_a_number_written_oddly_is_copied_nowhere() -> None:
         f"{head} {{\n" + lines.format(number) for head, number in (("%a", "0"), ("ENTRY %b", "00"))
     )
     assert hlo.parse(text).to_text(hlo.PrintOptions.default()).count("parameter(0)") == 2
+
+
+@pytest.mark.parametrize("path", corpus_files(), ids=corpus_id)
+def test_what_the_reader_knows_to_be_written_is_what_the_printer_writes(path: Path) -> None:
+    """Of each part of a line that is known as XLA's text."""
+    module = hlo.parse(read_text(path))
+    printer = TextPrinter(hlo.PrintOptions.default())
+    for part, opcode, value, is_known in module._parts:
+        if is_known:
+            assert printer.copier._written(opcode, value) == part
+
+
+LINE = """HloModule m
+
+%f (p: f32[2]) -> f32[2] {{
+  %p = f32[2]{{0}} parameter(0)
+  ROOT %r = f32[2]{{0}} negate(%p){}
+}}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "is_known"),
+    [
+        (', metadata={op_name="a" stack_frame_id=3}', True),
+        (r", metadata={op_name=QUOTEa[\'b\']QUOTE}".replace("QUOTE", '"'), True),
+        (', metadata={op_type="t" op_name="a" source_file="f.py" source_line=3}', True),
+        (', frontend_attributes={a="1",b={"k":1}}, metadata={op_name="a"}', True),
+        (', backend_config={"k":1}', True),
+        (', metadata={op_name="it\'s"}', False),
+        (', metadata={op_name="a" stack_frame_id=03}', False),
+        (', metadata={op_name="a" stack_frame_id=0}', False),
+        (", metadata={source_line=3}", False),
+        (', metadata={op_name="a"}, frontend_attributes={a="1"}', False),
+        (', frontend_attributes={b="1",a="1"}', False),
+        (', frontend_attributes={a="{1}"}', False),
+        (', backend_config=""', False),
+        (", frontend_attributes={}", False),
+    ],
+)
+def test_the_reader_knows_which_attributes_are_written_as_xla_writes_them(tail: str, is_known: bool) -> None:
+    """The order, the escapes, the numbers, and what is left out where it says nothing."""
+    module = hlo.parse(LINE.format(tail))
+    found = [known for text, _, value, known in module._parts if isinstance(value, dict) and text]
+    assert found == [is_known]
+    options = hlo.PrintOptions.default()
+    assert module.to_text(options) == built(module, options)
+
+
+def test_a_run_of_computations_ends_where_a_header_is_not_what_is_printed() -> None:
+    """Its parameters may bear other names, blank lines may stand before it, and computations may change places."""
+    bodies = [
+        f"%f{n} (p{n}: f32[2]) -> f32[2] {{\n  %p{n} = f32[2]{{0}} parameter(0)\n"
+        f"  ROOT %r = f32[2]{{0}} negate(%p{n})\n}}\n\n"
+        for n in range(5)
+    ]
+    call = "ENTRY %e (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n" + "".join(
+        f"  {'ROOT ' if n == 4 else ''}%c{n} = f32[2]{{0}} call(%p), to_apply=%f{n}\n" for n in range(5)
+    )
+    text = "HloModule m\n\n" + "".join(bodies) + call + "}\n\n"
+    options = hlo.PrintOptions.default()
+    canonical = hlo.parse(text).to_text(options)
+    head, _, rest = canonical.partition("\n\n")
+    assert rest == text.partition("\n\n")[2]
+    changes = (
+        ("(p1:", "(q:"),
+        ("}\n\n%f2", "}\n\n\n\n%f2"),
+        ("%f3 (p3: f32[2]) -> f32[2]", "%f3"),
+        ("(p3: f32[2])", "(p3:  f32[2])"),
+    )
+    for old, new in changes:
+        assert hlo.parse(text.replace(old, new)).to_text(options) == canonical, new
+    module = hlo.parse(text)
+    first, second, *others = module._computations
+    module._computations[:] = [second, first, *others]
+    assert (
+        module.to_text(options)
+        == head + "\n\n" + "".join([bodies[1], bodies[0], *bodies[2:]]) + call + "}\n\n"
+    )
+    module = hlo.parse(text)
+    module.computations[2]["r"].name = "z"
+    module.computations[3].name = "g"
+    assert module.to_text(options) == built(module, options)
+    assert module.to_text(options).count("%g") == 2

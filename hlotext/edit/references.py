@@ -44,11 +44,11 @@ class MappedAttributes:
             known = self._done[id(attributes)] = attributes, new
         return known[1]
 
-    def parts(self, parts: Sequence[tuple[str, str, Any]]) -> list[tuple[str, str, Any]]:
+    def parts(self, parts: Sequence[tuple[str, str, Any, bool]]) -> list[tuple[str, str, Any, bool]]:
         """Parts of op lines (`Module._parts`) for the copy."""
         return [
-            (text, opcode, self.of(value) if isinstance(value, dict) else value)
-            for text, opcode, value in parts
+            (text, opcode, self.of(value) if isinstance(value, dict) else value, is_written)
+            for text, opcode, value, is_written in parts
         ]
 
 

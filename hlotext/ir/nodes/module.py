@@ -81,9 +81,10 @@ class Module:
     """Where the word HloModule stands; negative for a text without a header."""
     _is_guess: bool = False
     """True if `parse_tolerant` could not read the header of the module or of a computation: the structure is a guess."""
-    _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any]]] = attrs.field(factory=list)
-    """Parts of op lines, each once and in the order in which it was first read: its text, the opcode on the line, and the
-    value: the shape (its text goes on to the opcode), the literal or number in the parentheses, the attributes."""
+    _parts: list[tuple[str, str, Shape | Literal | int | dict[str, Any], bool]] = attrs.field(factory=list)
+    """Parts of op lines, each once and in the order in which it was first read: its text, the opcode on the line, the
+    value (the shape, whose text goes on to the opcode, the literal or number in the parentheses, the attributes), and
+    whether XLA's default text of the value is known to be this one."""
     _removed: list[Computation] = attrs.field(factory=list)
     """Computations that were taken out; their text is still in the source."""
     _is_touched: bool = False

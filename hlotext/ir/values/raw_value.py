@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import attrs
 
@@ -46,6 +47,11 @@ def value_text(value: object, name: str = "") -> str:
         # Lists of shapes alone are joined with a blank.
         return f"{{{', '.join(texts)}}}" if value and isinstance(value[0], Shape) else braced(texts)
     return str(value)
+
+
+def canonical_text(value: Any, name: str) -> str:
+    """XLA's text of an attribute's value, of which it may print another form than the one that was read."""
+    return value_text(value.canonical() if hasattr(value, "canonical") else value, name)
 
 
 def _single_precision(value: float) -> float:

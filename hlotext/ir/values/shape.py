@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 
 import attrs
@@ -295,7 +296,10 @@ class Shape:
     def with_default_layout(self) -> Shape:
         """This shape with the descending layout wherever an array has none, as XLA's reader fills it in."""
         if self.tuple_shapes:
-            return attrs.evolve(self, tuple_shapes=tuple(s.with_default_layout() for s in self.tuple_shapes))
+            filled = [s.with_default_layout() for s in self.tuple_shapes]
+            if all(map(operator.is_, filled, self.tuple_shapes)):
+                return self
+            return attrs.evolve(self, tuple_shapes=tuple(filled))
         if self.layout is not None or not self.is_array:
             return self
         return attrs.evolve(self, layout=default_layout(self.rank))

@@ -85,7 +85,7 @@ class LineParts:
             or arity.count in (Count.EVEN, Count.ODD)
             or opcode in opcodes.CONTEXT_DEPENDENT
         )
-        self._parts.append((text, opcode, shape))
+        self._parts.append((text, opcode, shape, False))
         head = Head(
             shape,
             row.name,
@@ -118,7 +118,7 @@ class LineParts:
             except TermError:
                 return None
         head.arguments[text] = value
-        self._parts.append((text, head.opcode, value))
+        self._parts.append((text, head.opcode, value, type(value) is int and text == str(value)))
         return value
 
     def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:

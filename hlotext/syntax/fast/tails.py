@@ -9,6 +9,8 @@ from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Printing
 from hlotext.ir.tables.opcodes import SPELLINGS
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.semantics import conditions
@@ -23,6 +25,12 @@ _NAMED = frozenset({"computation", "computation_list", "instruction_list"})
 
 _BLANKS = " \t\r\n"
 
+_BY_MORE = (Printing.DERIVED, Printing.IF_NOT_DEFAULT, Printing.IF_ANY_NOT_DEFAULT, Printing.INPUT_ONLY)
+_WHEN_ABSENT = (Printing.ALWAYS, Printing.DERIVED)
+_WHEN_SAID = (Printing.IF_TRUE, Printing.IF_NOT_EMPTY)
+_SAYS_NOTHING = ("=false", "={}", '=""')
+"""Ends of such attributes that are not printed."""
+
 _is_name = re.compile(patterns.IDENTIFIER).fullmatch
 
 
@@ -32,10 +40,12 @@ class Tails:
     def __init__(self, module: Module, computations: dict[str, Computation]) -> None:
         self._parts = module._parts
         self._computations = computations
-        self._values: dict[str, tuple[str, Any]] = {}
-        """Attributes by their text: name and value."""
-        self._fitting: set[tuple[str, ...]] = set()
-        """Opcodes with the names of attributes that they were found to take."""
+        self._values: dict[str, tuple[str, Any, bool]] = {}
+        """Attributes by their text: name, value, and whether XLA is known to write the value so."""
+        self._fitting: dict[tuple[str, ...], frozenset[str] | None] = {}
+        """Opcodes with the names of attributes that they were found to take, and what `printed_when_said` says of them."""
+        self._is_written = False
+        """True if the last tail is known to be the one that XLA writes for its attributes."""
         self._later: dict[tuple[str, str], dict[str, Any]] = {}
         """Tails that name a computation which is not defined so far, by opcode and the rest of them."""
         self.waiting: list[tuple[str, str, int]] = []
@@ -72,7 +82,7 @@ class Tails:
             scope.computation._parts_read = None
         else:
             head.tails[key] = attributes
-            self._parts.append((tail, head.opcode, attributes))
+            self._parts.append((tail, head.opcode, attributes, self._is_written))
 
     def _call(self, scope: Scope, head: Head, tail: str, rest: str, name: str) -> dict[str, Any] | None:
         """The attributes of a tail that calls a computation, the first of those whose rest is the same."""
@@ -97,7 +107,7 @@ class Tails:
         common = self._later.get((head.opcode, rest))
         if common is None:
             piece = f"{called}=%{name}"
-            self._values[piece] = called, None
+            self._values[piece] = called, None, True
             common = self._cut(scope, head, tail)
             del self._values[piece]
             if common is None or called not in common or "control-predecessors" in common:
@@ -114,42 +124,52 @@ class Tails:
         if "\r" in tail:
             return None
         attributes: dict[str, Any] = {}
-        values = self._values
+        values, is_written = self._values, True
         pieces = patterns.attribute().findall(tail)
         for piece in pieces:
-            pair = values.get(piece)
-            if pair is None and (pair := self._value(scope, piece)) is None:
+            known = values.get(piece)
+            if known is None and (known := self._value(scope, piece)) is None:
                 return None
-            attributes[pair[0]] = pair[1]
+            attributes[known[0]] = known[1]
+            is_written &= known[2]
         if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
             return None
         names = (head.opcode, *attributes)
         if names not in self._fitting:
             if not conditions.attributes_fit(head.opcode, names[1:]) or "parameter_replication" in attributes:
                 return None
-            self._fitting.add(names)
+            self._fitting[names] = printed_when_said(*names)
+        said = self._fitting[names]
+        if not said:
+            self._is_written = is_written and said is not None
+        else:
+            self._is_written = is_written and not any(
+                piece.endswith(_SAYS_NOTHING) and piece.partition("=")[0] in said for piece in pieces
+            )
         return attributes
 
-    def _value(self, scope: Scope, piece: str) -> tuple[str, Any] | None:
-        """Name and value of an attribute met for the first time; None when the grammar must look at it."""
+    def _value(self, scope: Scope, piece: str) -> tuple[str, Any, bool] | None:
+        """What is known of an attribute met for the first time; None when the grammar must look at it."""
         name, _, text = piece.partition("=")
         rule = attribute_rule(name)
         if rule is None:
             return None
-        name = SPELLINGS.get(name, name)
+        word, name = name, SPELLINGS.get(name, name)
         value: Any
         try:
             if rule in _NAMED:
                 return self._named(scope, name, rule, text, piece)
-            value = shortcuts.read(rule, text)
+            value, is_written = shortcuts.read_attribute(rule, name, text)
         except TermError:
             return None
         if isinstance(value, RawValue):
             return None
-        pair = self._values[piece] = (name, value)
-        return pair
+        known = self._values[piece] = (name, value, is_written and word == name)
+        return known
 
-    def _named(self, scope: Scope, name: str, rule: str, text: str, piece: str) -> tuple[str, Any] | None:
+    def _named(
+        self, scope: Scope, name: str, rule: str, text: str, piece: str
+    ) -> tuple[str, Any, bool] | None:
         """The value of an attribute that names computations or instructions."""
         if rule == "instruction_list":
             defined = scope.defined
@@ -160,16 +180,30 @@ class Tails:
             )
             if not all(item in defined for item in names):
                 return None
-            return name, tuple(dict.fromkeys(defined[item] for item in names))
+            return name, tuple(dict.fromkeys(defined[item] for item in names)), False
         if rule == "computation":
             found = self._computations.get(text.removeprefix("%"))
             if found is None:
                 return None
-            pair = self._values[piece] = (name, found)
-            return pair
+            known = self._values[piece] = (name, found, text.startswith("%"))
+            return known
         callees = tuple(
             self._computations.get(item.strip(_BLANKS).removeprefix("%")) for item in text[1:-1].split(",")
         )
         if None in callees:
             return None
-        return name, callees
+        return name, callees, False
+
+
+def printed_when_said(opcode: str, *names: str) -> frozenset[str] | None:
+    """Those of some attributes of an opcode that XLA prints only when they say something, not when false or empty.
+
+    None where it prints them in another order, prints further ones, or decides by more than the attributes' own values.
+    """
+    row = opcodes.OPCODES[opcode]
+    known = opcodes.allowed_attributes(row)
+    if [name for name in known if name in names] != list(names):
+        return None
+    if any(use.printed in (_BY_MORE if use.name in names else _WHEN_ABSENT) for use in known.values()):
+        return None
+    return frozenset(name for name in names if known[name].printed in _WHEN_SAID)

@@ -17,7 +17,7 @@ from hlotext.ir.values.configs import BackendConfig, FrontendAttributes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
-from hlotext.ir.values.raw_value import RawValue, value_text
+from hlotext.ir.values.raw_value import RawValue, canonical_text, value_text
 from hlotext.ir.values.sharding import Sharding
 from hlotext.syntax.source.limits import MAX_NESTING
 
@@ -162,11 +162,9 @@ class AttributePrinter(abc.ABC):
             return f"{{{', '.join(self.name(item.name) for item in value)}}}"
         if name == "replica_groups" and self.options.print_full_replica_group_list and value != ():
             return str(value.full_list())
-        if hasattr(value, "canonical"):
-            value = value.canonical()
         if name == "sharding" and not self.options.print_metadata:
-            value = value.without_metadata()
-        return value_text(value, name)
+            return value_text(value.canonical().without_metadata(), name)
+        return canonical_text(value, name)
 
     def _call(self, use: AttributeUse, instruction: Instruction, indent: int) -> list[str]:
         """A called computation by name, or its whole body."""

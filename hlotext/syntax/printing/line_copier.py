@@ -1,21 +1,24 @@
 """Op lines of the source that are, letter for letter, what the printer would write: they are copied, not made anew.
 
 A line is made of a name, a shape, operands and the text of its attributes. Of shapes, attribute texts and literals a
-module has few distinct ones (`Module._parts`), so each is printed and compared once; the reader has said whether names and
-operands stand as XLA writes them (`Computation._name_mark`). Where all parts are written as the printer writes them, whole
-computations are copied. That prints a large module at many times the speed of making its lines; a test compares both on
-the corpus.
+module has few distinct ones (`Module._parts`), so each is printed and compared once, unless the reader has seen on the way
+that it is what XLA writes; the reader has also said whether names and operands stand as XLA writes them
+(`Computation._name_mark`). Where all parts are written as the printer writes them, whole computations are copied, and runs
+of them where their headers are. That prints a large module at many times the speed of making its lines; a test compares
+both on the corpus.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import CallAttributes, Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
-from hlotext.ir.values.print_options import SubcomputationMode
+from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -40,26 +43,36 @@ class LineCopier:
             and not options.canonicalize_instruction_names
             and not options.compact_gte
             and not options.indent_amount
+            and not options.is_in_nested_computation
             # Frames are looked up in the module, which a part alone does not know.
             and not options.print_inline_stack_frames
         )
         self._copied: set[int] = set()
         """The parts, by id, that are written as the printer writes them."""
         self._is_all_copied = False
+        self._shown: dict[int, str] = {}
+        """The module's shapes as headers show them, by id."""
 
     def learn(self, module: Module) -> None:
         """Finds out which parts of a module's lines are written as the printer writes them."""
         if not self.can_copy:
             return
         module.materialize()  # parts become known as computations are read
+        is_default = self.printer.options == PrintOptions.default()
         copied, odd = {id(None)}, set[int]()
         tuples, sharded = set[str](), set[str]()
-        for text, opcode, value in module._parts:
-            (copied if self._written(opcode, value) == text else odd).add(id(value))
-            if isinstance(value, Shape) and value.is_tuple:
-                tuples.add(opcode)
-            elif isinstance(value, dict) and "sharding" in value:
-                sharded.add(opcode)
+        for text, opcode, value, is_known in module._parts:
+            if (is_known and is_default) or self._written(opcode, value) == text:
+                copied.add(id(value))
+            else:
+                odd.add(id(value))
+            if type(value) is dict:
+                if "sharding" in value:
+                    sharded.add(opcode)
+            elif isinstance(value, Shape):
+                self._shown[id(value)] = value.text_without_layout()
+                if value.is_tuple:
+                    tuples.add(opcode)
         # One value may have been read from two texts.
         self._copied = copied - odd
         # A sharding is printed once for each leaf of a tuple.
@@ -76,6 +89,61 @@ class LineCopier:
             return None  # printed if the operands' type has another one
         found = printer.attributes(Instruction("", opcode, None, (), value), printer.names(_NOWHERE), 1, None)
         return "".join([f", {attribute}" for attribute in found])
+
+    def opcodes(self, module: Module) -> Iterable[str]:
+        """All opcodes of a module; where its lines are made of known parts, without a look at each line."""
+        if not module.is_touched and all(map(_parts_of, module._computations)):
+            return {part[1] for part in module._parts}
+        return map(_opcode_of, module.instructions())
+
+    def runs(self, module: Module, hidden: Container[Computation]) -> dict[Computation, int]:
+        """Computations that follow each other in the source and are, to the letter, what the printer writes.
+
+        For the first of each run the offset at which the last ends, for the others 0. All that is asked of one stands in
+        this loop: a module has thousands of them, most of a few lines.
+        """
+        found: dict[Computation, int] = {}
+        if not self._is_all_copied or not self.printer.options.print_program_shape or module._source is None:
+            return found
+        text, shown, mark = module._source.text, self._shown, self.mark
+        entry = module.entry if module._computations else None
+        closing = self.printer.closing
+        first, position = None, -1
+        for computation in module._computations:
+            root, instructions = computation._root, computation._instructions
+            if (
+                root is None
+                or not computation._parts_read
+                or computation._name_mark != mark
+                or computation._is_touched
+                or computation._is_signature_touched
+                or computation._is_inline
+                or computation in hidden
+            ):
+                first = None
+                continue
+            parameters: list[Any] = [i for i in instructions if i._opcode == "parameter"]
+            for number, parameter in enumerate(parameters):
+                if parameter._argument != number:
+                    parameters.sort(key=_number)
+                    break
+            try:
+                shapes = ", ".join([f"{p._name}: {shown[id(p._shape)]}" for p in parameters])
+                result = shown[id(root._shape)]
+            except KeyError:  # not the reader's own shape
+                first = None
+                continue
+            head = f"{'ENTRY ' if computation is entry else ''}{mark}{computation._name} ({shapes}) -> {result} {{"
+            start, end, last = computation._start, computation._end, instructions[-1]._end
+            if text[start : computation._brace + 1] != head or text[last:end] != closing(computation, ""):
+                first = None
+                continue
+            if first is None or start != position + 2 or text[position:start] != "\n\n":
+                first = computation
+            else:
+                found[computation] = 0
+            found[first] = position = end
+        return found
 
     def body(self, computation: Computation) -> str | None:
         """The lines of a computation, each with the line end before it; None when nothing can be copied."""
@@ -126,4 +194,7 @@ class LineCopier:
         return place
 
 
+_number = operator.attrgetter("_argument")
+_parts_of = operator.attrgetter("_parts_read")
+_opcode_of = operator.attrgetter("_opcode")
 _NOWHERE = Computation("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 
 from hlotext.ir.nodes.bad_instruction import BadInstruction
@@ -17,7 +16,6 @@ from hlotext.syntax.printing.attributes import MAX_NESTED_RATIO, MIN_NESTED, Att
 from hlotext.syntax.printing.header import header_text, stack_frame_tables
 from hlotext.syntax.printing.line_copier import LineCopier
 
-_opcode_of = operator.attrgetter("_opcode")
 _ASYNC = traits.GENERIC_ASYNC
 
 
@@ -50,22 +48,27 @@ class TextPrinter(AttributePrinter):
         computations: Iterable[Computation] = module.computations
         if self.options.canonicalize_computations:
             computations = canonical_order(module)
-        hidden = self._hidden(module)
         self.copier.learn(module)
+        hidden = self._hidden(module)
         self._titles = inline_titles(module)
         self._room[0] = MIN_NESTED + MAX_NESTED_RATIO * sum(map(len, module.computations))
+        text = module.source.text if module.source is not None else ""
+        runs = {} if self.options.canonicalize_computations else self.copier.runs(module, hidden)
+        entry = module.entry if module.computations else None
         for computation in computations:
-            if computation in hidden:
-                continue
-            out.append(self.computation(computation, self.options.indent_amount, computation is module.entry))
-            out.append("\n\n")
+            end = runs.get(computation)
+            if end:
+                out += (text[computation._start : end], "\n\n")
+            elif end is None and computation not in hidden:
+                out += (
+                    self.computation(computation, self.options.indent_amount, computation is entry),
+                    "\n\n",
+                )
         return "".join(out)
 
     def _hidden(self, module: Module) -> set[Computation]:
         """The computations that the short asynchronous spelling swallows."""
-        if not self.options.syntax_sugar_async_ops or _ASYNC.isdisjoint(
-            map(_opcode_of, module.instructions())
-        ):
+        if not self.options.syntax_sugar_async_ops or _ASYNC.isdisjoint(self.copier.opcodes(module)):
             return set()
         return {
             callees[0]
@@ -92,7 +95,7 @@ class TextPrinter(AttributePrinter):
         lines = [f"{head}{{"]
         copied = None if nested or indent else self.copier.body(computation)
         if copied is not None:
-            return f"{head}{{{copied}{self._closing(computation, tab)}"
+            return f"{head}{{{copied}{self.closing(computation, tab)}"
         names = self.names(computation)
         root = computation.root if len(computation) else None
         # XLA prints a body inside its caller in the order of the graph, not in that of the schedule.
@@ -104,9 +107,9 @@ class TextPrinter(AttributePrinter):
                 continue
             mark = "ROOT " if instruction is root else ""
             lines.append(f"{tab}  {mark}{self.instruction(instruction, names, indent + 1)}")
-        return "\n".join(lines) + self._closing(computation, tab)
+        return "\n".join(lines) + self.closing(computation, tab)
 
-    def _closing(self, computation: Computation, tab: str) -> str:
+    def closing(self, computation: Computation, tab: str) -> str:
         """The end of a computation, with the line end before its brace."""
         options = self.options
         end = f"\n{tab}}}"
@@ -222,8 +225,10 @@ def signature(computation: Computation, with_ids: bool = True) -> str:
 
 def inline_titles(module: Module) -> dict[Computation, str]:
     """Names for the bodies written in place of a name, as XLA makes them up: `_`, `_.1`, `_.2` ..."""
-    taken = {computation.name for computation in module.computations}
     titles: dict[Computation, str] = {}
+    if not any(computation._is_inline for computation in module.computations):
+        return titles
+    taken = {computation.name for computation in module.computations}
     number = 0
     for computation in module.computations:
         if computation.is_inline:

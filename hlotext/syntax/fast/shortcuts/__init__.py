@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hlotext.findings.errors import TermError
+from hlotext.ir.values.raw_value import canonical_text
 from hlotext.syntax import reading
 
 FAST_RULES: dict[str, str] = {
@@ -52,15 +53,53 @@ FAST_RULES: dict[str, str] = {
 }
 """Shortcuts by the grammar's rule: module of this package and function."""
 
+EXACT_RULES: dict[str, str] = {
+    "backend_config": "notes:raw_config",
+    "metadata": "notes:source_metadata",
+    **{
+        rule: FAST_RULES[rule]
+        for rule in (
+            "algorithm", "bool_or_list", "boolean", "comparison_direction", "custom_call_api_version",
+            "custom_call_schedule", "fft_type", "fusion_kind", "int_list", "integer", "random_distribution",
+            "slice_sizes", "transpose_a",
+        )
+    },
+}  # fmt: skip
+"""Shortcuts that take only a text that is, letter for letter, how XLA writes the value."""
+
 
 @functools.cache
 def shortcut(rule: str) -> Callable[[str], Any] | None:
     """The shortcut for a rule; None where there is none."""
-    if rule not in FAST_RULES:
-        return None
-    module, _, function = FAST_RULES[rule].partition(":")
+    return _function(FAST_RULES[rule]) if rule in FAST_RULES else None
+
+
+@functools.cache
+def _exact(rule: str) -> Callable[[str], Any] | None:
+    return _function(EXACT_RULES[rule]) if rule in EXACT_RULES else None
+
+
+def _function(place: str) -> Callable[[str], Any]:
+    module, _, function = place.partition(":")
     found: Callable[[str], Any] = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     return found
+
+
+def read_attribute(rule: str, name: str, text: str) -> tuple[Any, bool]:
+    """The value of an attribute, and whether the text is known to be the one that XLA writes for it. Raises TermError."""
+    exact = _exact(rule)
+    if exact is not None and (value := exact(text)) is not None:
+        return value, True
+    value = read(rule, text)
+    # The text of others may be long, or none of theirs alone.
+    return value, rule in FAST_RULES and _is_written(value, name, text)
+
+
+def _is_written(value: Any, name: str, text: str) -> bool:
+    try:
+        return getattr(value, "is_printed", True) and text != '""' and canonical_text(value, name) == text
+    except ValueError:  # a string with characters that no text in UTF-8 can have
+        return False
 
 
 def read(rule: str, text: str) -> Any:

@@ -27,16 +27,19 @@ def _metadata() -> re.Pattern[str]:
     return re.compile(rf"\{{{''.join(fields)}(?<! )\}}")
 
 
-_SOURCE = re.compile(r'\{op_name="([^"]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
-"""The metadata of nearly every line, which this reads in a fifth of the time."""
+_SOURCE = re.compile(r"""\{op_name="((?:[ !#-&(-\[\]-~]++|\\')++)"(?: stack_frame_id=([1-9][0-9]{0,8}))?\}""")
+"""The metadata of nearly every line, which this reads in a fifth of the time. It takes only what is escaped as XLA does."""
+
+
+def source_metadata(text: str) -> Metadata | None:
+    """`{op_name="x" stack_frame_id=3}`."""
+    match = _SOURCE.fullmatch(text)
+    name = None if match is None else plain(match[1])
+    return Metadata.of_source(name, int(match[2] or 0)) if match is not None and name is not None else None
 
 
 def metadata(text: str) -> Metadata | None:
-    """`{op_name="x" stack_frame_id=3}`."""
-    if (match := _SOURCE.fullmatch(text)) is not None:
-        name = plain(match[1])
-        if name is not None:
-            return Metadata.of_source(name, int(match[2] or 0))
+    """`{op_type="y" op_name="x" source_file="f.py" source_line=3}`."""
     match = _metadata().fullmatch(text)
     if match is None:
         return None
@@ -47,10 +50,15 @@ def metadata(text: str) -> Metadata | None:
     return Metadata(**values)
 
 
+def raw_config(text: str) -> BackendConfig | None:
+    """A config in braces, which the caller has already found to balance."""
+    return BackendConfig(text) if text[0] == "{" else None
+
+
 def backend_config(text: str) -> BackendConfig | None:
     """A config in braces, which the caller has already found to balance, or in quotes."""
     if text[0] == "{":
-        return BackendConfig(text)
+        return raw_config(text)
     unquoted = string(text)
     return BackendConfig(unquoted) if unquoted is not None else None
 

@@ -40,8 +40,8 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(map(integer_of, text.split(","))) if text else ()
 
 
-_SHORT = re.compile(r"-?[0-9]{1,9}")
-_INT_LIST = re.compile(r"\{((?:[0-9]{1,18}(?:,[0-9]{1,18})*)?)\}")
+_SHORT = re.compile(r"0|-?[1-9][0-9]{0,8}")
+_INT_LIST = re.compile(r"\{((?:(?:0|[1-9][0-9]{0,17})(?:,(?:0|[1-9][0-9]{0,17}))*)?)\}")
 _NUMBER = late(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
 _BOOL_LIST = late(r"\{(?:true|false)(?:,(?:true|false))*\}")
 
