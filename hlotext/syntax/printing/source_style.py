@@ -312,7 +312,7 @@ class _Copier:
         self._close(computation, gaps[-1])
 
     def _is_hidden(self, instruction: Instruction) -> bool:
-        """Whether nobody sees the beginning of a line behind one that cannot be read: a comment before `=` is enough."""
+        """True if nobody sees the beginning of a line behind one that cannot be read: a comment before `=` is enough."""
         return _BEGINNING.match(self.source[instruction._start : instruction._end]) is None and all(
             operand._form is Form.LINE for operand in instruction._operands
         )
