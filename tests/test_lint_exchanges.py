@@ -7,6 +7,8 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 from hlotext.lint.helpers import operation
+from hlotext.lint.merged import reports_of
+from hlotext.lint.parts.nothing_overlapped import NothingOverlapped
 from tests import support
 from tests.support import ON_GPU
 
@@ -186,6 +188,15 @@ ENTRY main {
 """
 
 
+def idle(text: str) -> list[lint.Finding]:
+    """The findings of C106 about pairs of start and done with nothing in between."""
+    module = hlo.parse(text)
+    part, context = NothingOverlapped(), lint.make_context(module)
+    starts = [report.instruction for report in reports_of(part, context)]
+    found = lint.run(module, lint.Config(select=("C106",), **support.SAY_ALL))
+    return [one for one in found if one.instruction in starts and "nothing runs" in one.message]
+
+
 @pytest.mark.parametrize(("large", "lines"), [("1048576", [8]), ("4194304", [7])])
 def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[int]) -> None:
     text = (
@@ -193,7 +204,7 @@ def test_the_wait_is_for_the_longest_that_is_on_its_way(large: str, lines: list[
         .replace("RING", "source_target_pairs={{0,1},{1,2},{2,3},{3,0}}")
         .replace("LARGE", large)
     )
-    found = lint.run(hlo.parse(text), lint.Config(select=("S102",), **support.SAY_ALL))
+    found = idle(text)
     assert sorted(line for finding in found for line in (finding.line, *finding.other_lines)) == lines
 
 
@@ -286,9 +297,11 @@ ENTRY main {
         ("another", "while(n), condition=condition, body=step", 0),
     ],
 )
-def test_s102_is_silent_where_c106_speaks_or_nobody_knows(other: str, loop: str, count: int) -> None:
+def test_idle_pairs_are_not_told_where_it_is_synchronous_elsewhere_or_nobody_knows(
+    other: str, loop: str, count: int
+) -> None:
     text = SHIFTED.replace("OTHER", other).replace("LOOP", loop)
-    assert len(lint.run(hlo.parse(text), lint.Config(select=("S102",), **support.SAY_ALL))) == count
+    assert len(idle(text)) == count
 
 
 TWICE = """HloModule twice, is_scheduled=true, num_partitions=4, frontend_attributes={ON_GPU}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import metadata
 from pathlib import Path
 
 import attrs
@@ -11,8 +12,10 @@ import pytest
 import hlotext as hlo
 from hlotext import lint
 from hlotext.ir.nodes.source import Source
+from hlotext.lint.merged import MergedRule, reports_of
+from hlotext.lint.rule import Rule
 from hlotext.syntax.source.inputs import read_source
-from tests import support
+from tests import cli_support, support
 
 FOLDER = support.DATA / "lint"
 COMPILED = sorted((FOLDER / "compiled").iterdir())
@@ -34,6 +37,108 @@ def test_a_rule_fires_where_expected_and_nowhere_else(code: str) -> None:
     assert not _MARK.search(text, text.index("HloModule silent"))
     assert {finding.code for finding in found.findings} == {code}
     assert sorted(line for f in found.findings for line in (f.line, *f.other_lines)) == expected
+
+
+def _parts() -> dict[str, Rule]:
+    """The parts of merged rules, by the names of their files."""
+    merged = (rule for rule in lint.builtin_rules().values() if issubclass(rule, MergedRule))
+    return {part.__module__.rpartition(".")[2]: part() for rule in merged for part in rule.parts}
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "parts").glob("*.txt")), ids=lambda path: path.stem)
+def test_a_part_fires_where_expected_and_nowhere_else(path: Path) -> None:
+    """The same of each part of a merged rule that has a file of its own: the others are what their rule's file is about."""
+    text = path.read_text()
+    part = _parts()[path.stem]
+    found = []
+    for module in hlo.parse_all(text):
+        context = lint.make_context(module)
+        if part.applies_to(context):
+            starts = [one.instruction for one in reports_of(part, context) if one.instruction is not None]
+            found += [one.span.line for one in starts if one.span is not None]
+    assert sorted(found) == [n for n, line in enumerate(text.splitlines(), 1) if "// expect: " in line]
+
+
+def test_each_part_has_a_case() -> None:
+    """Of its own, or that of its rule."""
+    of_rules = {
+        "duplicate_collective",
+        "double_precision",
+        "exposed_collective",
+        "tiny_rounds",
+        "relayout_copy",
+    }
+    own = {path.stem for path in (FOLDER / "parts").glob("*.txt")}
+    assert set(_parts()) == own | of_rules | {"long_lived_array"}
+
+
+@pytest.mark.parametrize(("old", "new"), lint.registry.former_codes().items())
+def test_a_former_code_means_the_rule_that_it_became_part_of(old: str, new: str) -> None:
+    """In every list of a configuration, with one note; its thresholds are gone; `hlotext rule` says so and shows the page."""
+    with pytest.warns(DeprecationWarning, match=f"{old} is a part of {new}") as noted:
+        config = lint.Config(select=(old,))
+    assert len(noted) == 1
+    assert config.select == (new,)
+    with pytest.warns(DeprecationWarning, match=old):
+        config = lint.config_from_table(
+            {"ignore": [old], "per-file-ignores": {"x": [old]}, "rules": {old: {"min_bytes": 1}}}
+        )
+    assert (config.ignore, config.per_file_ignores, config.rules) == ((new,), {"x": (new,)}, {})
+    assert lint.code_of(old).name == new
+    shown = cli_support.run("rule", old)
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith(f"# {new}: ")
+    assert f"{old} is a part of {new}" in shown.stderr
+
+
+@pytest.mark.parametrize("old", lint.registry.GONE)
+def test_a_code_that_went_is_taken_and_said_to_be_gone(old: str) -> None:
+    """It selects nothing, and is not refused."""
+    with pytest.warns(DeprecationWarning, match=f"{old} is no rule any more"):
+        assert lint.Config(ignore=(old,)).ignore == ()
+    assert cli_support.run("rule", old).exit_code == 1
+
+
+WAITED = (FOLDER / "parts" / "nothing_overlapped.txt").read_text()
+
+
+def test_comments_and_baselines_with_former_codes_still_hold() -> None:
+    """A comment that names the old code, and a baseline that was written under it."""
+    config = lint.Config(select=("C106",), **support.SAY_ALL)
+    source = Source(WAITED, "module_0001.after_optimizations.txt")
+    found = [one for one in lint.lint_source(source, config).findings if "nothing runs" in one.message]
+    assert found
+    quiet = WAITED.replace("// expect: C106", "// hlotext: ignore[S102]")
+    still = lint.lint_source(Source(quiet, source.name), config).findings
+    assert not [one for one in still if "nothing runs" in one.message]
+    old = [
+        attrs.evolve(one, code="S102", fingerprint=one.former_fingerprints[0], other_fingerprints=())
+        for one in found
+    ]
+    known = lint.Baseline.of(old)
+    compared = known.compare(found)
+    assert (compared.new, compared.gone) == ((), ())
+
+
+def test_a_plugin_cannot_take_a_former_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments that name it mean the rule that it became part of."""
+
+    class Taken(Rule):
+        code = "S102"
+
+    class Point:
+        value = "plugin:Taken"
+
+        def load(self) -> type[Rule]:
+            return Taken
+
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [Point()])
+    lint.registry.all_rules.cache_clear()
+    try:
+        with pytest.raises(lint.RuleError, match="S102 is a part of C106"):
+            lint.registry.all_rules()
+    finally:
+        lint.registry.all_rules.cache_clear()
 
 
 @pytest.mark.parametrize("code", lint.builtin_rules())
@@ -78,7 +183,7 @@ def test_every_compiled_module_is_the_example_of_a_page() -> None:
 def test_a_user_can_set_few_things() -> None:
     """The chip, four shares, two floors and the rounds of loops; of rules what no share can tell."""
     own = [(code, field.name) for code, rule in lint.builtin_rules().items() for field in attrs.fields(rule)]
-    assert own == [("C112", "devices_per_host"), ("D108", "chip"), ("S104", "chip")]
+    assert own == [("C112", "devices_per_host")]
 
 
 @pytest.mark.parametrize("path", [*support.corpus_files(), *COMPILED], ids=support.corpus_id)

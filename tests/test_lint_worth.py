@@ -9,9 +9,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.lint.parts.long_lived_array import LongLivedArray
 from hlotext.lint.rule import make_context
 from hlotext.lint.rules import m103_missing_donation
-from hlotext.lint.rules.m108_long_lived_array import LongLivedArray
 from hlotext.memory.what_if import WhatIf, donate
 from tests import support
 from tests.support import ON_GPU
@@ -87,14 +87,14 @@ def test_rows_that_are_gathered_once_may_lie_anywhere() -> None:
 
 def test_moving_costs_what_is_read_and_what_is_written() -> None:
     """64 x 125,056 values are read, 125,000 x 128 written: each order is padded in its own way."""
-    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L105",), **support.SAY_ALL))
+    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L103",), **support.SAY_ALL))
     assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
 
 
 def test_an_order_that_pads_an_argument_fourfold_is_no_remedy() -> None:
     """Rows of 16 take 128 lanes."""
     assert not lint.run(
-        hlo.parse(TURNED.replace("125000,64", "500000,16")), lint.Config(select=("L105",), **support.SAY_ALL)
+        hlo.parse(TURNED.replace("125000,64", "500000,16")), lint.Config(select=("L103",), **support.SAY_ALL)
     )
 
 
@@ -150,7 +150,7 @@ ENTRY main {
 
 def test_a_program_that_chooses_a_precision_means_it() -> None:
     """Where every product is exact nobody may have thought of it; where one is not somebody has."""
-    config = lint.Config(select=("D105",), **support.SAY_ALL)
+    config = lint.Config(select=("D101",), **support.SAY_ALL)
     assert len(lint.run(hlo.parse(PRODUCTS % "add(exact, x)"), config)) == 1
     chosen = "dot(exact, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     assert not lint.run(hlo.parse(PRODUCTS % chosen), config)
@@ -358,9 +358,9 @@ ENTRY main {
 def test_what_a_factorization_writes_over_is_copied_anyway(aliasing: str, count: int) -> None:
     found = lint.run(
         hlo.parse(FACTORED.replace("ON_GPU", ON_GPU).replace("ALIASING", aliasing)),
-        lint.Config(select=("L105",), **support.SAY_ALL),
+        lint.Config(select=("L103",), **support.SAY_ALL),
     )
-    assert [finding.code for finding in found] == ["L105"] * count
+    assert [finding.code for finding in found] == ["L103"] * count
 
 
 UPDATED = """HloModule updated, is_scheduled=true
@@ -478,7 +478,7 @@ def test_a_loop_of_unknown_count_runs_a_few_dozen_times(solver: str, count: int)
     assert (
         len(
             lint.run(
-                hlo.parse(SOLVED.replace("SOLVER", solver)), lint.Config(select=("L105",), **support.SAY_ALL)
+                hlo.parse(SOLVED.replace("SOLVER", solver)), lint.Config(select=("L103",), **support.SAY_ALL)
             )
         )
         == count

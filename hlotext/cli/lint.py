@@ -32,6 +32,7 @@ from hlotext.cli.findings import (
 from hlotext.cli.output import Column, Kind, Table, echo, output
 from hlotext.dumps.texts import Text
 from hlotext.ir.files import write_text
+from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
 
 FORMATS = tuple(reports.WRITERS)
@@ -290,6 +291,9 @@ def _label(file: str | Text) -> str:
 
 def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> None:
     """Why a rule says nothing, for each module."""
+    if note := note_of(code):
+        say(note)
+    code = current_code(code)
     if code not in lint.all_rules(config.rule_files):
         raise Unreadable(f"there is no rule {code}")
     for file in files:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import FORMAT, NotFound, write_json
+from hlotext.cli.common import FORMAT, NotFound, say, write_json
 from hlotext.cli.output import Column, Table, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
+from hlotext.lint import registry
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
@@ -30,7 +31,9 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
     known = hlo.lint.every_code()  # the rules are loaded here, and not for those who want the table above
     chosen = []
     for code in codes or known:
-        rule = known.get(code.upper())
+        if note := registry.note_of(code.upper()):
+            say(note)
+        rule = known.get(registry.current_code(code.upper()))
         if rule is None:
             raise NotFound(f"there is no code {code}. {did_you_mean(code.upper(), known)}".rstrip())
         chosen.append(rule)

@@ -93,6 +93,8 @@ class Finding(Value):
     """Equal for the same finding when the program is compiled again; empty where nothing makes one."""
     other_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """Those of the other places."""
+    former_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True, eq=False, repr=False)
+    """The fingerprints, of all places, that it had under codes of earlier releases: baselines of then know it."""
     _facts: Facts | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
     """Set when detached."""
 

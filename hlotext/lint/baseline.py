@@ -66,7 +66,10 @@ class Baseline:
         known: list[Finding] = []
         for finding in findings:
             is_known = True
+            former = [old for old in finding.former_fingerprints if left[old] > 0]
             for key in _fingerprints(finding):
+                if not left[key] and former:
+                    key = former.pop(0)
                 is_known = is_known and left[key] > 0
                 left[key] -= left[key] > 0
             (known if is_known else new).append(finding)

@@ -63,6 +63,7 @@ def merged(places: Sequence[Place], config: Config, context: Context) -> Finding
         places=len(places),
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
+        former_fingerprints=tuple(old for *_, finding in places for old in finding.former_fingerprints),
     )
 
 
@@ -100,6 +101,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
         places=len(places),
         other_fingerprints=tuple(sorted(finding.fingerprint for finding in others)),
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
+        former_fingerprints=tuple(old for *_, finding in places for old in finding.former_fingerprints),
     )
 
 

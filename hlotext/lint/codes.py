@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import FAILED, INTERNAL
-from hlotext.lint.registry import all_rules, loaded_rule
+from hlotext.lint.registry import all_rules, current_code, loaded_rule
 from hlotext.syntax.source.codes import RULES as SYNTAX_CODES
 from hlotext.verify.codes import CODES as VERIFY_CODES
 
@@ -24,7 +24,8 @@ def every_code() -> dict[str, Code]:
 
 
 def code_of(name: str) -> Code:
-    """What a code stands for; one that nobody knows stands for itself."""
+    """The meaning of a code, of an earlier release too; one that nobody knows stands for itself."""
+    name = current_code(name)
     if (rule := all_rules().get(name) or loaded_rule(name)) is not None:
         return rule.described()
     return (

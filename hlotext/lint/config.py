@@ -13,7 +13,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
-from hlotext.lint.registry import all_rules
+from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Rule
 
 SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
@@ -24,23 +24,48 @@ class ConfigError(ValueError):
     """A configuration that means nothing; one line that names what is wrong."""
 
 
+def _codes_now(codes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Codes of earlier releases as those of today, each with a note."""
+    if not codes:
+        return codes
+    for code in codes:
+        _note(code)
+    return tuple(dict.fromkeys(current_code(code) for code in codes if code not in GONE))
+
+
+def _note(code: str) -> None:
+    if note := note_of(code):
+        warnings.warn(note, DeprecationWarning, stacklevel=4)
+
+
+def _patterns_now(table: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    return {pattern: _codes_now(codes) or () for pattern, codes in table.items()}
+
+
+def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    """Thresholds without those of rules that became parts of others or went."""
+    for code in table:
+        _note(code)
+    return {code: options for code, options in table.items() if not note_of(code)} if table else table
+
+
 @attrs.frozen
 class Config:
     """Which rules run where, and with which thresholds. Codes may be cut short: `C` is every rule of the family."""
 
-    select: tuple[str, ...] | None = None
+    select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
     """The codes that run; None for the rules that are on by default."""
-    extend_select: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
     """Codes that run besides these."""
-    ignore: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = attrs.field(default=(), converter=_codes_now)
     """Codes that do not, whatever is selected. The longer code wins: select L101 and ignore L leaves L101."""
     profile: Backend | None = None
     """The device; None to let each module tell."""
-    per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    per_file_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
     """Codes that do not run on files whose path, or end of it, fits a pattern (`*`, `?`, `[...]`)."""
-    per_op_name_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    per_op_name_ignores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, converter=_patterns_now)
     """Codes that say nothing about instructions whose op_name fits a pattern."""
-    rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    rules: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, converter=_rules_now)
     """Thresholds by code and name."""
     source_root: Path | None = None
     """The folder of the checkout, in which the Python lines of findings are looked for; None for none."""

@@ -21,7 +21,7 @@ from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
-from hlotext.lint.registry import RuleError
+from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
@@ -58,7 +58,7 @@ def _run(module: Module, config: Config, file: str) -> list[Finding]:
     said = {(rule.code, subject) for rule, _, subjects in reports for subject in subjects}
     covered = {one: report for _, report, _ in reports for one in report.covers}
     for rule, report, subjects in reports:
-        if any((code, subject) in said for code in rule.yields_to for subject in subjects):
+        if any((current_code(code), subject) in said for code in rule.yields_to for subject in subjects):
             continue
         if report.instruction is not None and covered.get(report.instruction, report) is not report:
             continue
@@ -241,6 +241,7 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         fix=rule.fix,
         is_held=report.is_held,
         fingerprint=fingerprint(rule.code, report, context),
+        former_fingerprints=tuple(fingerprint(code, report, context) for code in rule.former),
     )
 
 

@@ -36,6 +36,34 @@ def builtin_rules() -> dict[str, type[Rule]]:
     return dict(sorted(found.items()))
 
 
+GONE = {
+    "D108": "what a product wastes is in `hlotext cost`",
+    "G108": "what unfused operations move is in C105 and M111",
+    "L104": "transpositions are in L103",
+    "M106": "broadcasts that are written are in M114",
+}
+"""Codes of rules that are no more, and what says it now."""
+
+
+@functools.cache
+def former_codes() -> dict[str, str]:
+    """Codes that became part of another rule, with its code."""
+    return {old: code for code, rule in builtin_rules().items() for old in rule.former}
+
+
+def current_code(code: str) -> str:
+    """The code that a code stands for: itself, but for one of a merged rule."""
+    return former_codes().get(code, code)
+
+
+def note_of(code: str) -> str:
+    """What is to be said of a code of an earlier release; empty for others."""
+    if code in GONE:
+        return f"{code} is no rule any more: {GONE[code]}"
+    now = current_code(code)
+    return f"{code} is a part of {now}" if now != code else ""
+
+
 @functools.cache
 def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
     """All rules by code, in order, those of a project's `files` too.
@@ -62,6 +90,8 @@ def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
 def _add(found: dict[str, type[Rule]], rule: type[Rule], name: str) -> None:
     if not _CODE.fullmatch(getattr(rule, "code", "")):
         raise RuleError(f"rule {name} needs a code of capital letters and three digits")
+    if note := note_of(rule.code):
+        raise RuleError(f"rule {name} has the code {rule.code}, which means another rule: {note}")
     if found.setdefault(rule.code, rule) is not rule:
         raise RuleError(f"rule {name} has the code {rule.code}, which another rule has")
 

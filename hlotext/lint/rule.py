@@ -275,6 +275,8 @@ class Rule:
     yields_to: ClassVar[frozenset[str]] = frozenset()
     """The codes that say more about the same instruction, or what a collective is sent for: where one of them is found, this
     one is not reported."""
+    former: ClassVar[tuple[str, ...]] = ()
+    """Codes of rules that became part of this one: in configurations, comments and baselines they mean this rule."""
     fix: ClassVar[str] = ""
     """The pass that does away with the finding and leaves every result as it is (so `--fix` is safe); empty for none."""
     opcodes: ClassVar[frozenset[str]] = frozenset()

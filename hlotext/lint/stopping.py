@@ -15,6 +15,7 @@ import attrs
 
 from hlotext.analysis import Communication
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.merged import MergedRule
 from hlotext.lint.rule import Context, Rule
 
 _MOST_CANDIDATES = 2_000
@@ -35,7 +36,11 @@ class Stop:
 
 def stops(rule: Rule, context: Context) -> list[Stop]:
     """Where the candidates of a rule stop, the nearest first; those that it reports are left out."""
-    found: list[Stop] = []
+    if isinstance(rule, MergedRule):
+        parts = (part() for part in rule.parts)
+        found = [stop for part in parts if part.applies_to(context) for stop in stops(part, context)]
+        return sorted(found, key=lambda stop: stop.progress, reverse=True)
+    found = []
     by_opcode = context.census.by_opcode
     candidates = chain.from_iterable(by_opcode.get(opcode, ()) for opcode in sorted(rule.opcodes))
     for number, one in enumerate(candidates):

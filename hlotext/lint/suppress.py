@@ -6,6 +6,7 @@ import re
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Source
+from hlotext.lint.registry import current_code
 
 COMMENT = re.compile(r"//[ \t]*hlotext:[ \t]*ignore(?:\[([A-Z0-9, \t]*)\])?")
 """`// hlotext: ignore[L101, C]` behind an op line or on the line before it; without brackets it means every code."""
@@ -34,4 +35,4 @@ def _comment_names(text: str, code: str) -> bool:
 
 
 def _names(codes: str, code: str) -> bool:
-    return any(code.startswith(word) for word in codes.replace(",", " ").split())
+    return any(code.startswith(current_code(word)) for word in codes.replace(",", " ").split())

@@ -34,7 +34,7 @@ class Padding(Rule):
     title = "an array that padding makes several times as large"
     waste = "held"
     backends = frozenset({Backend.TPU})
-    yields_to = frozenset({"L103", "L105"})
+    yields_to = frozenset({"L103"})
 
     ratio: ClassVar[float] = 2.0
     """Allocated bytes for each byte of values, from which on it is worth a finding."""

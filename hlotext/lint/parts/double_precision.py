@@ -1,0 +1,78 @@
+"""64-bit floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend, arrays_of, written_bytes
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+from hlotext.lint.helpers import counted
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class DoublePrecision(Rule):
+    min_bytes: ClassVar[int] = 1 << 12
+    """Bytes that 64-bit floats take in all that is written, from which on they are worth a finding."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        wide = [shape for shape in context.census.shapes if _holds(shape)]
+        if not wide:
+            return
+        first: Instruction | None = None
+        count = saved = 0
+        for instruction in [i for i in context.census.instructions if i.shape in wide]:
+            # Tuples only pass on what something else has made, and arguments and constants are not computed.
+            if instruction.opcode in _PASSING:
+                continue
+            count += 1
+            if context.is_stepped(instruction):
+                saved += written_bytes(instruction) // 2 * context.runs(instruction)
+            if first is None and instruction.shape is not None and instruction.shape.is_array:
+                first = instruction
+        if first is not None and 2 * saved >= self.min_bytes and not _is_meant(context):
+            wide_type = first.shape.element_type if first.shape else "f64"
+            slow = _SLOWER.get(context.backend) if context.backend is not None else None
+            yield Report(
+                first,
+                f"{counted(count, 'computes', 'compute')} with {wide_type}, first here"
+                + (f": {slow}" if slow else ""),
+                "use f32, or leave jax_enable_x64 off",
+                saved,
+                "present",
+                # On TPU every operation on 64 bits is several on 32, however small the arrays are.
+                severity=Severity.WARNING if context.backend is Backend.TPU else None,
+                cause="f64",
+            )
+
+
+def _is_meant(context: Context) -> bool:
+    """Whether all that the caller hands over is 64 bits wide, which is no accident. On TPU it is still a mistake."""
+    arguments = (
+        array for p in context.module.entry.parameters for _, array in arrays_of(p.shape) if array.rank
+    )
+    floats = {
+        a.element_type.name in _WIDE
+        for a in arguments
+        if a.element_type.is_floating or a.element_type.is_complex
+    }
+    return floats == {True} and context.backend is not Backend.TPU
+
+
+_PASSING = frozenset(
+    {"bitcast", "constant", "get-tuple-element", "parameter", "tuple", "while", "call", "conditional"}
+)
+_SLOWER = {
+    Backend.TPU: "TPUs have no such arithmetic, so each operation is emulated by ten or more on f32",
+    Backend.GPU: "twice the bytes, and on most GPUs a small part of the speed of f32",
+}
+_WIDE = frozenset({"f64", "c128"})
+
+
+def _holds(shape: Shape) -> bool:
+    return any(leaf.element_type.name in _WIDE for _, leaf in shape.leaves())

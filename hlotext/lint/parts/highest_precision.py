@@ -1,0 +1,75 @@
+"""A matrix product in several passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import is_worth_time
+from hlotext.lint.helpers import fusions_around, is_librarys, is_solvers
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class HighestPrecision(Rule):
+    severity = Severity.NOTE
+    backends = frozenset({Backend.TPU})
+    min_flops: ClassVar[int] = 100_000_000
+    """Operations in all runs from which on it is worth a finding."""
+    min_percent: ClassVar[float] = 1
+    """Percent of the estimated time of the module that it takes, with what is fused with it, likewise."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        found: list[tuple[Instruction, str, int, int]] = []
+        for instruction in chain.from_iterable(context.module.computations):
+            if instruction.opcode not in ("dot", "convolution") or not _is_wide(instruction):
+                continue
+            if not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction):
+                continue
+            flops = context.flops(instruction)
+            if flops < self.min_flops:
+                continue
+            precision = _precision(instruction)
+            passes = max((_PASSES.get(p, 1) for p in precision), default=1)
+            if passes == 1:
+                return  # the program says of each product how exact it has to be
+            found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
+        for instruction, words, passes, flops in found:
+            whole = (*fusions_around(instruction, context), instruction)[0]
+            if not is_worth_time(whole, context, self.min_percent):
+                continue
+            yield Report(
+                instruction,
+                f"{instruction.opcode} of f32 at precision {words} takes {passes} passes",
+                "use the default precision, or bf16, where the values allow it",
+                flops=flops,
+            )
+
+
+def _precision(product: Instruction) -> list[str]:
+    stated = product.attributes.get("operand_precision", ())
+    # A word that this release does not know is kept as text.
+    return [str(p) for p in stated] if isinstance(stated, tuple) else [str(stated)]
+
+
+def _is_wide(product: Instruction) -> bool:
+    """Whether both operands are f32: those of 16 bits and fewer are multiplied in one pass whatever is asked for."""
+    shapes = [operand.shape for operand in product.operands[:2]]
+    return all(s is not None and s.is_array and s.element_type.name == "f32" for s in shapes)
+
+
+def _is_programs(product: Instruction) -> bool:
+    """Whether the program asks for the product: Fourier transforms and the like are made of exact ones by the compiler."""
+    metadata = product.metadata
+    last = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
+    return not last or "dot" in last or "conv" in last or "->" in last
+
+
+_PASSES = {"high": 3, "highest": 6}
+"""How many products of bf16 parts make one of f32 (`jax.lax.Precision`)."""

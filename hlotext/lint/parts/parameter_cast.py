@@ -1,0 +1,41 @@
+"""A large argument that every call converts to a narrower type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import byte_text, written_bytes
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_argument, only_does, size_of
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class ParameterCast(Rule):
+    severity = Severity.NOTE
+    needs_optimized = True
+    opcodes = frozenset({"convert", "fusion"})
+
+    min_bytes: ClassVar[int] = 1 << 20
+    """Bytes of the argument from which on it is worth a finding."""
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if (
+            not context.is_stepped(instruction)
+            or not only_does(instruction, "convert", context)
+            or not instruction.operands
+        ):
+            return
+        argument = instruction.operands[0]
+        size, result = size_of(argument.shape), written_bytes(instruction)
+        if size >= self.min_bytes and result < size and is_argument(argument, context):
+            yield Report(
+                instruction,
+                f"every call converts an argument of {byte_text(size)} to {byte_text(result)}",
+                "pass it in the narrow type",
+                size + result,
+            )

@@ -1,0 +1,108 @@
+"""An argument that every call first writes into another order."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import byte_text, causing_frame, written_bytes
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.beside import step_percent
+from hlotext.lint.helpers import size_of, times
+from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import uses
+from hlotext.memory.in_place import InPlacePairs
+
+_HELP = (
+    "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose"
+)
+_OPCODES = frozenset({"copy", "copy-start", "fusion", "transpose"})
+
+
+@attrs.frozen
+class ParameterRelayout(Rule):
+    needs_optimized = True
+
+    min_bytes: ClassVar[int] = 4 << 20
+    """Bytes of the argument from which on it is worth a finding."""
+    min_percent: ClassVar[float] = 1
+    """Percent of the estimated time of the module that this takes, likewise."""
+    min_written_percent: ClassVar[float] = 3
+    """Percent of all that the module writes that this takes, likewise where times cannot be estimated."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        together: dict[str, list[tuple[Instruction, Instruction]]] = defaultdict(list)
+        for opcode in sorted(_OPCODES):
+            for instruction in context.census.by_opcode.get(opcode, ()):
+                if not context.is_stepped(instruction):
+                    continue
+                moved = moved_array(instruction, context)
+                if moved is None or not comes_from_argument(moved, context):
+                    continue
+                if size_of(moved.shape) < self.min_bytes or _is_kernel(instruction):
+                    continue
+                if size_of(instruction.shape) >= _PADDED * size_of(moved.shape):
+                    continue
+                if not _is_overwritten(instruction):
+                    together[_operation(instruction)].append((instruction, moved))
+        for group in together.values():
+            # What the same line does to smaller arguments has the same cause.
+            if not any(self._is_much(instruction, context) for instruction, _ in group):
+                continue
+            for instruction, moved in group:
+                runs = context.runs(instruction)
+                yield Report(
+                    instruction,
+                    f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
+                    _HELP,
+                    moved_bytes(instruction, moved) * runs,
+                )
+
+    def _is_much(self, instruction: Instruction, context: Context) -> bool:
+        share = step_percent(instruction, context)
+        if share is not None:
+            return share >= self.min_percent
+        size = written_bytes(instruction) * context.runs(instruction)
+        return 100 * size >= self.min_written_percent * context.written
+
+
+_PADDED = 4
+"""How many times as much the other order may take: an argument that lies in it would cost more than it saves."""
+
+
+def _operation(instruction: Instruction) -> str:
+    """What one Python line does to several arguments: its place, else the op_name without numbers, else the instruction's."""
+    frame = causing_frame(instruction)
+    if frame is not None:
+        return f"{frame.file}:{frame.line}"
+    name = instruction.metadata.op_name if instruction.metadata is not None else ""
+    return re.sub(r"\d+", "", name) or instruction.name
+
+
+def _is_kernel(moved: Instruction) -> bool:
+    """Whether it is the kernel of a convolution: which order that wants is the choice of the library."""
+    found = uses(moved, ("bitcast",))
+    return any(
+        len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
+        for user, value in found
+    )
+
+
+def _is_overwritten(moved: Instruction) -> bool:
+    """Whether a library's call writes its result over it, as factorizations do: what must be kept is copied in any order."""
+    in_place = InPlacePairs()
+    return any(
+        user.opcode == "custom-call"
+        and any(user.operands[pair.operand_number] is value for pair in in_place.of(user))
+        for user, value in uses(moved, ("bitcast",))
+    )
+
+
+def _is_convolution(instruction: Instruction) -> bool:
+    target = str(instruction.attributes.get("custom_call_target", ""))
+    return instruction.opcode == "convolution" or target.startswith("__cudnn$conv")

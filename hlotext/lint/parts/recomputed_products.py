@@ -1,0 +1,73 @@
+"""Matrix products that are computed more than once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import fusions_around, is_computed_again, is_product_call
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, source
+
+
+@attrs.frozen
+class RecomputedProducts(Rule):
+    severity = Severity.NOTE
+    needs_optimized = True
+
+    share: ClassVar[float] = 0.05
+    """Share of the operations of all matrix products that are computed again, from which on it is worth a finding."""
+    min_flops: ClassVar[int] = 10_000_000
+    """Operations that are computed again, likewise."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        by_opcode = context.census.by_opcode
+        products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
+        products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
+        total, again = 0, Counter[str]()
+        first: Instruction | None = None
+        known: set[tuple[object, ...]] = set()
+        for product in products:
+            flops = context.flops(product)
+            total += flops
+            fusions = fusions_around(product, context)
+            why = ""
+            if is_computed_again(product):
+                why = "for jax.checkpoint"
+            elif any(".remat" in one.name for one in (product, *fusions)):
+                why = "by the compiler, for lack of memory"
+            elif (key := _key(product, fusions)) in known:
+                why = "because the same product stands there more than once"
+            else:
+                known.add(key)
+            if why and flops:
+                again[why] += flops
+                first = first or product
+        twice = again.total()
+        if first is None or twice < max(self.min_flops, self.share * total):
+            return
+        parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
+        yield Report(
+            first,
+            f"{100 * twice / total:.2g} % of the operations of all matrix products, {twice:,}, are done again: {parts}",
+            "keep what was computed where there is room for it (a policy of jax.checkpoint such as dots_saveable)",
+            flops=twice,
+            cause="again",
+        )
+
+
+def _key(product: Instruction, fusions: tuple[Instruction, ...]) -> tuple[object, ...]:
+    """What two products that give the same have in common: where they run, what they multiply, and how."""
+    home: Computation | None = fusions[0].computation if fusions else product.computation
+    taken = []
+    for operand in product.operands:
+        value = source(Value(operand, fusions), ("bitcast", "copy"))
+        taken.append((value.instruction, value.fusions, operand.shape))
+    attributes = tuple((name, str(value)) for name, value in product.attributes.items())
+    return home, product.opcode, product.shape, tuple(taken), attributes

@@ -1,0 +1,103 @@
+"""A loop of very many rounds that hardly do anything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend, byte_text
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_librarys, pieces, size_of, works
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.started import KERNELS, bodies, thunks_of
+from hlotext.lint.values import changed_bytes
+from hlotext.thunks import Thunk
+
+
+@attrs.frozen
+class TinyRounds(Rule):
+    needs_optimized = True
+
+    min_rounds: ClassVar[int] = 500
+    """Rounds of all runs of the loop from which on it is worth a finding."""
+    max_bytes: ClassVar[int] = 1 << 16
+    """Bytes that a round writes, up to which it hardly does anything."""
+    max_bytes_host: ClassVar[int] = 1 << 10
+    """Bytes that an operation of a round writes on CPU, likewise: the CPU starts one in a tenth of a microsecond."""
+    max_read: ClassVar[int] = 1 << 20
+    """Bytes that the reductions of a round read, likewise: what takes about as long as starting one."""
+    max_flops: ClassVar[int] = 1_000_000
+    """Operations of a round's matrix products, likewise."""
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        for loop, trips in context.graph.loops():
+            body = loop.attributes.get("body")
+            if not trips or trips < _LEAST or body is None or context.loop_inside(loop) or is_librarys(loop):
+                continue
+            rounds = trips * context.runs(loop)
+            if rounds < self.min_rounds:
+                continue
+            steps = [i for i in body if works(i)]
+            size = sum(map(changed_bytes, steps))
+            scattered, read = _worked_through(steps)
+            runs = max(1, context.runs(loop) * trips)
+            flops = sum(context.flops(product) // runs for product in _products(steps))
+            if not steps or flops > self.max_flops or read > self.max_read:
+                continue
+            is_host = context.backend is Backend.CPU
+            if max(size, scattered) > (self.max_bytes_host * len(steps) if is_host else self.max_bytes):
+                continue
+            yield Report(
+                loop,
+                f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together"
+                f"{_started(loop, rounds, context)}: starting them takes longer than what they do",
+                "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
+                severity=Severity.NOTE if is_host else Severity.WARNING,
+            )
+
+
+def _started(loop: Instruction, rounds: int, context: Context) -> str:
+    """How many kernels all rounds launch, where they can be told: on GPU."""
+    found = thunks_of(context)
+    for thunk in found.walk() if found is not None else ():
+        if thunk.instruction is loop and thunk.kind == "kWhile":
+            kernels = sum(inner.kind in KERNELS for inner in _inside(bodies(thunk)))
+            return f" and launch {rounds * kernels:,} kernels" if kernels else ""
+    return ""
+
+
+def _inside(sequence: tuple[Thunk, ...]) -> Iterator[Thunk]:
+    pending = list(sequence)
+    while pending:
+        thunk = pending.pop()
+        yield thunk
+        pending.extend(thunk.nested)
+
+
+_LEAST = 8
+"""Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
+
+
+def _worked_through(steps: list[Instruction]) -> tuple[int, int]:
+    """Bytes that a round's scatters write one by one, and that its reductions read, inside fusions too.
+
+    However small what comes out is: a histogram of a million values has 256 bins.
+    """
+    scattered = read = 0
+    for step in itertools.chain.from_iterable(map(pieces, steps)):
+        if step.opcode == "scatter":
+            scattered += sum(
+                size_of(operand.shape) for operand in step.operands[len(step.operands) // 2 + 1 :]
+            )
+        elif step.opcode in ("reduce", "reduce-window"):
+            read += sum(size_of(operand.shape) for operand in step.operands[: len(step.operands) // 2])
+    return scattered, read
+
+
+def _products(steps: list[Instruction]) -> Iterator[Instruction]:
+    """The matrix products of a round, inside fusions too."""
+    yield from (step for one in steps for step in pieces(one) if step.opcode in ("dot", "convolution"))

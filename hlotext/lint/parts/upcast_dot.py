@@ -1,0 +1,188 @@
+"""Products and what surrounds them in a wide type, though the data was narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.products import Product, products
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, entered
+from hlotext.lint.wording import sizes
+
+_PASSING = VIEWS | {
+    "transpose",
+    "slice",
+    "dynamic-slice",
+    "concatenate",
+    "pad",
+    "reverse",
+    "broadcast",
+    "gather",
+}
+_SMALL = 8
+"""How many times as large a result is as an operand whose type hardly matters, such as a table that is added to all of it."""
+_MOST_STEPS = 400
+_MOST_VALUES = 20_000
+_DEEPEST = 120
+"""Operations that a value is followed back through."""
+
+
+@attrs.frozen
+class UpcastDot(Rule):
+    needs_optimized = True
+
+    def applies_to(self, context: Context) -> bool:
+        # The CPU compiler itself widens 16-bit operands, for which it has no product.
+        return super().applies_to(context) and context.backend is not Backend.CPU
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        every = [one for one in products(context) if _is_wide(one)]
+        if not every:
+            return
+        held: dict[Instruction, float] = {}
+        reports: list[Report] = []
+        narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
+        for product in every:
+            if not all(map(narrow.was, product.operands)):
+                continue
+            rates = context.prices.chip.rates
+            wide, half = rates.peak("tf32"), rates.peak("bf16")
+            ratio = 0.5 if wide is None or half is None else min(1.0, max(0.5, wide.value / half.value))
+            around = _around(product, narrow)
+            seconds = context.prices.seconds(product.whole)
+            least = context.prices.own_least.get(product.whole)
+            bound = least.compute or 0.0 if least is not None else 0.0
+            moves = least.memory or 0.0 if least is not None else 0.0
+            # The product at the peak of the narrow type, the bytes half; what is started is started.
+            after = max(bound * ratio, moves / 2)
+            now = max(bound, moves)
+            saved = seconds * (1 - after / now) if now else 0.0
+            saved += sum(context.prices.seconds(one) for one in around) / 2
+            held.update(dict.fromkeys([product.whole, *around], 0.5))
+            report = Report(
+                product.dot,
+                f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is made in f32, of "
+                "operands that were narrower",
+                "keep the operands narrow, with preferred_element_type=f32 where the sum has to be: convert what is added to "
+                "them (such as a table of positions), not them",
+                flops=context.flops(product.dot),
+                seconds=saved,
+            )
+            reports.append(report)
+        # Memory is one for all of them: what falls is the peak.
+        for number, report in enumerate(reports):
+            yield attrs.evolve(report, peak_bytes=context.saved_peak(held) if not number else 0)
+
+
+def _is_wide(product: Product) -> bool:
+    return any(
+        operand.shape is not None and operand.shape.is_array and operand.shape.element_type.name == "f32"
+        for operand in product.dot.operands[:2]
+    )
+
+
+class _Narrow:
+    """Which values of 32 bits have nothing but data of 16 bits or fewer in them, and small tables."""
+
+    def __init__(self, found: dict[tuple[Instruction, tuple[Instruction, ...]], Product]) -> None:
+        self._products = found
+        self._known: dict[tuple[Instruction, tuple[Instruction, ...]], bool] = {}
+        self.widened: dict[Instruction, None] = {}
+        self._depth = 0
+
+    def was(self, value: Value) -> bool:
+        """Whether a value was narrow before something made it wide."""
+        value = entered(value)
+        key = value.instruction, value.fusions
+        if key not in self._known:
+            if len(self._known) > _MOST_VALUES or self._depth > _DEEPEST:
+                return False
+            self._known[key] = False  # through a loop of its own values nothing is shown
+            self._depth += 1
+            self._known[key] = self._was(value)
+            self._depth -= 1
+        return self._known[key]
+
+    def _was(self, value: Value) -> bool:
+        one = value.instruction
+        shape = one.shape
+        if shape is None or not shape.is_array or not shape.element_type.is_floating:
+            return False
+        if shape.element_type.bits <= 16:
+            return one.opcode not in ("constant", "iota")
+        if one.opcode == "convert":
+            before = one.operands[0].shape
+            return before is not None and before.element_type.is_floating and self.was(value.operands()[0])
+        if (one, value.fusions) in self._products:
+            return all(map(self.was, self._products[one, value.fusions].operands))
+        if one.opcode in _PASSING and one.operands and one.opcode != "parameter":
+            return self.was(value.operands()[0])
+        if one.opcode in ELEMENTWISE:
+            size = shape.element_count or 0
+            large = [o for o in value.operands() if _SMALL * _elements(o) > size and not _is_filled(o)]
+            return bool(large) and all(map(self.was, large))
+        return False
+
+
+def _elements(value: Value) -> int:
+    """Elements of a value, of a broadcast those that it repeats."""
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        if (
+            value.instruction.opcode not in ("broadcast", "bitcast", "convert")
+            or not value.instruction.operands
+        ):
+            break
+        value = value.operands()[0]
+    shape = value.instruction.shape
+    return (shape.element_count or 0) if shape is not None and shape.is_array else 0
+
+
+def _is_filled(value: Value) -> bool:
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        if (
+            value.instruction.opcode not in ("broadcast", "convert", "bitcast")
+            or not value.instruction.operands
+        ):
+            break
+        value = value.operands()[0]
+    shape = value.instruction.shape
+    return value.instruction.opcode in ("constant", "iota") or (
+        shape is not None and shape.element_type.name == "pred"
+    )
+
+
+def _around(product: Product, narrow: _Narrow) -> list[Instruction]:
+    """What makes the wide operands, by itself: each belongs to the first product that reads it."""
+    found: list[Instruction] = []
+    for operand in product.operands:
+        value = operand
+        for _ in range(_MOST_STEPS):
+            if value.fusions:
+                one = value.instruction
+                if one.opcode == "parameter":
+                    value = Value(value.fusions[-1].operands[one.parameter_number or 0], value.fusions[:-1])
+                elif one.opcode in VIEWS | {"convert", "transpose"} and one.operands:
+                    value = value.operands()[0]
+                else:
+                    break
+                continue
+            one = value.instruction
+            if one.opcode in ("bitcast", "get-tuple-element") and one.operands:
+                value = Value(one.operands[0])
+                continue
+            if one.opcode in ("fusion", "convert", "copy") and one not in narrow.widened and _is_f32(one):
+                narrow.widened.setdefault(one)
+                found.append(one)
+            break
+    return found
+
+
+def _is_f32(one: Instruction) -> bool:
+    return one.shape is not None and one.shape.is_array and one.shape.element_type.name == "f32"

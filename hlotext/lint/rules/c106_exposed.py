@@ -1,0 +1,28 @@
+"""C106: a transfer that is waited for."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.copy_not_overlapped import CopyNotOverlapped
+from hlotext.lint.parts.exposed_collective import ExposedCollective
+from hlotext.lint.parts.nothing_overlapped import NothingOverlapped
+from hlotext.lint.parts.synchronous_collective import SynchronousCollective
+
+
+@attrs.frozen
+class Exposed(MergedRule):
+    code = "C106"
+    name = "exposed"
+    title = "a transfer that is waited for"
+    waste = "waited"
+    former = ("S102", "S103", "S104")
+    needs_optimized = True
+    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
+    parts = (
+        SynchronousCollective,
+        NothingOverlapped,
+        CopyNotOverlapped,
+        ExposedCollective,
+    )

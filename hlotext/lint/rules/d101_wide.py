@@ -1,0 +1,24 @@
+"""D101: arithmetic in a wider type, or in more passes, than the data has."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.double_precision import DoublePrecision
+from hlotext.lint.parts.highest_precision import HighestPrecision
+from hlotext.lint.parts.upcast_dot import UpcastDot
+
+
+@attrs.frozen
+class Wide(MergedRule):
+    code = "D101"
+    name = "wide"
+    title = "arithmetic in a wider type, or in more passes, than the data has"
+    waste = "wide"
+    former = ("D103", "D105")
+    parts = (
+        DoublePrecision,
+        UpcastDot,
+        HighestPrecision,
+    )

@@ -1,0 +1,23 @@
+"""G113: a loop whose operations take less time than starting them."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.loop_not_captured import LoopNotCaptured
+from hlotext.lint.parts.tiny_rounds import TinyRounds
+
+
+@attrs.frozen
+class Small(MergedRule):
+    code = "G113"
+    name = "small"
+    title = "a loop whose operations take less time than starting them"
+    waste = "small"
+    former = ("G114",)
+    needs_optimized = True
+    parts = (
+        TinyRounds,
+        LoopNotCaptured,
+    )

@@ -1,0 +1,23 @@
+"""L103: an array that is written again only in another order."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.parameter_relayout import ParameterRelayout
+from hlotext.lint.parts.relayout_copy import RelayoutCopy
+
+
+@attrs.frozen
+class Relayout(MergedRule):
+    code = "L103"
+    name = "relayout"
+    title = "an array that is written again only in another order"
+    waste = "copied"
+    former = ("L105",)
+    needs_optimized = True
+    parts = (
+        ParameterRelayout,
+        RelayoutCopy,
+    )

@@ -1,0 +1,24 @@
+"""M108: what makes much of the peak of memory."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.copies_at_peak import CopiesAtPeak
+from hlotext.lint.parts.long_lived_array import LongLivedArray
+
+
+@attrs.frozen
+class Peak(MergedRule):
+    code = "M108"
+    name = "peak"
+    title = "what makes much of the peak of memory"
+    waste = "held"
+    former = ("M109", "M110")
+    needs_schedule = True
+    yields_to = frozenset({"L103", "M101"})
+    parts = (
+        CopiesAtPeak,
+        LongLivedArray,
+    )
