@@ -38,8 +38,8 @@ def builtin_rules() -> dict[str, type[Rule]]:
 
 GONE = {
     "D108": "what a product wastes is in `hlotext cost`",
-    "G108": "what unfused operations move is in C105 and M111",
-    "L104": "transpositions are in L103",
+    "G108": "arrays that are written only to be moved are in M111, M113 and M114",
+    "L104": "arrays that are written in another order are in L103",
     "M106": "broadcasts that are written are in M114",
 }
 """Codes of rules that are no more, and what says it now."""
