@@ -19,7 +19,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import communications, parse_mesh
 from hlotext.dumps.collectives.advice import MOST, RULES
-from hlotext.dumps.collectives.following import reshaped_dimension
+from hlotext.dumps.collectives.following import reshaped_dimension, sources
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
@@ -459,3 +459,19 @@ def test_what_was_folded_into_a_product_does_not_name_it() -> None:
     assert named("jit(f)/transpose(jvp())/dot_general", "dot") == "dot_general"
     assert named("jit(f)/transpose", "transpose") == "transpose"
     assert named("params['w']", "parameter") == "params['w']"
+
+
+def test_batches_of_a_gather_come_from_both_sides() -> None:
+    """`take_along_axis`: to take the axis of the batch off the indices alone would spare nothing."""
+    text = """HloModule m
+
+ENTRY e {
+  t = f32[32,512] parameter(0)
+  i = s32[32,1,1] parameter(1)
+  ROOT g = f32[32,1] gather(t, i), offset_dims={}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0},
+    start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1}
+}
+"""
+    root = hlo.parse(text).entry.root
+    assert [(one.name, place) for one, place in sources(root, 0)] == [("i", 0), ("t", 0)]
+    assert [(one.name, place) for one, place in sources(root, 1)] == [("i", 1)]

@@ -149,6 +149,15 @@ def _of_gather(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
     place = [d for d in range(_rank(node)) if d not in offsets].index(dimension)
     if place < len(batch):
         yield indices, batch[place]
+        alike = dict(
+            zip(
+                _numbers(node, "start_indices_batching_dims"),
+                _numbers(node, "operand_batching_dims"),
+                strict=False,
+            )
+        )
+        if batch[place] in alike:
+            yield table, alike[batch[place]]
 
 
 # ---- through tuples and computations
