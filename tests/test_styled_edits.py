@@ -150,11 +150,26 @@ def test_a_body_that_two_call_is_named_by_both() -> None:
     assert as_text(m).count("to_apply=inline_body") == 3
 
 
-def test_a_text_whose_structure_is_a_guess_is_not_edited() -> None:
-    m = hlo.parse_tolerant(f"HloModule m, ={{\n\nENTRY e {{\n{PLAIN}").module
+BROKEN_BODY = """HloModule m
+
+ENTRY e {
+  p = f32[9] parameter(0)
+  a = ((f32[9]), f32[9], s32[]) call-start(p), to_apply={
+    x = f32[9] ?parameter(0)
+    ROOT y = f32[9] negate(x)
+  }
+  ROOT d = f32[9] call-done(a)
+}
+"""
+
+
+@pytest.mark.parametrize("text", [f"HloModule m, ={{\n\nENTRY e {{\n{PLAIN}", BROKEN_BODY])
+def test_a_text_whose_structure_is_a_guess_is_not_edited(text: str) -> None:
+    """A header that cannot be read, or a brace that may close an inline body or the computation around it."""
+    m = hlo.parse_tolerant(text).module
     text = str(m)
     with pytest.raises(hlo.EditError, match="is a guess"):
-        m.entry["a"].name = "x"
+        next(m.instructions()).name = "renamed"
     assert str(m) == text
 
 

@@ -264,6 +264,9 @@ class TolerantScanner(Scanner):
             if not _USUAL_LINE.match(self.text, found[0], end):
                 return found
             position = found[0]
+            self.linker.module._is_guess = (
+                True  # the brace may be that of an inline body whose line is broken
+            )
             self.reporter.error(
                 "X101", f"this closes computation {scope.computation.name}, but its op lines go on",
                 position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
