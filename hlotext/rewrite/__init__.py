@@ -16,6 +16,7 @@ from hlotext.rewrite.builder import Builder, shape_of
 from hlotext.rewrite.entry_layout import change_entry_layout
 from hlotext.rewrite.extraction import extract
 from hlotext.rewrite.importing import import_computation
+from hlotext.rewrite.loop_state import add_loop_value, keep_loop_values
 from hlotext.rewrite.ordering import (
     depends,
     move_after,
@@ -28,6 +29,7 @@ from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_pa
 from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
 from hlotext.rewrite.propagation import change_operands, change_shape
 from hlotext.rewrite.reduction import Reduction, reduce
+from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
 from hlotext.rewrite.rewriter import (
     Listener,
     Profile,
@@ -62,16 +64,20 @@ __all__ = [
     "RuleFileError",
     "RuleProfile",
     "Step",
+    "add_loop_value",
     "add_parameter",
     "apply_rules",
     "bisect",
     "change_entry_layout",
     "change_operands",
     "change_shape",
+    "convert_region",
     "depends",
     "extract",
     "import_computation",
     "inline",
+    "insert_after",
+    "keep_loop_values",
     "load_rules",
     "make_pass",
     "move_after",
@@ -86,4 +92,5 @@ __all__ = [
     "replace_preserving_sharding",
     "rule",
     "shape_of",
+    "sink_constants",
 ]

@@ -1,0 +1,165 @@
+"""Values that a loop carries: added, dropped, and put into another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.effects import is_dead
+from hlotext.rewrite.passes.loop_copies import body_of, condition_of, parameter_of
+from hlotext.rewrite.passes.tuple_simplifier import RULES
+from hlotext.rewrite.passes.while_loop_simplifier import Loops
+from hlotext.rewrite.rewriter import apply_rules
+
+Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
+"""Makes the value for the next iteration of the value in this one and of the other values for the next."""
+
+
+def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = None) -> Instruction:
+    """A loop that carries one more value, as its last element; it takes the place of the loop, with its computations.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse('''
+    ... c { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
+    ...     ROOT r = pred[] compare(i, n), direction=LT }
+    ... b { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(1)
+    ...     a = s32[] add(i, n)  ROOT r = (s32[]) tuple(a) }
+    ... ENTRY e { z = s32[] constant(0)  t = (s32[]) tuple(z)  ROOT w = (s32[]) while(t), condition=c, body=b }''')
+    >>> loop = add_loop_value(module.entry.root, module.entry.instructions[0], lambda b, value, state: b.add(value, 2))
+    >>> print(loop.shape)
+    (s32[], s32[])
+    >>> hlo.verify(module)
+    []
+
+    Args:
+        loop: A while whose state is a tuple.
+        start: The value before the first iteration, in the loop's computation.
+        step: Makes the value for the next iteration; None: it stays the same.
+
+    Returns:
+        The new loop. The value behind it is its last element.
+
+    Raises:
+        EditError: The loop's state is no tuple, or `step` gives another type; nothing is changed then.
+    """
+    module, shape = _state(loop)
+    if start.shape is None:
+        raise EditError(f"the type of {start.name} is not known")
+    count = len(shape.tuple_shapes)
+    wide = Shape.tuple((*shape.tuple_shapes, start.shape))
+    editor = Loops(module)
+
+    def old_form(value: Instruction) -> Instruction:
+        return editor.tuple([editor.element(value, n) for n in range(count)], value.computation)
+
+    def new_form(root: Instruction, given: Instruction) -> Instruction:
+        assert root.computation is not None
+        state = [editor.element(root, n) for n in range(count)]
+        value = editor.element(given, count)
+        following = value if step is None else step(Builder(root.computation), value, state)
+        if following.shape != start.shape:
+            raise EditError(f"the step gives {following.shape}, and {start.name} is {start.shape}")
+        return editor.tuple((*state, following), root.computation)
+
+    with module.transaction():
+        editor.place = loop
+        before = editor.elements(loop.operands[0])
+        init = editor.tuple((*before, start), loop.computation)
+        old = body_of(loop), condition_of(loop)
+        return _tidied(editor.transformed(loop, wide, init, old_form, new_form, relay_control=True), old)
+
+
+def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
+    """A loop that carries only some of its values, or all of them, in the order of their numbers.
+
+    What is dropped may be used by nothing but its own next value. Users take the values by `get-tuple-element`, and are given
+    the right ones.
+
+    Args:
+        loop: A while whose state is a tuple, as its body's root is.
+        numbers: The elements that stay, in their new order.
+
+    Returns:
+        The new loop.
+
+    Raises:
+        EditError: A value that is dropped is needed, or the state is none that can be taken apart; nothing is changed then.
+    """
+    module, shape = _state(loop)
+    count = len(shape.tuple_shapes)
+    kept = list(numbers)
+    if len(set(kept)) != len(kept) or not all(0 <= n < count for n in kept):
+        raise EditError(f"{kept} are no numbers of the {count} values of {loop.name}")
+    if body_of(loop).root.opcode != "tuple" or loop.control_predecessors or loop.control_successors:
+        raise EditError(
+            f"the root of {body_of(loop).name} is no tuple, or {loop.name} has control dependencies"
+        )
+    for taker in (loop, parameter_of(body_of(loop)), parameter_of(condition_of(loop))):
+        if taker.is_root or any(user.opcode != "get-tuple-element" for user in taker.users):
+            raise EditError(f"{taker.name} is used as a whole; let its users take elements")
+    for number in sorted(set(range(count)) - set(kept)):
+        needed = _needs(loop, number, kept)
+        if needed is not None:
+            raise EditError(f"value {number} of {loop.name} is needed by {needed.name}")
+    with module.transaction():
+        editor = Loops(module)
+        editor.place = loop
+        old = body_of(loop), condition_of(loop)
+        return _tidied(editor.without(loop, kept), old)
+
+
+def _state(loop: Instruction) -> tuple[Module, Shape]:
+    home = loop.computation
+    if loop.opcode != "while" or home is None or home.module is None:
+        raise EditError(f"{loop.name} is no while of a module")
+    if loop.shape is None or not loop.shape.is_tuple:
+        raise EditError(f"{loop.name} carries {loop.shape}, which is no tuple")
+    return home.module, loop.shape
+
+
+def _tidied(loop: Instruction, old: tuple[Computation, ...]) -> Instruction:
+    """The loop, without tuples that are only taken apart, and without the computations that it called before."""
+    home = loop.computation
+    assert home is not None
+    module = home.module
+    assert module is not None
+    apply_rules(module, RULES, computations=(home, body_of(loop), condition_of(loop)), on_refused="raise")
+    for computation in old:
+        if computation.module is module and not module.calls_of(computation):
+            module.remove(computation)
+    return loop
+
+
+def _needs(loop: Instruction, number: int, kept: Sequence[int]) -> Instruction | None:
+    """An instruction that needs a value, besides what makes its own next one."""
+    after = next((u for u in loop.users if u.attributes["index"] == number and (u.users or u.is_root)), None)
+    if after is not None:
+        return after
+    body, condition = body_of(loop), condition_of(loop)
+    for computation, ends in (
+        (condition, [condition.root]),
+        (body, [body.root.operands[n] for n in kept]),
+    ):
+        derived = _derived(computation, number)
+        for i in derived:
+            if i in ends or not (is_dead(i) or i.users):
+                return i
+    return None
+
+
+def _derived(computation: Computation, number: int) -> dict[Instruction, None]:
+    """What is computed from an element of the state."""
+    takers = [u for u in parameter_of(computation).users if u.attributes["index"] == number]
+    found = dict.fromkeys(takers)
+    pending = list(takers)
+    while pending:
+        for user in pending.pop().users:
+            if user not in found and not (user.is_root and user.opcode == "tuple"):
+                found[user] = None
+                pending.append(user)
+    return found

@@ -1,0 +1,146 @@
+"""Changes of several instructions at once: what stands behind a value, inside a fusion, or in another element type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hlotext.edit.parameters import remove_parameter
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.values.types import ElementType
+from hlotext.rewrite.builder import Builder, retyped, shape_of
+
+
+def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Instruction]) -> Instruction:
+    """Lets every user of a value take what is made of it instead: a probe, an outfeed, a conversion.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT z = f32[4] negate(y) }")
+    >>> print(insert_after(module.find("y"), lambda b, y: b.custom_call(y, shape=y.shape, custom_call_target="probe")))
+    custom-call = f32[4] custom-call(y), custom_call_target="probe"
+    >>> print(module.entry.root)
+    ROOT z = f32[4] negate(custom-call)
+
+    `build` gets a builder that stands behind the value, and the value; what it gives takes the value's place, as the root
+    too. Raises EditError, and changes nothing, where that has another type.
+    """
+    home = value.computation
+    if home is None or home.module is None:
+        raise EditError(f"{value.name} is in no module")
+    users, was_root = value.users, value.is_root
+    with home.module.transaction():
+        new = build(Builder.after(value), value)
+        if new.shape != value.shape:
+            raise EditError(f"what is made of {value.name} is {new.shape}, and its users take {value.shape}")
+        for user in users:
+            for number, operand in enumerate(user.operands):
+                if operand is value:
+                    user.replace_operand(number, new)
+        if was_root:
+            home.root = new
+    return new
+
+
+def sink_constants(fusion: Instruction) -> int:
+    """Pulls constants among a fusion's operands into its body, where the compiler may fold them; how many.
+
+    Raises EditError where the body has other callers.
+    """
+    home = fusion.computation
+    if fusion.opcode != "fusion" or home is None or home.module is None:
+        raise EditError(f"{fusion.name} is no fusion of a module")
+    (body,) = fusion.called_computations
+    if len(tuple(body.callers)) != 1:
+        raise EditError(f"{body.name} has other callers than {fusion.name}")
+    count = 0
+    with home.module.transaction():
+        for number in reversed(range(len(fusion.operands))):
+            constant = fusion.operands[number]
+            if constant.opcode != "constant" or constant.literal is None:
+                continue
+            parameter = body.parameters[number]
+            inside = Builder(body, body.instructions[0], constant).op(
+                "constant", shape=parameter.shape, argument=constant.literal, name=constant.name
+            )
+            parameter.replace_all_uses_with(inside)
+            remove_parameter(body, number)
+            if not (constant.users or constant.is_root):
+                constant.erase()
+            count += 1
+    return count
+
+
+def convert_region(instructions: Iterable[Instruction], element_type: ElementType | str) -> list[Instruction]:
+    """Computes a region in another floating type: converted where values come in, and back where they go out.
+
+    Floats of the region become that type; integers and truth values stay. What is in the region and calls computations (a
+    reduction) is refused, since what it calls has types of its own.
+
+    Args:
+        instructions: The region, all of one computation, in any order.
+        element_type: The type in which it computes, `bf16` say.
+
+    Returns:
+        The new instructions in the places of the old ones, in the order of the computation.
+
+    Raises:
+        EditError: An instruction that cannot compute in another type; nothing is changed then.
+    """
+    type_ = shape_of(element_type).element_type
+    wanted = frozenset(instructions)
+    homes = {i.computation for i in wanted}
+    home = next(iter(homes), None)
+    if len(homes) != 1 or home is None or home.module is None:
+        raise EditError("the region is empty, or not of one computation of a module")
+    new: dict[Instruction, Instruction] = {}
+    inward: dict[Instruction, Instruction] = {}
+    with home.module.transaction():
+        for i in [one for one in home.instructions if one in wanted]:
+            if (
+                i.called_computations
+                or i.shape is None
+                or not i.shape.is_array
+                or i.opcode in traits.COLLECTIVE_KINDS
+            ):
+                raise EditError(f"{i.name} is a {i.opcode}, which computes in types of its own")
+            b = Builder.before(i)
+            operands = [_inside(b, operand, type_, new, inward) for operand in i.operands]
+            shape = retyped(i.shape, type_) if i.shape.element_type.is_floating else i.shape
+            if i.opcode == "parameter" or (i.literal is not None and not i.shape.element_type.is_floating):
+                raise EditError(f"{i.name} is a {i.opcode}, which stays as it is")
+            if i.opcode == "constant":
+                new[i] = b.convert(i, type_)
+                continue
+            own = {key: value for key, value in i.attributes.items() if key != "control_predecessors"}
+            new[i] = b.op(i.opcode, operands, shape=shape, name=i.name, **own)
+        for i, one in new.items():
+            outside = [user for user in i.users if user not in wanted and user is not one]
+            if not outside and not i.is_root:
+                continue
+            back = one if one.shape == i.shape else Builder.after(one).op("convert", (one,), shape=i.shape)
+            if i.opcode != "constant":
+                i.replace_all_uses_with(back)
+        for i in reversed(list(new)):
+            if i.opcode != "constant" and not i.users and not i.is_root:
+                i.erase()
+    return list(new.values())
+
+
+def _inside(
+    b: Builder,
+    operand: Instruction,
+    type_: ElementType,
+    new: dict[Instruction, Instruction],
+    inward: dict[Instruction, Instruction],
+) -> Instruction:
+    """The operand as the region takes it."""
+    if operand in new:
+        return new[operand]
+    if operand.shape is None or not operand.shape.is_array or not operand.shape.element_type.is_floating:
+        return operand
+    if operand.shape.element_type is type_:
+        return operand
+    if operand not in inward:
+        inward[operand] = b.convert(operand, type_)
+    return inward[operand]

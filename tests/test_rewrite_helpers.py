@@ -1,0 +1,169 @@
+"""Helpers for changes of several instructions: states of loops, probes, constants in fusions, regions in other types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import hlotext as hlo
+from hlotext import rewrite
+
+LOOP = """HloModule m
+
+c {
+  s = (s32[], f32[4]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+b {
+  s = (s32[], f32[4]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4]{0} get-tuple-element(s), index=1
+  n = s32[] constant(1)
+  a = s32[] add(i, n)
+  y = f32[4]{0} sine(x)
+  ROOT r = (s32[], f32[4]{0}) tuple(a, y)
+}
+
+ENTRY e {
+  z = s32[] constant(0)
+  p = f32[4]{0} parameter(0)
+  t = (s32[], f32[4]{0}) tuple(z, p)
+  w = (s32[], f32[4]{0}) while(t), condition=c, body=b
+  ROOT q = f32[4]{0} get-tuple-element(w), index=1
+}
+"""
+REGION = """HloModule m
+
+f {
+  a = f32[4]{0} parameter(0)
+  c = f32[] parameter(1)
+  d = f32[4]{0} broadcast(c), dimensions={}
+  ROOT r = f32[4]{0} add(a, d)
+}
+
+ENTRY e {
+  x = f32[4]{0} parameter(0)
+  c = f32[] constant(2)
+  y = f32[4]{0} fusion(x, c), kind=kLoop, calls=f
+  s = f32[4]{0} sine(y)
+  k = f32[4]{0} constant({1, 2, 3, 4})
+  t = f32[4]{0} multiply(s, k)
+  ROOT u = f32[4]{0} exponential(t)
+}
+"""
+
+
+def at(module: hlo.Module, name: str) -> hlo.Instruction:
+    """The instruction of a name."""
+    found = module.find(name)
+    assert isinstance(found, hlo.Instruction)
+    return found
+
+
+def summed(module: hlo.Module) -> None:
+    """The loop counts 0 + 1 + 2 + 3 besides; that is the result's first element then."""
+    loop = rewrite.add_loop_value(
+        at(module, "w"), at(module, "z"), lambda b, value, state: b.add(value, state[0])
+    )
+    assert str(loop.shape) == "(s32[], f32[4]{0}, s32[])"
+    body = loop.attributes["body"]
+    assert [i.opcode for i in body.root.operands] == ["add", "sine", "add"]
+
+
+def constant_carried(module: hlo.Module) -> None:
+    """Without a step the value stays."""
+    loop = rewrite.add_loop_value(at(module, "w"), at(module, "z"))
+    last = loop.attributes["body"].root.operands[2]
+    assert (last.opcode, last.attributes["index"]) == ("get-tuple-element", 2)
+
+
+def swapped(module: hlo.Module) -> None:
+    """Users take the right element."""
+    loop = rewrite.keep_loop_values(at(module, "w"), [1, 0])
+    assert str(loop.shape) == "(f32[4]{0}, s32[])"
+    assert module.entry.root.attributes["index"] == 0
+
+
+def added_and_dropped(module: hlo.Module) -> None:
+    """What nothing needs can be dropped again."""
+    loop = rewrite.add_loop_value(at(module, "w"), at(module, "z"), lambda b, value, state: b.add(value, 2))
+    assert str(rewrite.keep_loop_values(loop, [0, 1]).shape) == "(s32[], f32[4]{0})"
+
+
+def sunk(module: hlo.Module) -> None:
+    """The fusion has one operand less, its body the constant."""
+    fusion = at(module, "y")
+    assert rewrite.sink_constants(fusion) == 1
+    assert [o.name for o in fusion.operands] == ["x"]
+    assert fusion.called_computations[0].root.operands[1].operands[0].opcode == "constant"
+    assert [i.name for i in module.entry if i.opcode == "constant"] == ["k"]
+
+
+def probed(module: hlo.Module) -> None:
+    """Every user takes what stands behind the value, and the root's place is taken too."""
+    for name in ("s", "u"):
+        rewrite.insert_after(at(module, name), lambda b, i: b.negate(b.negate(i)))
+    assert at(module, "t").operands[0].opcode == module.entry.root.opcode == "negate"
+
+
+CHANGES: list[tuple[str, Callable[[hlo.Module], None]]] = [
+    (LOOP, summed), (LOOP, constant_carried), (LOOP, swapped), (LOOP, added_and_dropped), (REGION, sunk), (REGION, probed),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "change"), CHANGES, ids=[change.__name__ for _, change in CHANGES])
+def test_a_change_leaves_what_is_valid(text: str, change: Callable[[hlo.Module], None]) -> None:
+    """Nothing is left over either."""
+    module = hlo.parse(text)
+    change(module)
+    assert hlo.verify(hlo.parse(str(module))) == []
+
+
+@pytest.mark.xla
+def test_changes_compute_the_same() -> None:
+    """All of them, executed."""
+    pytest.importorskip("jax")
+    from hlotext.execution import largest_difference
+
+    for text, change in CHANGES:
+        before, after = hlo.parse(text), hlo.parse(text)
+        change(after)
+        assert largest_difference(before, after) <= 1e-6, change.__name__
+
+
+def test_a_region_in_another_type() -> None:
+    """Converted at its border alone; integers stay; what calls computations is refused and all undone."""
+    module = hlo.parse(REGION)
+    rewrite.convert_region([at(module, "s"), at(module, "t")], "bf16")
+    opcodes = [(i.opcode, str(i.shape)) for i in module.entry]
+    assert opcodes.count(("convert", "bf16[4]{0}")) == 2
+    assert opcodes.count(("convert", "f32[4]{0}")) == 1
+    assert ("sine", "bf16[4]{0}") in opcodes
+    assert ("multiply", "bf16[4]{0}") in opcodes
+    assert hlo.verify(hlo.parse(str(module))) == []
+    text = str(module)
+    with pytest.raises(rewrite.EditError, match="y is a fusion, which computes in types of its own"):
+        rewrite.convert_region([at(module, "y"), module.entry.root], "bf16")
+    assert str(module) == text
+
+
+@pytest.mark.parametrize(("refused", "said"), [
+    (lambda m: rewrite.keep_loop_values(at(m, "w"), [0]), "value 1 of w is needed by q"),
+    (lambda m: rewrite.keep_loop_values(at(m, "w"), [1]), "value 0 of w is needed by r"),
+    (lambda m: rewrite.keep_loop_values(at(m, "w"), [0, 0]), "are no numbers of the 2 values"),
+    (lambda m: rewrite.add_loop_value(at(m, "t"), at(m, "z")), "t is no while"),
+    (lambda m: rewrite.add_loop_value(at(m, "w"), at(m, "z"), lambda b, v, s: s[1]), r"the step gives f32\[4\]{0}"),
+    (lambda m: rewrite.sink_constants(at(m, "w")), "w is no fusion"),
+    (lambda m: rewrite.insert_after(at(m, "p"), lambda b, v: b.slice(v, [0], [2])), r"f32\[2\]"),
+    (lambda m: rewrite.convert_region([], "bf16"), "the region is empty"),
+])  # fmt: skip
+def test_what_does_not_fit_changes_nothing(refused: Callable[[hlo.Module], object], said: str) -> None:
+    """The message says what stands in the way."""
+    module = hlo.parse(LOOP)
+    with pytest.raises(rewrite.EditError, match=said):
+        refused(module)
+    assert str(module) == LOOP
