@@ -153,7 +153,7 @@ def _needs(loop: Instruction, number: int, kept: Sequence[int]) -> Instruction |
 
 
 def _derived(computation: Computation, number: int) -> dict[Instruction, None]:
-    """What is computed from an element of the state."""
+    """The instructions that are computed from an element of the state."""
     takers = [u for u in parameter_of(computation).users if u.attributes["index"] == number]
     found = dict.fromkeys(takers)
     pending = list(takers)
