@@ -13,7 +13,7 @@ project = "hlotext"
 author = "The hlotext developers"
 copyright = f"2026, {author}"
 version = release = installed("hlotext")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "tables"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "one_file", "tables"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "README.md"]

@@ -78,6 +78,7 @@ WITHOUT_MODULE = {
     "schema": "lists schemas",
     "lsp": "serves an editor",
     "mcp": "serves an agent",
+    "skill": "copies pages",
 }
 """Commands that take none, or more than one text can be."""
 

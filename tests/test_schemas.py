@@ -21,6 +21,7 @@ NO_JSON = {
     "graph": "prints a page or a picture",
     "schema": "prints a schema",
     "lsp": "speaks the language server protocol",
+    "skill": "copies pages",
     "mcp": "speaks the model context protocol",
 }
 """Commands whose product is a text that programs read as it is."""

@@ -76,7 +76,9 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset({"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp", "mcp"})
+WITHOUT = frozenset(
+    {"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp", "mcp", "skill"}
+)
 """Commands that read no module."""
 
 

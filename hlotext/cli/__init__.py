@@ -53,6 +53,7 @@ COMMANDS = {
     "opcodes": "What the opcodes of HLO take.",
     "schema": "What the JSON of a command holds.",
     "lsp": "A language server: serves editors over stdio.",
+    "skill": "Pages for agents: which command answers what.",
     "mcp": "A server for agents, by the model context protocol.",
 }
 """The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
@@ -76,7 +77,7 @@ GROUPS = {
     "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
     "Change": ("fmt", "rewrite", "extract", "reduce", "bugreport", "convert"),
     "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
-    "Serve": ("lsp", "mcp"),
+    "Serve": ("lsp", "mcp", "skill"),
 }
 """What `--help` lists together, in its order; what is in none comes last."""
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from hlotext.cli.common import FILES, Inputs, which_option
-from hlotext.cli.findings import EXIT_ZERO, FINDINGS_FORMAT, OUTPUT_FILE, QUIET, Findings, read_problems
+from hlotext.cli.findings import (
+    EXIT_ZERO,
+    FINDINGS_FORMAT,
+    LIMIT,
+    OUTPUT_FILE,
+    QUIET,
+    Findings,
+    read_problems,
+)
 
 if TYPE_CHECKING:
     from hlotext.dumps.texts import Which
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
 @FILES
 @which_option("all")
 @FINDINGS_FORMAT
+@LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
 @QUIET
@@ -25,6 +34,7 @@ def command(
     files: tuple[str, ...],
     which: Which,
     output_format: str,
+    limit: int | None,
     output_file: Path | None,
     exit_zero: bool,
     quiet: bool,
@@ -42,7 +52,7 @@ def command(
 
     Exit status: 0 fine (notes do not count), 1 errors, 2 wrong usage or files that cannot be opened.
     """
-    findings = Findings(output_format, quiet, output_file, exit_zero)
+    findings = Findings(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)
     for place, result in inputs:
         read_problems(result, place, findings)

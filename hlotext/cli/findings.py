@@ -41,6 +41,13 @@ OUTPUT_FILE = click.option(
 EXIT_ZERO = click.option(
     "--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays for what cannot be read."
 )
+MOST_SHOWN = 100
+"""Findings that a text shows unless asked for more."""
+LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    help=f"Findings to show, 0 for all.  [default: {MOST_SHOWN} as text, all in other formats]",
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
 
 
@@ -52,6 +59,7 @@ class Findings:
     _quiet: bool
     _output_file: Path | None = None
     _exit_zero: bool = False
+    _limit: int | None = None
     _found: list[hlo.Diagnostic] = attrs.field(factory=list)
 
     def add(self, diagnostics: Iterable[hlo.Diagnostic], module: str = "") -> None:
@@ -60,9 +68,15 @@ class Findings:
             if self._quiet and diagnostic.severity is hlo.Severity.NOTE:
                 continue
             finding = attrs.evolve(shown(diagnostic), module=module)
-            if self._is_text and self._output_file is None:
+            if self._is_text and self._output_file is None and len(self._found) < (self._most or sys.maxsize):
                 show([finding], is_first=not self._found)
             self._found.append(finding)
+
+    @property
+    def _most(self) -> int:
+        """Findings to show; 0 for all."""
+        is_for_people = self._is_text and self._output_file is None
+        return (MOST_SHOWN if is_for_people else 0) if self._limit is None else self._limit
 
     @property
     def _is_text(self) -> bool:
@@ -75,14 +89,32 @@ class Findings:
         """
         if not self._is_text or self._output_file is not None:
             report = reports.Report(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
+            report = cut(report, self._limit)
             write_report(report, "full" if self._is_text else self._format, self._output_file)
         if self._is_text and not self._quiet:
             say(reports.summary(self._found, len(inputs.places)))
+        if self._is_text:
+            say_cut(len(self._found), self._most)
         inputs.finish()
         if is_unreadable:
             raise click.exceptions.Exit(UNREADABLE)
         if any(finding.severity is not hlo.Severity.NOTE for finding in self._found) and not self._exit_zero:
             raise click.exceptions.Exit(FOUND)
+
+
+def cut(report: reports.Report, limit: int | None) -> reports.Report:
+    """The first findings of a report, which then says how many there are; all without a limit."""
+    if limit is None:
+        return report
+    return attrs.evolve(report, findings=report.findings[: limit or None], total=len(report.findings))
+
+
+def say_cut(total: int, most: int) -> None:
+    """That some findings are not shown, and how to see them."""
+    if most and total > most:
+        say(
+            f"{most:,} of {total:,} findings are shown: --limit 0 shows all, --format json has all for programs"
+        )
 
 
 def shown(finding: hlo.Diagnostic) -> hlo.Diagnostic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ _SHORT = PrintOptions(
     print_original_value=False,
     print_frontend_attributes=False,
 )
+
+
+_MOST_SHOWN = 100
+"""Matches that a text shows unless asked for more."""
 
 
 @attrs.frozen
@@ -70,6 +75,11 @@ class _Asked:
     help="Opcodes, attributes and element types that hlotext does not know are no error.",
 )
 @which_option("last")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    help=f"Matches to show, 0 for all.  [default: {_MOST_SHOWN} as text, all as json]",
+)
 @FORMAT
 def command(
     pattern: str,
@@ -84,6 +94,7 @@ def command(
     own: bool,
     allow_unknown: bool,
     which: Which,
+    limit: int | None,
     output_format: str,
 ) -> None:
     """Find instructions that match PATTERN: an op line with gaps.
@@ -126,25 +137,32 @@ def command(
     if why is not None:
         found = _explain(inputs, asked, why.removeprefix("%"), output_format)
     else:
-        found = _search(inputs, asked, count, names_only, output_format)
+        found = _search(inputs, asked, count, names_only, limit, output_format)
     inputs.finish()
     if not found:
         raise click.exceptions.Exit(NOT_FOUND)
 
 
-def _search(inputs: Inputs, asked: _Asked, count: bool, names_only: bool, output_format: str) -> bool:
+def _search(
+    inputs: Inputs, asked: _Asked, count: bool, names_only: bool, limit: int | None, output_format: str
+) -> bool:
     """Writes what matches; gives whether there is anything."""
     matches: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
-    inferred = 0
+    inferred = total = 0
+    is_json = output_format == "json"
+    most = (sys.maxsize if is_json else _MOST_SHOWN) if limit is None else limit or sys.maxsize
     for place, result in inputs:
         counts[place] = 0
         for module in result.modules:
             printer = _Lines(asked, place)
             for instruction, match, source in _matching(module, asked):
                 counts[place] += 1
+                total += 1
                 inferred += source is not Source.OWN
-                if output_format == "json":
+                if total > most and not (count or names_only):
+                    continue
+                if is_json:
                     matches.append(_as_json(place, instruction, match, source))
                 elif not (count or names_only):
                     printer.show(instruction, source)
@@ -153,9 +171,12 @@ def _search(inputs: Inputs, asked: _Asked, count: bool, names_only: bool, output
         elif output_format == "text" and names_only and counts[place]:
             echo(printable(place))
     if output_format == "json":
-        write_json({"matches": matches})
-    elif inferred:
-        total = sum(counts.values())
+        cut = {} if limit is None else {"total": total, "truncated": total > most}
+        write_json({"matches": matches, **cut})
+        return bool(total)
+    if total > most and not (count or names_only):
+        say(f"{most:,} of {total:,} matches are shown: --limit 0 shows all, -c counts")
+    if inferred:
         say(f"inferred from what is around them: {inferred:,} of {total:,}; --own leaves these out")
     return any(counts.values())
 

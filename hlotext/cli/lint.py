@@ -23,8 +23,12 @@ from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import (
     EXIT_ZERO,
     FOUND,
+    LIMIT,
+    MOST_SHOWN,
     OUTPUT_FILE,
     QUIET,
+    cut,
+    say_cut,
     show,
     write_report,
     write_text_or_show,
@@ -102,6 +106,7 @@ _MANY = 20
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
 )
+@LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
 @click.option(
@@ -131,6 +136,7 @@ def command(
     explain_silence: str | None,
     fix: bool,
     jobs: int | None,
+    limit: int | None,
     output_file: Path | None,
     exit_zero: bool,
     show_settings: bool,
@@ -207,9 +213,11 @@ def command(
     if statistics:
         write_text_or_show(_counted(report, output_format), output_file)
     elif output_format == "full" and output_file is None:
-        show(found, with_origin=True)
+        most = MOST_SHOWN if limit is None else limit
+        show(found[: most or None], with_origin=True)
+        say_cut(len(found), most)
     else:
-        write_report(report, output_format, output_file)
+        write_report(cut(report, limit), output_format, output_file)
     if output_format in ("full", "concise") and not quiet:
         _say_counts(report, compared, baseline)
     if has_failed:

@@ -9,7 +9,15 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import FILES, Inputs, which_option
-from hlotext.cli.findings import EXIT_ZERO, FINDINGS_FORMAT, OUTPUT_FILE, QUIET, Findings, read_problems
+from hlotext.cli.findings import (
+    EXIT_ZERO,
+    FINDINGS_FORMAT,
+    LIMIT,
+    OUTPUT_FILE,
+    QUIET,
+    Findings,
+    read_problems,
+)
 from hlotext.findings.failures import INTERNAL
 
 if TYPE_CHECKING:
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whether an operation may mix float types. auto: in text of the TPU compiler.",
 )
+@LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
 @QUIET
@@ -43,6 +52,7 @@ def command(
     output_format: str,
     layouts: str,
     mixed_precision: str,
+    limit: int | None,
     output_file: Path | None,
     exit_zero: bool,
     quiet: bool,
@@ -60,7 +70,7 @@ def command(
 
     Exit status: 0 fine (notes do not count), 1 errors or warnings, 2 wrong usage or unreadable input.
     """
-    findings = Findings(output_format, quiet, output_file, exit_zero)
+    findings = Findings(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)
     is_unreadable = False
     for place, result in inputs:

@@ -20,13 +20,20 @@ def json(report: Report) -> str:
 def document(report: Report) -> dict[str, Any]:
     """One object: the files that were looked at, the findings in order, and how many there are of each severity."""
     counts = Counter(finding.severity for finding in report.findings)
+    cut = {} if report.total is None else cut_json(report)
     return {
         "version": 1,
         "tool": {"name": "hlotext", "version": report.version},
         "files": list(report.files),
         "findings": [finding_json(finding, report) for finding in report.findings],
         "summary": {f"{severity.value}s": counts[severity] for severity in Severity},
+        **cut,
     }
+
+
+def cut_json(report: Report) -> dict[str, Any]:
+    """The number of findings behind a limit, and true if some are not shown."""
+    return {"total": report.total, "truncated": report.total != len(report.findings)}
 
 
 def json_lines(report: Report) -> str:

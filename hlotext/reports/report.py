@@ -23,5 +23,7 @@ class Report:
     """Of hlotext."""
     gone: int = 0
     """Known findings that are no longer there."""
+    total: int | None = None
+    """Findings that there are, where a limit was given; `findings` are the first of them."""
     with_origin: bool = False
     """Whether people are also told which operation of the source program a finding comes from, and what it costs."""

@@ -12,7 +12,7 @@ from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.source import Span
-from hlotext.reports.json import properties
+from hlotext.reports.json import cut_json, properties
 from hlotext.reports.report import Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -35,6 +35,8 @@ def sarif(report: Report) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [_result(finding, numbers[finding.code]) for finding in report.findings],
     }
+    if report.total is not None:
+        run["properties"] = cut_json(report)
     return escape.json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 

@@ -322,6 +322,7 @@ FIXED = {
     "schema": "lists schemas",
     "lsp": "tests.bench.lsp",
     "mcp": "serves an agent",
+    "skill": "copies pages",
     "bisect": "its time is that of COMMAND",
     "bugreport": "its time is that of COMMAND",
     "run": "its time is jaxlib's",
