@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory import overlaps
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.definitions import Values
@@ -195,16 +196,50 @@ def place_repaired(simulation: Simulation, alignment: int) -> Placement:
     best = place_by_size(simulation, alignment)
     least = _least(simulation, alignment)
     order = sorted(simulation.intervals, key=_by_size)
-    for _ in range(min(_REPAIRS, _MOST_PLACED // max(1, len(order)))):
-        if best.bytes <= least:
-            break
-        found = _placed(simulation, alignment, order, best.bytes)
+    tries = min(_REPAIRS, _MOST_PLACED // max(1, len(order)))
+    if best.bytes <= least or not tries:
+        return best
+    place = _placer(simulation, alignment, order)
+    for _ in range(tries):
+        found = place(order, best.bytes)
         if isinstance(found, Placement):
             best = found
+            if best.bytes <= least:
+                break
         else:
             order.remove(found)
             order.insert(0, found)
     return best
+
+
+def _placer(
+    simulation: Simulation, alignment: int, intervals: Sequence[Interval]
+) -> Callable[[Sequence[Interval], int], Placement | Interval]:
+    """A function that places these intervals in an order, below a limit: for many orders of the same ones."""
+    taken = [rounded_up(interval.size, alignment) for interval in intervals]
+    if len(intervals) > overlaps.MOST or sum(taken) > _END or any(i.pieces for i in intervals):
+        return lambda order, limit: _placed(simulation, alignment, order, limit)
+    number_of = {interval: number for number, interval in enumerate(intervals)}
+    numbered = tuple(intervals)
+    known = overlaps.Overlaps([_times(i) for i in intervals], [i.size for i in intervals], taken)
+
+    def place(order: Sequence[Interval], limit: int) -> Placement | Interval:
+        found = known.place([number_of[interval] for interval in order], limit)
+        if isinstance(found, int):
+            return numbered[found]
+        heap, offsets = found
+        chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
+        for interval in order:
+            for each in (interval, *interval.members):
+                chunks[each.value] = offsets[number_of[interval]], interval.size
+        return Placement(heap, chunks)
+
+    return place
+
+
+def _times(interval: Interval) -> list[tuple[int, int]]:
+    """When each that shares a place lives."""
+    return [(interval.start, interval.stop), *((m.start, m.stop) for m in interval.members)]
 
 
 _REPAIRS = 64
@@ -272,7 +307,7 @@ def _placed(
     heap = 0
     for interval in order:
         size = interval.size
-        times = [(interval.start, interval.stop), *((m.start, m.stop) for m in interval.members)]
+        times = _times(interval)
         pieces = _pieces(interval)
         offset = occupancy.gap(times, size) if not pieces else occupancy.stair([(times, 0, size), *pieces])
         heap = max(heap, offset + size)

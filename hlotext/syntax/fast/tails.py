@@ -149,7 +149,10 @@ class Tails:
         return attributes
 
     def _value(self, scope: Scope, piece: str) -> tuple[str, Any, bool] | None:
-        """Name and value of an attribute met for the first time, and whether XLA writes it so; None when the grammar must look at it."""
+        """Name and value of an attribute met for the first time, and whether XLA writes it so.
+
+        None when the grammar must look at it.
+        """
         name, _, text = piece.partition("=")
         rule = attribute_rule(name)
         if rule is None:

@@ -1,0 +1,46 @@
+"""Places that are tried in many orders get the offsets that the structure for one order gives."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hlotext.memory.occupancy import Occupancy
+from hlotext.memory.overlaps import Overlaps
+
+
+def one_by_one(
+    times: list[list[tuple[int, int]]], sizes: list[int], taken: list[int], order: list[int], limit: int
+) -> tuple[int, dict[int, int]] | int:
+    """The same by `Occupancy`."""
+    occupancy = Occupancy(1 + max(last for each in times for _, last in each))
+    offsets: dict[int, int] = {}
+    heap = 0
+    for number in order:
+        offset = occupancy.gap(times[number], sizes[number])
+        heap = max(heap, offset + sizes[number])
+        if heap >= limit:
+            return number
+        offsets[number] = offset
+        for first, last in times[number]:
+            occupancy.take(first, last, offset, offset + taken[number])
+    return heap, offsets
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_both_structures_give_the_same_places(seed: int) -> None:
+    """Of few and many places, of equal and of different sizes, some of several lives, in any order and below any limit."""
+    chance = random.Random(seed)
+    moments, alignment = chance.choice((20, 300, 5_000)), chance.choice((1, 16))
+    times: list[list[tuple[int, int]]] = []
+    for _ in range(chance.choice((1, 2, 30, 150))):
+        lives = [chance.sample(range(moments), 2) for _ in range(chance.choice((1, 1, 1, 3)))]
+        times.append([(min(life), max(life)) for life in lives])
+    sizes = [chance.choice((1, 8, 16, 100, chance.randrange(1, 2_000))) for _ in times]
+    taken = [-(-size // alignment) * alignment for size in sizes]
+    known = Overlaps(times, sizes, taken)
+    order = list(range(len(times)))
+    for limit in (1 << 40, sum(sizes) // 2, 200):
+        chance.shuffle(order)
+        assert known.place(order, limit) == one_by_one(times, sizes, taken, order, limit)
