@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
+
 import pytest
 
 import hlotext as hlo
@@ -9,6 +12,7 @@ from hlotext import lint
 from hlotext.lint.helpers import operation
 from hlotext.lint.merged import reports_of
 from hlotext.lint.parts.nothing_overlapped import NothingOverlapped
+from hlotext.syntax.source.inputs import read_source
 from tests import support
 from tests.support import ON_GPU
 
@@ -336,3 +340,56 @@ def test_what_looks_at_all_of_an_array_needs_all_of_it(name: str, count: int) ->
     text = SMALL_ROUNDS.replace("ON_GPU", ON_GPU).replace("KERNELS\n", "").replace("LAST", "0")
     text = text.replace("ids=true\n", f'ids=true, metadata={{op_name="{name}"}}\n')
     assert len(lint.run(hlo.parse(text), lint.Config(select=("C101",), **support.SAY_ALL))) == count
+
+
+FOLDERS = support.DATA / "collectives"
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "suggested"),
+    [
+        (
+            "cpu.mlp_second_wrong.shardy",
+            "needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')",
+            "argument w1",
+        ),
+        (
+            "cpu.loop_constraint_inside.shardy",
+            "the constraint sharding_constraint",
+            "the constraint in line 465",
+        ),
+        ("cpu_0.12.mlp_second_wrong.shardy", "as P('dp', None), and it is P('dp', 'tp')", "argument w1"),
+    ],
+)
+def test_a_reshard_is_told_with_the_annotation_that_spares_it(
+    name: str, tensor: str, suggested: str, tmp_path: Path
+) -> None:
+    """Of a folder, packed or not: tensor, both shardings, what to write. The final text alone tells nothing for sure."""
+    config = lint.Config(select=("C111",), **support.SAY_ALL)
+    packed = FOLDERS / f"{name}.tar.xz"
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    for place in (packed, tmp_path):
+        (text,) = lint.texts_in(str(place))
+        result = next(iter(lint.lint_files([text], config)))
+        assert result.linted is not None
+        (finding, *_) = [one for one in result.linted.findings if tensor in one.message]
+        assert "for another sharding, each device sends" in finding.message
+        assert suggested in finding.help
+        assert "recompilations on" in finding.help
+        assert finding.waste == "sent"
+        assert finding.seconds
+    final = Path(str(text))
+    assert lint.lint_source(read_source(final), config).findings == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["cpu.scan_fsdp.shardy", "gpu.train_data_parallel.shardy", "cpu.shard_map_psum.shardy"]
+)
+def test_what_a_scheme_or_the_program_asks_for_is_no_reshard(name: str) -> None:
+    """Gathers of FSDP weights, sums of gradients, and collectives that the program calls."""
+    config = lint.Config(select=("C111",), **support.SAY_ALL)
+    texts = lint.texts_in(str(FOLDERS / f"{name}.tar.xz"))
+    results = [result.linted for result in lint.lint_files(texts, config)]
+    assert results
+    assert all(linted is not None and not linted.findings for linted in results)

@@ -65,6 +65,8 @@ def test_each_part_has_a_case() -> None:
         "duplicate_collective",
         "double_precision",
         "exposed_collective",
+        "reshard",
+        "uneven_sharding",
         "tiny_rounds",
         "relayout_copy",
     }

@@ -10,6 +10,7 @@ import attrs
 
 from hlotext import proto
 from hlotext.analysis import causing_frame, causing_frames
+from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
@@ -30,20 +31,24 @@ from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 from hlotext.verify import verify
 
 
-def run(module: Module, config: Config | None = None, file: str = "<text>") -> list[Finding]:
+def run(
+    module: Module, config: Config | None = None, file: str = "<text>", compilation: Compilation | None = None
+) -> list[Finding]:
     """What the rules find in a module, the dearest first.
 
     A rule that fails gives one finding of code `X900`; the others go on. `file` is the name of what the module was read from,
-    where that is no text: what is shown of a finding is the op line as it prints.
+    where that is no text: what is shown of a finding is the op line as it prints. With the compilation that the module is the
+    final text of, rules know why collectives are there.
     """
     with collector.paused(pays=False):
-        return _run(module, config or Config(), module.source.name if module.source is not None else file)
+        name = module.source.name if module.source is not None else file
+        return _run(module, config or Config(), name, compilation)
 
 
-def _run(module: Module, config: Config, file: str) -> list[Finding]:
+def _run(module: Module, config: Config, file: str, compilation: Compilation | None) -> list[Finding]:
     checkout = Checkout(config.source_root) if config.source_root is not None else None
     try:
-        context = make_context(module, config.profile, checkout, config.chip, config.trips)
+        context = make_context(module, config.profile, checkout, config.chip, config.trips, compilation)
         rules = [rule for rule in config.active_rules() if rule.applies_to(context)]
     except RuleError:  # a plugin that is no rule fails every file alike
         raise
@@ -131,7 +136,9 @@ class Linted:
         return FindingList(self.findings)._repr_mimebundle_()
 
 
-def lint_source(source: Source, config: Config | None = None) -> Linted:
+def lint_source(
+    source: Source, config: Config | None = None, compilation: Compilation | None = None
+) -> Linted:
     """What is found in a text of one or several modules: by the reader (codes X), then by the rules. Never raises on text.
 
     Of a text with errors only what the reader says is reported: rules on half a module would guess.
@@ -148,7 +155,7 @@ def lint_source(source: Source, config: Config | None = None) -> Linted:
     if any(diagnostic.severity is Severity.ERROR for diagnostic in result.diagnostics):
         return Linted(tuple(found), 0, 0)
     for module in result.modules:
-        found += run(module, config)
+        found += run(module, config, compilation=compilation)
     return Linted(
         tuple(found), len(result.modules), sum(len(c) for m in result.modules for c in m.computations)
     )

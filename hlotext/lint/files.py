@@ -10,7 +10,8 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.dumps.texts import Text, module_texts
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.texts import Text, compilation_of, module_texts
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
@@ -49,7 +50,10 @@ def lint_file(config: Config, file: str | Text) -> FileResult:
     """Lints a path, `-`, or a text of a packed folder. Findings have no nodes, so that they can go to another process."""
     name = file if isinstance(file, str) else file.label
     try:
-        linted = _lint_place(file, config) if isinstance(file, str) else lint_source(file.source(), config)
+        if isinstance(file, str):
+            linted = _lint_place(file, config)
+        else:
+            linted = lint_source(file.source(), config, _compilation(file))
     except (InputError, ImportError) as error:  # a proto, and the extra for it is not installed
         return FileResult(name, None, str(error))
     except RuleError:
@@ -64,10 +68,18 @@ def _lint_place(file: str, config: Config) -> Linted:
     """Lints a path or `-`: a text, or a proto, which is told by its content."""
     data, name = read_data(file)
     if isinstance(data, str):
-        return lint_source(Source(data, name), config)
-    return (
-        lint_proto(data, name, config) if is_binary(data) else lint_source(Source(decode(data), name), config)
-    )
+        return lint_source(Source(data, name), config, _compilation(file))
+    if is_binary(data):
+        return lint_proto(data, name, config)
+    return lint_source(Source(decode(data), name), config, _compilation(file))
+
+
+def _compilation(file: str | Text) -> Compilation | None:
+    """The compilation that a file is the final text of; None where no folder tells."""
+    try:
+        return compilation_of(file) if file != "-" else None
+    except (InputError, OSError):
+        return None
 
 
 def lint_files(texts: Sequence[str | Text], config: Config, jobs: int = 1) -> Iterator[FileResult]:

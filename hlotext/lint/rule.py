@@ -23,6 +23,7 @@ from hlotext.analysis import (
     is_optimized,
     written_bytes,
 )
+from hlotext.dumps.compilation import Compilation
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -73,6 +74,8 @@ class Context:
     """The chip on which times are estimated; empty for the usual one of the device."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """How often the bodies of loops run, by their names, where the text does not tell."""
+    compilation: Compilation | None = None
+    """The compilation that the module is the final text of; None where only the text is known."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
@@ -192,9 +195,12 @@ def make_context(
     checkout: Checkout | None = None,
     chip: str = "",
     trips: Mapping[str, int] | None = None,
+    compilation: Compilation | None = None,
 ) -> Context:
     """The context of a module; `backend` overrides what the module tells."""
-    return Context(module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {})
+    return Context(
+        module, backend or backend_of(module), is_optimized(module), checkout, chip, trips or {}, compilation
+    )
 
 
 @fact

@@ -19,7 +19,7 @@ class Exposed(MergedRule):
     waste = "waited"
     former = ("S102", "S103", "S104")
     needs_optimized = True
-    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108"})
+    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108", "C111"})
     parts = (
         SynchronousCollective,
         NothingOverlapped,

@@ -1,4 +1,4 @@
-"""C111: a sharding that does not divide a dimension evenly."""
+"""A sharding that does not divide a dimension evenly."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ from hlotext.lint.rule import Context, Report, Rule
 
 @attrs.frozen
 class UnevenSharding(Rule):
-    code = "C111"
-    name = "uneven-sharding"
-    title = "a sharding that does not divide a dimension evenly"
-    waste = "sent"
-
     share: ClassVar[float] = 0.05
     """Share of the elements on all devices that are padding, from which on it is worth a finding."""
     min_bytes: ClassVar[int] = 1 << 16

@@ -1,0 +1,72 @@
+"""A collective that the partitioner made to bring an array into another sharding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.dumps.collectives import CollectiveCause, Reason, of_module
+from hlotext.dumps.collectives.records import HIGH, RESHARD
+from hlotext.findings.errors import HloSyntaxError
+from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.syntax.source.inputs import InputError
+
+
+@attrs.frozen
+class Reshard(Rule):
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        sent = [
+            context.prices.seconds(one.start)
+            for one in context.communications
+            if one.kind in COLLECTIVE_KINDS and one.sent_bytes
+        ]
+        # The texts around partitioning are read only where what is sent is some of the step.
+        if not sent or sum(sent) < _LEAST * context.prices.step:
+            return
+        for cause in causes_of(context):
+            reasons = [reason for reason in cause.reasons if reason.cause == RESHARD and not reason.scheme]
+            # Of collectives that were combined all must be there for this alone.
+            if len(reasons) < len(cause.reasons) or any(reason.confidence != HIGH for reason in reasons):
+                continue
+            one = cause.communication
+            if one.kind not in COLLECTIVE_KINDS or not one.sent_bytes:
+                continue
+            runs = context.runs(one.start)
+            yield Report(
+                one.start,
+                f"{one.kind} for another sharding, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}: {cause.why}",
+                _help(reasons),
+                one.sent_bytes * runs,
+                seconds=context.prices.seconds(one.start),
+                is_proved=bool(cause.suggestions),
+            )
+
+
+_LEAST = 0.002
+"""Share of the step that all that is sent must take."""
+
+
+def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
+    """Why each collective is there, as the dump folder tells it, else as the text alone does."""
+    try:
+        return of_module(context.module, context.compilation)
+    except (InputError, HloSyntaxError, ValueError):
+        return of_module(context.module) if context.compilation is not None else ()
+
+
+def _help(reasons: list[Reason]) -> str:
+    """The annotations that would spare it; else where the sharding comes from."""
+    suggestions = dict.fromkeys(one.because for reason in reasons for one in reason.suggestions)
+    if suggestions:
+        return "annotate " + "; or ".join(list(suggestions)[:_MOST])
+    origins = dict.fromkeys(reason.origin for reason in reasons if reason.origin)
+    return "; ".join(origins) or "let what makes the array and what reads it agree on one sharding"
+
+
+_MOST = 2
+"""Suggestions that a finding tells; `hlotext dump collectives DIR` has the rest."""

@@ -1,0 +1,19 @@
+"""C111: an array that is brought into another sharding, or split unevenly."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.reshard import Reshard
+from hlotext.lint.parts.uneven_sharding import UnevenSharding
+
+
+@attrs.frozen
+class Resharded(MergedRule):
+    code = "C111"
+    name = "reshard"
+    title = "an array that is brought into another sharding, or split unevenly"
+    waste = "sent"
+    yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108", "C113", "C114", "C115", "C116"})
+    parts = (Reshard, UnevenSharding)
