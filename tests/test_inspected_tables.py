@@ -22,7 +22,11 @@ def test_products_and_loops_of_real_modules(path: object) -> None:
     graph = analysis.call_graph(module)
     for loop in analysis.loops(module):
         body = loop.instruction.attributes["body"]
-        inner = [one for one, _ in graph.loops() if graph.loop_around(one.computation) is loop.instruction]
+        inner = [
+            one
+            for one, _ in graph.loops()
+            if one.computation is not None and graph.loop_around(one.computation) is loop.instruction
+        ]
         if not inner and all(one.opcode not in ("call", "conditional") for one in body):
             own = sum(map(analysis.written_bytes, body))
             condition = loop.instruction.attributes["condition"]

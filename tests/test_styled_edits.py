@@ -173,6 +173,17 @@ def test_a_text_whose_structure_is_a_guess_is_not_edited(text: str) -> None:
     assert str(m) == text
 
 
+def test_a_root_whose_line_has_no_name_that_can_be_read_stays_the_root() -> None:
+    """Wherever it is moved: its text says ROOT."""
+    text = "ENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] negate(a)\n  ROOT x: = f32[] ?negate(b)\n}\n"
+    m = hlo.parse_tolerant(text).module
+    assert m.entry.root is list(m.entry)[-1]
+    moved = hlo.parse_tolerant(
+        text.replace("  b = f32[] negate(a)\n", "").replace("\n}", "\n  b = f32[] negate(a)\n}")
+    ).module
+    assert moved.entry.root is list(moved.entry)[1]
+
+
 TABLES = (
     'HloModule m\n\nFileNames\n1 "a.py"\n\nFunctionNames\n1 "f"\n\nFileLocations\n1 {file_name_id=1 function_name_id=1 '
     "line=1 end_line=1 column=1 end_column=2}\n\nStackFrames\n1 {file_location_id=1 parent_frame_id=?}\n\n"

@@ -37,6 +37,7 @@ _HEADER = re.compile(
 )
 """The header of a computation, be the rest of its line broken: a name, and a brace that ends the line or a signature."""
 _ENTRY = re.compile(r"ENTRY[ \t]++[%A-Za-z_]")
+_ROOT = re.compile(r"ROOT[ \t]")
 _NAMED_LINE = re.compile(rf"(?P<root>ROOT[ \t]++)?+(?P<name>%{patterns.IDENTIFIER})[ \t]++")
 """Beginning of an op line without its `=`."""
 _USUAL_LINE = re.compile(rf"(?P<indent>(?:\r?\n|\A) *+)(?:ROOT )?(?P<mark>%?){patterns.IDENTIFIER} = ")
@@ -358,7 +359,8 @@ class TolerantScanner(Scanner):
         stop = self._end_of_junk(start, end)
         head = OP_LINE.match(self.text, start, end) or _NAMED_LINE.match(self.text, start, end)
         if head is None:
-            self.linker.add_bad(scope, start, stop, "", None, is_root=False)
+            is_root = _ROOT.match(self.text, start, end) is not None
+            self.linker.add_bad(scope, start, stop, "", None, is_root)
         else:
             name = head["name"].removeprefix("%")
             self.linker.add_bad(
