@@ -164,6 +164,12 @@ def assign(
         if schedule.is_assumed:
             notes.append("the module has no schedule: the order of its text is taken for one")
         flow = analyse(module, aliases)
+        if flow.late_bound:
+            names = ", ".join(start.name for start in flow.late_bound[:3])
+            notes.append(
+                f"operands or results are bound late ({names}): placed by XLA's sources of August 2026, no file of "
+                "XLA's was there to compare with"
+            )
         pairs = InPlacePairs(rules.no_ops)
         buffers = find_buffers(flow, pairs)
         starts_late = known_age.has(xla_changes.ASYNC_RESULTS_BEGIN_LATE)

@@ -17,6 +17,7 @@ from hlotext.ir.values.aliasing import InputOutputAliasConfig
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.definitions import Values, all_new, fitting, operand_values, plain, shape_of
 from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.late_bound import LateBound, is_bound_at_start
 from hlotext.memory.parts import Parts, PartsTable, ShapeIndex
 from hlotext.memory.phis import replaced
 from hlotext.memory.schedule import ENTERED
@@ -40,6 +41,8 @@ class Dataflow:
     """What stands at each instruction of the computations that have memory of their own."""
     callers: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
     """Which calls, conditionals, loops and asynchronous operations enter each computation."""
+    late_bound: list[Instruction] = attrs.field(factory=list)
+    """Starts of asynchronous operations that bind operands or the result late."""
     embedded: dict[Computation, None] = attrs.field(factory=dict)
     """Computations applied to elements (reducers, comparators), and what those call: their memory is thread-local."""
 
@@ -95,6 +98,8 @@ class _Builder:
         self._open: set[Computation] = set()
         self._applied: dict[Computation, None] = {}
         self._entries: dict[Computation, int] = {}
+        self._bound: dict[Instruction, LateBound] = {}
+        """Starts and updates of operations that bind something late, and what is bound there."""
         for computation in flow.module.computations:
             for instruction in computation:
                 if instruction.opcode in ENTERED:
@@ -151,6 +156,8 @@ class _Builder:
                     raise MemoryModelError(f"nothing is passed to {instruction.name} of {computation.name}")
                 else:
                     at[instruction] = fitting(instruction, parts, given[number])
+            elif instruction.operands and instruction.operands[0] in self._bound:
+                at[instruction] = yield from self._go_on(instruction, parts)
             elif opcode in CALLS_NOTHING:
                 at[instruction] = plain(instruction, opcode, parts, at, table)
             elif opcode in ENTERED:
@@ -207,6 +214,9 @@ class _Builder:
             case "while":
                 return (yield from self._loop(instruction, operands))
             case _:
+                if not is_bound_at_start(instruction):
+                    self.flow.late_bound.append(instruction)
+                    return (yield from self._bind(LateBound(instruction), instruction, parts, operands))
                 return self._async(instruction, parts, operands, (yield callees[0], operands))
 
     def _loop(self, loop: Instruction, operands: Sequence[Values]) -> _Walk:
@@ -308,6 +318,37 @@ class _Builder:
                 value = operands[index[1]][place] if place is not None else None
             found.append(value)
         return tuple(found)
+
+    def _go_on(self, instruction: Instruction, parts: Parts) -> _Walk:
+        """The values of the next of an operation that binds something late."""
+        late = self._bound[instruction.operands[0]]
+        if instruction.opcode not in ("async-update", "async-done"):
+            message = (
+                f"{late.start.name} binds operands late, and its state passes through {instruction.name}"
+            )
+            raise MemoryModelError(message)
+        at = self.flow.at
+        numbers = range(1, len(instruction.operands)) if instruction.opcode == "async-update" else ()
+        operands = [operand_values(at, instruction, number) for number in numbers]
+        return (yield from self._bind(late, instruction, parts, operands))
+
+    def _bind(
+        self, late: LateBound, instruction: Instruction, parts: Parts, operands: Sequence[Values]
+    ) -> _Walk:
+        """One more of an operation that binds something late: its body is walked as soon as all parameters are known."""
+        late.take(instruction, operands)
+        if late.result is None and len(late.operands) >= len(late.body.parameters):
+            late.result = yield late.body, late.operands
+            for earlier in late.members[:-1]:
+                self.flow.at[earlier] = late.values(earlier, self.flow.parts, self.flow.at[earlier])
+        if instruction.opcode == "async-done":
+            if late.result is None:
+                raise MemoryModelError(
+                    f"{instruction.name} ends {late.start.name} before all operands are bound"
+                )
+        else:
+            self._bound[instruction] = late
+        return late.values(instruction, self.flow.parts, all_new(instruction, parts))
 
     # ---- the end
 

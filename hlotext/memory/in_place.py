@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
+from hlotext.ir.values.shape import Shape
 from hlotext.memory.definitions import shape_of, writes_in_place
 from hlotext.memory.parts import ShapeIndex
 
@@ -139,6 +140,26 @@ def _each(count: int) -> tuple[Pair, ...]:
     return _FIRST if count == 1 else tuple(Pair(number, (), (number,)) for number in range(count))
 
 
+def _async_start(start: Instruction) -> tuple[Pair, ...]:
+    """As the text states; but not what updates bind later."""
+    result = shape_of(start).tuple_shapes[1:2]
+    return () if result and result[0] == _NOTHING else _said(start)
+
+
+_NOTHING = Shape.tuple(())
+
+
+def _async_done(done: Instruction) -> tuple[Pair, ...]:
+    """As the start states of the result, whichever of the operation bound it."""
+    chain = done.async_chain
+    pairs = _said(chain[0]) if chain and chain[0].opcode == "async-start" else ()
+    return tuple(
+        Pair(0, (0, pair.operand_number, *pair.operand_index), pair.output_index[1:])
+        for pair in pairs
+        if pair.output_index[:1] == (1,)
+    )
+
+
 def _scatter(scatter: Instruction) -> tuple[Pair, ...]:
     # N arrays, one array of indices, N arrays of updates.
     return _each(len(scatter.operands) // 2)
@@ -169,7 +190,8 @@ def _ragged_all_to_all(_: Instruction) -> tuple[Pair, ...]:
 
 _RULES: dict[str, Callable[[Instruction], tuple[Pair, ...]]] = {
     "all-reduce-start": _all_reduce_start,
-    "async-start": _said,
+    "async-done": _async_done,
+    "async-start": _async_start,
     "collective-permute": _permute,
     "collective-permute-start": _permute_start,
     "custom-call": _said,

@@ -74,7 +74,7 @@ def find_live_ranges(
         if last_of_async and computation in last_of_async:
             floor = max(last, last_of_async[computation])
             if async_results_begin_late and computation.root is instruction:
-                start = times.get(schedule.async_bodies[computation], start)
+                start = _found_first(value, schedule.async_bodies[computation], times, start)
             else:
                 last = floor
         flat = value.flat_positions()
@@ -110,6 +110,13 @@ def _follow_each_other(buffer: Sequence[Value]) -> None:
         assert second.live_range is not None
         second.live_range = second.live_range[0], max(first.live_range[1], second.live_range[1])
         first.live_range = first.live_range[0], min(first.live_range[1], second.live_range[0])
+
+
+def _found_first(value: Value, start: Instruction, times: Mapping[Instruction, int], own: int) -> int:
+    """The moment of the first of an asynchronous operation that holds the value: its start, or the update that binds it."""
+    holders = set(value.flat_positions()[::2])
+    first = next((i for i in start.async_chain if i in holders), start)
+    return times.get(first, own)
 
 
 def _chain(start: Instruction) -> tuple[Instruction, ...]:

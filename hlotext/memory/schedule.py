@@ -12,6 +12,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.memory.errors import MemoryModelError
+from hlotext.memory.late_bound import is_bound, is_bound_at_start
 from hlotext.memory.values import Range
 
 ENTERED = traits.RUNS_CALLEE
@@ -63,6 +64,9 @@ def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] 
         (entry, iter(others.get(entry, entry)), 0, None)
     ]
     open_now = {entry}
+    # Starts that run their body, or members that run that of a start which binds something late; and that start.
+    starts: dict[Instruction, Instruction] = {}
+    late: dict[Instruction, Instruction] = {}
     waiting: list[list[Computation]] = [[]]
     pending: list[Instruction | None] = [None]
     while stack:
@@ -74,7 +78,7 @@ def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] 
             if callee in open_now:
                 raise MemoryModelError(f"computation {callee.name} calls itself")
             caller = pending[-1]
-            inside = caller if caller is not None and caller.opcode == "async-start" else around
+            inside = starts.get(caller, around) if caller is not None else around
             if inside is not None:
                 async_bodies[callee] = inside
             stack.append((callee, iter(others.get(callee, callee)), len(order), inside))
@@ -88,12 +92,26 @@ def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] 
             pending[-1] = None
         for instruction in rest:
             opcode = instruction.opcode
-            if opcode in CALLS_NOTHING or opcode not in ENTERED:
+            callees: tuple[Computation, ...] = ()
+            if opcode not in CALLS_NOTHING and opcode in ENTERED:
+                callees = callees_in_time(instruction)
+                if opcode == "async-start":
+                    starts[instruction] = instruction
+                    if not is_bound_at_start(instruction):
+                        late[instruction], callees = instruction, ()
+            elif late and instruction.operands and instruction.operands[0] in late:
+                begun = late[instruction.operands[0]]
+                body = begun.called_computations[0]
+                if is_bound(instruction, body):
+                    starts[instruction], callees = begun, (body,)
+                else:
+                    late[instruction] = begun
+            if not callees:
                 times[instruction] = len(order)
                 order.append(instruction)
                 continue
             pending[-1] = instruction
-            waiting[-1] = list(reversed(callees_in_time(instruction)))
+            waiting[-1] = list(reversed(callees))
             break
         else:
             spans[computation] = start, len(order)
