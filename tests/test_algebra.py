@@ -189,3 +189,24 @@ def test_an_age_that_is_none() -> None:
     age = hlo.analysis.as_age("0.10.2")
     assert age is not None
     assert str(AlgebraicSimplifier(age=age)) == "algsimp{age=2026-06-14}"
+
+
+@pytest.mark.parametrize(
+    ("age", "left"), [("0.10.2", ["reshape", "transpose", "reshape"]), ("0.12.0.1", ["reshape", "reshape"])]
+)
+def test_tpu_drops_what_its_one_walk_left(age: str, left: list[str]) -> None:
+    """The broadcast to the operand's own shape goes, but what reads it is not looked at again in that step."""
+    module = hlo.parse(
+        """HloModule jit_f
+
+ENTRY main.1 {
+  x.1 = f32[4]{0} parameter(0)
+  r.1 = f32[4,1]{1,0} reshape(x.1)
+  b.1 = f32[4,1]{1,0} broadcast(r.1), dimensions={0,1}
+  s.1 = f32[4]{0} reshape(b.1)
+  ROOT y.1 = f32[4,3]{1,0} broadcast(s.1), dimensions={0}
+}
+"""
+    )
+    AlgebraicSimplifier(platform="tpu", age=age, is_layout_sensitive="false").run(module)
+    assert [i.opcode for i in module.entry][1:-1] == left

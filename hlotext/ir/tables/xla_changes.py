@@ -46,6 +46,8 @@ ALGSIMP_EXPONENTIALS = date(2026, 8, 23)
 """It keeps products, quotients and powers of exponentials without fast math. In 0.11.2, not in 0.11.1."""
 ALGSIMP_FLOATS_APART = date(2026, 9, 18)
 """It joins constants of floats no longer without fast math. In 0.12.0, not in 0.11.2."""
+ALGSIMP_TPU_IDENTITIES = date(2026, 9, 18)
+"""TPU: one walk leaves no transposes that move nothing. In libtpu 0.0.52, not in 0.0.42.1; the day is a guess."""
 ALGSIMP_CLAMPED_STARTS = date(2026, 9, 18)
 """It clamps both starts of a slice of a slice. In 0.12.0, not in 0.11.2."""
 CPU_WRAPS_TRANSPOSES = date(2026, 7, 25)

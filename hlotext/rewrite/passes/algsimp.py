@@ -7,9 +7,12 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis.age import age_for
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes.algebra import Options, Simplifier
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
+from hlotext.rewrite.passes.dimensions import is_identity
 from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
 
 RERUNS = 50
@@ -75,6 +78,8 @@ class AlgebraicSimplifier(Pass):
             for _ in range(self.max_iterations or (1 if once else RERUNS)):
                 if not simplifier.run(computation):
                     break
+            if once and platform == "tpu" and age.has(xla_changes.ALGSIMP_TPU_IDENTITIES):
+                _drop_identities(simplifier, computation)
         return PassResult.of(simplifier.counts)
 
     def _platform(self, module: Module, sensitive: bool) -> str:
@@ -84,3 +89,13 @@ class AlgebraicSimplifier(Pass):
             return "tpu"
         looks_like_gpu = is_for_gpu if sensitive else was_walked_once
         return "gpu" if looks_like_gpu(module) else "cpu"
+
+
+def _drop_identities(simplifier: Simplifier, computation: Computation) -> None:
+    """Takes out the transposes that move nothing which one walk has left; who reads them is not looked at again.
+
+    A walk makes such of broadcasts to the operand's own shape, and does not visit what it makes.
+    """
+    for i in tuple(computation):
+        if i.opcode == "transpose" and is_identity(i.attributes["dimensions"]):
+            simplifier.into_same(i, i.operands[0])
