@@ -20,6 +20,7 @@ from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.algebra import RULES, Options, Rule, Simplifier
 from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
+from hlotext.rewrite.passes.stage import layouts_count
 
 PARAMETERS = {
     **dict.fromkeys("xyz", "f32[4,3]"), **dict.fromkeys("ij", "s32[4,3]"), **dict.fromkeys("pq", "pred[4,3]"),
@@ -210,3 +211,17 @@ ENTRY main.1 {
     )
     AlgebraicSimplifier(platform="tpu", age=age, is_layout_sensitive="false").run(module)
     assert [i.opcode for i in module.entry][1:-1] == left
+
+
+def test_a_tiled_sum_before_layouts_is_no_sign_of_layouts() -> None:
+    """libtpu tiles what it makes of cumulative sums long before it assigns layouts; then the entry's parameters are tiled too."""
+    text = """HloModule jit_f, entry_computation_layout={(f32[64,128]{1,0:T(8,128)})->f32[8192]{0:T(1024)}}
+
+ENTRY main.1 {
+  x.1 = f32[64,128]{1,0} parameter(0)
+  s.1 = f32[64,128]{1,0:T(8,128)} negate(x.1)
+  ROOT r.1 = f32[8192]{0} reshape(s.1)
+}
+"""
+    assert not layouts_count(hlo.parse(text))
+    assert layouts_count(hlo.parse(text.replace("1,0} parameter", "1,0:T(8,128)} parameter")))

@@ -21,11 +21,13 @@ def is_tpu(module: Module) -> bool:
 def layouts_count(module: Module) -> bool:
     """Whether layouts have been assigned, so that passes must keep them.
 
-    On TPU arrays are tiled then. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
+    On TPU all arrays are tiled then, also the entry's parameters; before, those alone that a pass made so, as that of cumulative
+    sums does. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
     Before, the text gives layouts too, but nothing depends on them.
     """
     if is_tpu(module):
-        return any(i.shape is not None and _is_tiled(i.shape) for i in module.instructions())
+        looked_at = (module.entry.parameters if len(module.computations) else ()) or module.instructions()
+        return any(i.shape is not None and _is_tiled(i.shape) for i in looked_at)
     return any(i.opcode in ("bitcast", "fusion") for i in module.instructions()) and not module_is_bare(
         module
     )
