@@ -475,3 +475,27 @@ ENTRY e {
     root = hlo.parse(text).entry.root
     assert [(one.name, place) for one, place in sources(root, 0)] == [("i", 0), ("t", 0)]
     assert [(one.name, place) for one, place in sources(root, 1)] == [("i", 1)]
+
+
+def test_a_roll_before_a_constraint_reads_over_the_edge(tmp_path: Path) -> None:
+    """What is shifted is wanted as it is placed: the roll has vanished, the constraint behind it asks for nothing else."""
+    found = newer("pipeline_by_roll", tmp_path).collectives()
+    reasons = [r for one in found for r in one.reasons if one.communication.kind == "collective-permute"]
+    assert {(r.cause, r.user.label if r.user is not None else None) for r in reasons} == {
+        ("halo", "concatenate"),
+        ("reshard", "slice"),
+    }
+    assert not [r for r in reasons if r.cause == "reshard" and r.have is not None and r.have == r.want]
+
+
+def test_two_heads_are_not_cut_into_four_parts(tmp_path: Path) -> None:
+    """Two key-value heads over four devices: jax refuses P('dp', None, 'tp', None)."""
+    (one,) = newer("paged_like_decode", tmp_path).collectives()
+    (reason,) = one.reasons
+    assert (reason.have, reason.want) == ("P('dp', 'tp', None, None)", "P('dp', None, None, None)")
+    assert [suggestion.spec for suggestion in one.suggestions] == ["P('dp', None, None, None)"]
+
+
+def test_a_halo_whose_axis_comes_from_two_annotations_has_no_change_of_one(tmp_path: Path) -> None:
+    reasons = [r for one in newer("pipeline_by_roll", tmp_path).collectives() for r in one.reasons]
+    assert not [r.suggestions for r in reasons if r.cause == "halo" and r.suggestions]

@@ -113,10 +113,19 @@ class Advice:
         changes = sorted(self._changes(part), key=lambda one: order.index(one.rule))
         for change in changes:
             spared, tried = RULES[change.rule].spared[self._where]
-            if change.spec != change.now and 2 * spared > tried:  # else no advice is better
+            if change.spec == change.now or not self._is_possible(change):
+                continue
+            if 2 * spared > tried:  # else no advice is better
                 found.setdefault((change.kind, change.name, change.line, change.spec), change)
         made = [self._suggestion(one, part) for one in found.values()]
         return tuple(sorted(made, key=lambda one: one.confidence != HIGH)[:MOST])
+
+    def _is_possible(self, change: _Change) -> bool:
+        """False for an argument or a result that would be cut into unequal parts, which jax refuses."""
+        dimensions = dimensions_of(change.node)
+        if change.kind == "constraint" or dimensions is None or len(dimensions) != change.spec.rank:
+            return True
+        return self.mesh is None or change.spec.divides(dimensions, self.mesh)
 
     def _changes(self, part: Written) -> Iterator[_Change]:
         if part.cause == RESHARD and part.side == "operand":
@@ -226,7 +235,10 @@ class Advice:
             return
         axes = _whole(part.axes)
         held = tuple((d, a) for d, cut in enumerate(have.axes) for a in cut if a in axes)
-        for origin in self._sites(tensor, held):
+        sites = self._sites(tensor, held)
+        if len({origin.site for origin in sites}) != 1:
+            return  # the axis stays where another annotation brings it too
+        for origin in sites:
             site = origin.site
             yield self._at("edge", site, site.spec.without(axes), origin.computed)
             others = _without_edges(part.users[0]) if part.users else ()

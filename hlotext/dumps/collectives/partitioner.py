@@ -38,6 +38,8 @@ SUMMING = frozenset(
     if row.family in (Family.CONTRACTION, Family.REDUCTION, Family.INDEXING)
 ) - {"dynamic-slice", "dynamic-update-slice"}
 """Opcodes that sum over a dimension of an operand, or find elements in one."""
+_MOST_BETWEEN = 2
+"""Operations between a tensor and what reads it shifted, at most: a slice and a concatenation."""
 _CUTS = traits.SLICES | {"pad"}
 _SLICES = traits.SLICES
 
@@ -291,7 +293,25 @@ class Partitioner:
         if reader is not None and reader.opcode not in MOVES:
             part.readers += len({self.sides.after.key[one] for one in on.ends})
         self._want(part, back, on, reader)
+        if (
+            part.communication.kind == "collective-permute"
+            and part.want is not None
+            and part.want == part.have
+        ):
+            self._as_shifted(part, found.tensor)
         return True
+
+    def _as_shifted(self, part: Written, tensor: hlo.Instruction) -> None:
+        """A tensor that is read as it is placed, but shifted: by a roll whose slices and concatenation have vanished."""
+        part.want = part.want_sharding = None
+        level = [tensor]
+        for _ in range(_MOST_BETWEEN):
+            level = [user for one in level for user in one.user_view if user.opcode in WINDOWED]
+            for one in level:
+                if any(user in part.users for user in one.user_view):
+                    part.cause, part.wanted_by, part.users, part.readers = HALO, None, (one,), 1
+                    return
+        part.doubts.append("it is wanted as it is")
 
     # ---- the sharding that is wanted
 
@@ -334,7 +354,9 @@ class Partitioner:
                 for cost, spec in near:
                     if best and cost > least:
                         break
-                    if spec.local(dimensions, self.mesh) == local[0]:
+                    if spec.local(dimensions, self.mesh) == local[0] and spec.leaves_none_empty(
+                        dimensions, self.mesh
+                    ):
                         best.append(spec)
                         least = cost
                 if best:

@@ -53,6 +53,15 @@ class Spec:
             for size, cut in zip(dimensions, self.axes, strict=True)
         )
 
+    def leaves_none_empty(self, dimensions: Sequence[int], mesh: DeviceMesh) -> bool:
+        """True if every device has a part of every dimension."""
+        sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
+        return all(
+            size >= math.prod(sizes[a] for a in cut)
+            for size, cut in zip(dimensions, self.axes, strict=True)
+            if cut
+        )
+
     def divides(self, dimensions: Sequence[int], mesh: DeviceMesh) -> bool:
         """True if every dimension is cut into equal parts, as jax requires of arguments."""
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
