@@ -214,7 +214,7 @@ ENTRY main.1 {
 
 
 def test_a_tiled_sum_before_layouts_is_no_sign_of_layouts() -> None:
-    """libtpu tiles what it makes of cumulative sums long before it assigns layouts; then the entry's parameters are tiled too."""
+    """libtpu tiles what it makes of cumulative sums long before it assigns layouts; these tile the parameters too."""
     text = """HloModule jit_f, entry_computation_layout={(f32[64,128]{1,0:T(8,128)})->f32[8192]{0:T(1024)}}
 
 ENTRY main.1 {

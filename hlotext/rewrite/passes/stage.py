@@ -21,8 +21,8 @@ def is_tpu(module: Module) -> bool:
 def layouts_count(module: Module) -> bool:
     """Whether layouts have been assigned, so that passes must keep them.
 
-    On TPU all arrays are tiled then, also the entry's parameters; before, those alone that a pass made so, as that of cumulative
-    sums does. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
+    On TPU all arrays are tiled then, also the entry's parameters; before, those alone that a pass made so, as that of
+    cumulative sums does. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
     Before, the text gives layouts too, but nothing depends on them.
     """
     if is_tpu(module):
