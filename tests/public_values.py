@@ -41,8 +41,8 @@ from hlotext.dumps import identity
 from hlotext.interop import jax
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.types import element_type
-from hlotext.memory.compare import Difference
-from hlotext.reports import Report
+from hlotext.memory.compare import AssignmentDifference
+from hlotext.reports import FindingsReport
 from hlotext.rewrite.passes import algebra
 from hlotext.semantics import infer
 from tests import dump_cases, support
@@ -109,7 +109,7 @@ def _analysis(_: Path) -> Any:
         analysis.scopes(module),
         analysis.devices_of(module), analysis.mesh_of(module), analysis.age_of(module), analysis.summarize(module),
         analysis.places(module), analysis.argument_shards(module), analysis.parse_mesh("x=4"), analysis.Origins(),
-        analysis.total_of(hlo.parse_shape("f32[3]")), analysis.Place("a.py", 1, "f"),
+        analysis.total_of(hlo.parse_shape("f32[3]")), analysis.SourceLocation("a.py", 1, "f"),
         analysis.choose_chip(_corpus(TPU)),
     ]  # fmt: skip
 
@@ -189,7 +189,7 @@ def _collectives(folder: Path) -> Any:
     causes = done.collectives()
     suggestion = next(s for one in causes for reason in one.reasons for s in reason.suggestions)
     figures = jax.Figures(8, 1, None, 2.5e-6)
-    outcome = jax.Outcome("jit_f", "skipped", "KeyError: 1")
+    outcome = jax.PassOutcome("jit_f", "skipped", "KeyError: 1")
     return [causes, jax.Trial(suggestion, figures, figures), figures, outcome, jax.DryRun((outcome,))]
 
 
@@ -255,7 +255,7 @@ def _lint(_: Path) -> Any:
         baseline, baseline.compare(found.findings),
         lint.FileResult("m.hlo", found), lint.explain_silence(source, "D107"),
         hlo.verify(hlo.parse(SMALL.replace("64", "6", 1))),
-        Report(found.findings, ("m.hlo",), lint.code_of, "1"), hlo.parse_tolerant(SMALL.replace("negate", "?")),
+        FindingsReport(found.findings, ("m.hlo",), lint.code_of, "1"), hlo.parse_tolerant(SMALL.replace("negate", "?")),
     ]  # fmt: skip
 
 
@@ -285,7 +285,7 @@ def _memory(folder: Path) -> Any:
     found = memory.assign(module, "gpu")
     (done,) = dumps.open(dump_cases.unpacked("cpu.mlp_train", folder))
     return [
-        found, found.peak(), found.statistics, done.memory, Difference("a", "b", "c", "d"),
+        found, found.peak(), found.statistics, done.memory, AssignmentDifference("a", "b", "c", "d"),
         messages.read((support.DATA / "messages" / "tpu_hbm_table.txt").read_text()),
         memory.assign(_corpus(TPU), "tpu"),
     ]  # fmt: skip
@@ -296,7 +296,7 @@ def _thunks(_: Path) -> Any:
     found = thunks.predict(_corpus(GPU), platform="gpu")
     return [
         found, thunks.Overlap(start=thunks.Thunk(kind="k"), done=None, between=()), thunks.overlaps(found),
-        thunks.Note(message="m"), thunks.Cause("C1", "m"), thunks.Launch("k", (1, 1, 1), (1, 1, 1)),
+        thunks.ThunkNote(message="m"), thunks.CaptureBlocker("C1", "m"), thunks.Launch("k", (1, 1, 1), (1, 1, 1)),
         thunks.Run(thunks=(), is_captured=False, ended_by=None, cause=None, holder=None),
     ]  # fmt: skip
 
@@ -306,12 +306,12 @@ def _rewrite(_: Path) -> Any:
     module = hlo.parse(SMALL)
     return [
         [make() for make in rewrite.PASSES.values()], rewrite.parse_passes("dce,cse"), twice, algebra.RULES,
-        algebra.Options(),
+        algebra.AlgebraicSimplifierOptions(),
         rewrite.Pipeline(rewrite.parse_passes("dce")).run(module), rewrite.Pipeline(rewrite.parse_passes("dce")),
         rewrite.Builder.after(module.entry.root), rewrite.reduce(hlo.parse(SMALL), lambda _: True),
         rewrite.RuleProfile(), rewrite.read_rules('[a]\nrule = "abs(abs($x)) => abs($x)"'), rewrite.ApplyRules(),
         rewrite.Rewrite(module.entry.root, {}, rewrite.Builder.after(module.entry.root)),
-        algebra.Simplifier(hlo.parse(SMALL), algebra.Options()), rewrite.passes.AllReducePromotion(),
+        algebra.Simplifier(hlo.parse(SMALL), algebra.AlgebraicSimplifierOptions()), rewrite.passes.AllReducePromotion(),
         rewrite.passes.Property("p", is_empty),
         infer.rule_of("negate"), infer.Op("negate", (hlo.parse_shape("f32[2]"),)),
         infer.ProgramShape((), hlo.parse_shape("f32[2]")),

@@ -18,7 +18,7 @@ import hlotext as hlo
 from hlotext.edit import integrity
 from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes import PassOptionError, parse_passes
-from hlotext.rewrite.passes.algebra import RULES, Options, Rule, Simplifier
+from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRule, Simplifier
 from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
 from hlotext.rewrite.passes.stage import layouts_count
 
@@ -87,7 +87,7 @@ def text(i: hlo.Instruction) -> str:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_example(rule: Rule) -> None:
+def test_example(rule: AlgebraRule) -> None:
     before, after = re.split(r"\s*=>\s*", f"{rule.doc.strip()} ", maxsplit=1)
     before, after = " ".join(before.split()), " ".join(after.split())
     words = WORDS.match(before)
@@ -95,7 +95,7 @@ def test_example(rule: Rule) -> None:
     before = before[words.end() :] if words else before
     partitions = 4 if word.startswith("partitions") else 1
     options = attrs.evolve(
-        PLATFORMS.get(word, Options(rewrite_no_op_bitcast_convert_to_bitcast=True)),
+        PLATFORMS.get(word, AlgebraicSimplifierOptions(rewrite_no_op_bitcast_convert_to_bitcast=True)),
         is_layout_sensitive=word == "layouts",
         enable_remove_no_op_reduce_precision=word.startswith("no-op"),
         enable_fast_math=word == "fast math",

@@ -89,7 +89,7 @@ def test_what_is_inferred_is_marked() -> None:
     module = hlo.load(TPU)
     lines = analysis.places(module)
     mine = [i for i in module.instructions() if i in lines and lines[i][0].function == "mlp"]
-    own = {i.name for i in mine if lines[i][1] is analysis.Source.OWN}
+    own = {i.name for i in mine if lines[i][1] is analysis.MetadataSource.OWN}
     assert 0 < len(own) < len(mine)
     result = run("grep", "_", TPU, "--function", "mlp", "--limit", "0")
     marked = [line for line in result.stdout.splitlines() if "// inferred: " in line]

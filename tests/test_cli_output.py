@@ -16,13 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlotext.cli import output
-from hlotext.cli.output import Column, Kind, Output, Table
+from hlotext.cli.output import Kind, Output, TerminalColumn, TerminalTable
 from hlotext.cli.widths import GAP, INDENT, cell_width, fit, shorter
 from tests import support
 
-TABLE = Table(
+TABLE = TerminalTable(
     "A table",
-    [Column("name", "cyan"), Column("bytes", is_number=True), Column("shape", "yellow")],
+    [
+        TerminalColumn("name", "cyan"),
+        TerminalColumn("bytes", is_number=True),
+        TerminalColumn("shape", "yellow"),
+    ],
     [
         ["add.1", "9", "f32[8,128]{1,0:T(8,128)}"],
         ["multiply_subtract_fusion.12", "1,024", "bf16[2] [bold]x[/bold]"],
@@ -53,7 +57,7 @@ def test_plain_text(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     report.heading("a file")
     report.facts([("one", "1"), ("and another", "")])
     report.table(TABLE)
-    report.table(Table("Empty", [Column("x")], []))
+    report.table(TerminalTable("Empty", [TerminalColumn("x")], []))
     report.text("Text", "a = b(\udcff)")
     assert (
         capsysbinary.readouterr().out.decode()
@@ -80,7 +84,7 @@ def test_a_terminal_has_colours_and_the_same_words(capsysbinary: pytest.CaptureF
     report.heading("a file")
     report.facts([("one", "[red]1")])
     report.table(TABLE)
-    report.table(Table("Empty", [Column("x")], []))
+    report.table(TerminalTable("Empty", [TerminalColumn("x")], []))
     report.text("Text", "a = b[3]")
     written = terminal.written()
     assert "\x1b[36madd.1" in written
@@ -111,14 +115,19 @@ ROWS = [
         "jit(step)/layer_0/attention/dot",
     ),
 ]
-COLUMNS = [Column("bytes", is_number=True), Column("shape"), Column("name"), Column("from")]
+COLUMNS = [
+    TerminalColumn("bytes", is_number=True),
+    TerminalColumn("shape"),
+    TerminalColumn("name"),
+    TerminalColumn("from"),
+]
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 80, 100, 120])
 def test_columns_give_way_by_importance(capsysbinary: pytest.CaptureFixture[bytes], width: int) -> None:
     """No line is wider than the terminal, numbers stay, and a column that is left out is named."""
     terminal = Terminal(capsysbinary, width)
-    terminal.report.table(Table("T", COLUMNS, ROWS))
+    terminal.report.table(TerminalTable("T", COLUMNS, ROWS))
     lines = plain(terminal.written()).splitlines()
     assert max(map(len, lines)) <= width
     assert ("from" in lines[1].split()) != ("(a wider terminal adds: " in lines[-1])
@@ -153,7 +162,7 @@ def test_shorter_forms(text: str, kind: Kind, width: int, expected: str) -> None
 )
 def test_tables_fit_whatever_they_hold(rows: list[tuple[str, ...]], width: int, kinds: list[Kind]) -> None:
     """Any cells, any width that a terminal may have: the row fits, and each cell is one line of it."""
-    columns = [Column(f"c{n}", kind=kind) for n, kind in enumerate(kinds)]
+    columns = [TerminalColumn(f"c{n}", kind=kind) for n, kind in enumerate(kinds)]
     fitted = fit(columns, rows, width)
     assert INDENT + sum(fitted.widths) + GAP * (len(fitted.widths) - 1) <= width
     assert all(
@@ -168,7 +177,9 @@ def test_sentences_go_on_in_the_next_line(capsysbinary: pytest.CaptureFixture[by
     terminal = Terminal(capsysbinary, 40)
     sentence = "a value that takes more than one line of such a terminal"
     terminal.report.facts([("name", sentence)])
-    terminal.report.table(Table("T", [Column("n", is_number=True), Column("why")], [["5", sentence]]))
+    terminal.report.table(
+        TerminalTable("T", [TerminalColumn("n", is_number=True), TerminalColumn("why")], [["5", sentence]])
+    )
     terminal.report.text("Text", "%a = (f32[512]{0}, f32[256,512]{1,0}) all-reduce(%b, %c)")
     text = plain(terminal.written())
     assert max(map(len, text.splitlines())) <= 40
@@ -183,7 +194,7 @@ def test_nothing_in_a_dump_steers_the_terminal(capsysbinary: pytest.CaptureFixtu
     report = terminal.report
     report.heading(text)
     report.facts([(("x"), text)])
-    report.table(Table("T", [Column("c")], [[text]]))
+    report.table(TerminalTable("T", [TerminalColumn("c")], [[text]]))
     report.text("T", text)
     assert not set(plain(terminal.written())) & {"\x1b", "\r", "\x00", "\x9b"}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import analysis
-from hlotext.analysis import Link, MeshSource
+from hlotext.analysis import Interconnect, MeshSource
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
 from hlotext.analysis.wire import RULES, latency_steps, wire_bytes
 from hlotext.ir.values.replica_groups import ReplicaGroupList
@@ -243,9 +243,9 @@ def test_traffic_between_slices() -> None:
     text = text.replace("REDUCE", TRANSFER.replace("NAME", "all-reduce.1_0").replace("KIND", "ALL_REDUCE"))
     found = analysis.communications(hlo.parse(text))
     assert [(one.kind, one.link, one.participants, one.wire_bytes) for one in found] == [
-        ("dcn all-gather", Link.DCN, 2, 32),
-        ("dcn all-reduce", Link.DCN, 2, 32),
-        ("host send", Link.HOST, None, 32),
+        ("dcn all-gather", Interconnect.DCN, 2, 32),
+        ("dcn all-reduce", Interconnect.DCN, 2, 32),
+        ("host send", Interconnect.HOST, None, 32),
     ]
     assert (found[0].operand_bytes, found[0].result_bytes, found[0].target) == (32, 64, "{1,2}x{0:3}")
 
@@ -256,7 +256,7 @@ def test_collectives_of_real_modules_have_axes(path: Path) -> None:
     module = hlo.load(path)
     found = analysis.mesh_of(module)
     for one in analysis.communications(module):
-        if one.link is not Link.DEVICE or one.kind in ("send", "recv"):
+        if one.link is not Interconnect.DEVICE or one.kind in ("send", "recv"):
             continue
         assert one.wire_bytes is not None
         if "collective_groups" not in path.name:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 import hlotext as hlo
+from tests import public_values
 
 TEXT = """HloModule m
 sum { a = f32[] parameter(0)
@@ -40,3 +45,23 @@ def test_metadata_can_be_made() -> None:
     module = hlo.parse(TEXT)
     module.instruction("x").attributes["metadata"] = hlo.Metadata(op_name="jit(f)/x")
     assert 'metadata={op_name="jit(f)/x"}' in str(module)
+
+
+MOST_INTERNAL = 62
+"""Names that several top-level classes of the package still have: they become fewer."""
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    names = Counter(class_.__name__ for class_ in public_values.public_classes())
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_internal_classes_of_one_name_become_fewer() -> None:
+    package = Path(hlo.__file__).parent
+    names = Counter(
+        node.name
+        for path in package.rglob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert sum(count > 1 for count in names.values()) <= MOST_INTERNAL

@@ -221,9 +221,9 @@ def hostile_text() -> str:
 
 def hostile_page() -> str:
     module = hlo.parse(hostile_text())
-    from hlotext.view.report import Subject
+    from hlotext.view.report import ReportInput
 
-    return report_page(Subject("</title><script>alert(1)</script>", module, given_platform="cpu"))
+    return report_page(ReportInput("</title><script>alert(1)</script>", module, given_platform="cpu"))
 
 
 def test_hostile_names_make_no_markup() -> None:

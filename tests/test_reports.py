@@ -16,7 +16,7 @@ from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Facts, Finding
 from hlotext.ir.nodes.source import Span
-from hlotext.reports import Report
+from hlotext.reports import FindingsReport
 from tests import support
 
 ODD = "a, b: 100 % <of> 'it'\n\x00\udc80 | é"
@@ -54,8 +54,10 @@ CODES = {
 }
 
 
-def report(findings: Sequence[Finding] = FINDINGS, files: Sequence[str] = FILES, gone: int = 0) -> Report:
-    return Report(findings, files, CODES.__getitem__, "1.0", gone)
+def report(
+    findings: Sequence[Finding] = FINDINGS, files: Sequence[str] = FILES, gone: int = 0
+) -> FindingsReport:
+    return FindingsReport(findings, files, CODES.__getitem__, "1.0", gone)
 
 
 def test_sarif_is_valid() -> None:
@@ -181,7 +183,8 @@ def test_a_detached_finding_says_the_same() -> None:
     for write in reports.WRITERS.values():
         for with_origin in (False, True):
             pair = [
-                Report(found, FILES, hlo.lint.code_of, "1", 0, with_origin) for found in (attached, detached)
+                FindingsReport(found, FILES, hlo.lint.code_of, "1", 0, with_origin)
+                for found in (attached, detached)
             ]
             assert write(pair[0]) == write(pair[1])
 

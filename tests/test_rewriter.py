@@ -161,7 +161,7 @@ def test_listeners_hear_of_replacements() -> None:
     heard: list[tuple[str, str, str]] = []
 
     class Listener:
-        def replaced(self, rule: rewrite.Rule, old: hlo.Instruction, new: hlo.Instruction) -> None:
+        def replaced(self, rule: rewrite.RewriteRule, old: hlo.Instruction, new: hlo.Instruction) -> None:
             heard.append((rule.name, old.name, new.name))
 
     @rewrite.pattern(m.sine(m.op("x")))
@@ -228,7 +228,7 @@ def test_no_rule_matches_at_the_end(data: st.DataObject) -> None:
         lines.append(f"v{n} = f32[4] {opcode}({', '.join(operands)})")
     module = hlo.parse("ENTRY e {\n  " + "\n  ".join(lines) + "\n}\n")
     names = data.draw(st.permutations(sorted(RULES)))
-    rules = [rewrite.Rule(name, *RULES[name]) for name in names]
+    rules = [rewrite.RewriteRule(name, *RULES[name]) for name in names]
     rewrite.apply_rules(module, rules)
     assert not [
         (i.name, rule.name) for i in module.instructions() for rule in rules if rule.pattern.matches(i)

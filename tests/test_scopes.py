@@ -6,7 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import analysis
-from hlotext.analysis import Phase, Source
+from hlotext.analysis import MetadataSource, Phase
 from hlotext.analysis.scopes import COPIES, PARAMETERS, RESULTS, read_op_name
 from tests.support import ROOT
 
@@ -74,16 +74,16 @@ def test_inherited_scopes() -> None:
     found = analysis.scopes(module)
     of = {i.name: found.of(i) for i in module.instructions() if i.computation is not None}
     assert {name: (str(scope), scope.source) for name, scope in of.items() if name in "cfdghknm"} == {
-        "f": ("layer_1", Source.BODY),
-        "c": ("layer_1", Source.USER),
-        "d": ("layer_0", Source.USER),
-        "g": ("layer_0", Source.OWN),
-        "h": ("head", Source.USER),
-        "k": ("layer_0", Source.PRODUCER),
-        "n": ("layer_1", Source.CALLER),
-        "m": ("layer_0/silu", Source.OWN),
+        "f": ("layer_1", MetadataSource.BODY),
+        "c": ("layer_1", MetadataSource.USER),
+        "d": ("layer_0", MetadataSource.USER),
+        "g": ("layer_0", MetadataSource.OWN),
+        "h": ("head", MetadataSource.USER),
+        "k": ("layer_0", MetadataSource.PRODUCER),
+        "n": ("layer_1", MetadataSource.CALLER),
+        "m": ("layer_0/silu", MetadataSource.OWN),
     }
-    assert (of["s"].path, of["s"].source) == (("head",), Source.CALLER)
+    assert (of["s"].path, of["s"].source) == (("head",), MetadataSource.CALLER)
     assert of["n"].phase is Phase.FORWARD
     assert of["n"].is_inherited
     entry = module.entry
@@ -97,8 +97,8 @@ def test_inherited_lines() -> None:
     module = hlo.parse(TEXT)
     found = analysis.places(module)
     fusion = module.entry["f"]
-    assert (str(found[fusion][0]), found[fusion][1]) == ("m.py:3", Source.BODY)
-    assert found[module.entry["c"]][1] is Source.USER
+    assert (str(found[fusion][0]), found[fusion][1]) == ("m.py:3", MetadataSource.BODY)
+    assert found[module.entry["c"]][1] is MetadataSource.USER
 
 
 def test_a_module_without_names() -> None:

@@ -28,7 +28,7 @@ EXAMPLES, FAILED = public_values.examples()
 NO_VALUES = {
     "hlotext.rewrite.Listener": "a protocol, which callers implement",
     "hlotext.execution.Runner": "refused: holds a child process and its files",
-    "hlotext.interop.jax.Explanation": "refused: holds a folder that is removed with it",
+    "hlotext.interop.jax.CollectivesExplanation": "refused: holds a folder that is removed with it",
     "hlotext.interop.jax.Registration": "refused: stands for a pass in this process's compiler",
 }
 """Public classes of which there is no example, and why."""

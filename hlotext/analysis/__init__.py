@@ -9,13 +9,13 @@ from hlotext.analysis.backend import Backend, backend_of, is_optimized
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import Census, census
 from hlotext.analysis.chip_choice import ChipChoice, choose_chip
-from hlotext.analysis.communication import Communication, Link, communications
+from hlotext.analysis.communication import Communication, Interconnect, communications
 from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
 from hlotext.analysis.facts import fact
-from hlotext.analysis.inheritance import Source, inherited
+from hlotext.analysis.inheritance import MetadataSource, inherited
 from hlotext.analysis.loops import Loop, invariant_instructions, loops
 from hlotext.analysis.meshes import DeviceMesh, parse_mesh
-from hlotext.analysis.origins import Origins, Place, causing_frame, causing_frames
+from hlotext.analysis.origins import Origins, SourceLocation, causing_frame, causing_frames
 from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
 from hlotext.analysis.shards import (
     Shard,
@@ -49,17 +49,17 @@ __all__ = [
     "DeviceMesh",
     "Devices",
     "FoundMesh",
-    "Link",
+    "Interconnect",
     "Loop",
     "MeshSource",
+    "MetadataSource",
     "Mode",
     "Origins",
     "Phase",
-    "Place",
     "Scope",
     "Scopes",
     "Shard",
-    "Source",
+    "SourceLocation",
     "Summary",
     "Total",
     "XlaAge",

@@ -25,7 +25,7 @@ KINDS = {name: one.kind for name, one in traits.COMMUNICATION.items() if name no
 """Opcodes that begin a communication, and its kind: `all-gather-start` begins an all-gather."""
 
 
-class Link(enum.Enum):
+class Interconnect(enum.Enum):
     """What carries a communication."""
 
     DEVICE = "device links"
@@ -46,7 +46,7 @@ class Communication:
     """The instruction to name: of a wrapped asynchronous one its `async-start`, else the same."""
     kind: str
     """`all-gather`, `send`, ...; `host send` where the other side is the host, `dcn all-gather` where it is other slices."""
-    link: Link
+    link: Interconnect
     is_async: bool
     """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
@@ -108,7 +108,7 @@ class Communication:
         if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
             return 0
         kind = self.kind.removeprefix("host ")
-        if self.link is Link.DCN:
+        if self.link is Interconnect.DCN:
             return dcn_bytes(kind.removeprefix("dcn "), self.operand_bytes, self.participants)
         return wire_bytes(kind, self.operand_bytes, self.result_bytes, self.largest_group, algorithm)
 
@@ -201,11 +201,15 @@ def kind_of(instruction: Instruction) -> str:
     return f"host {kind}" if instruction.attributes.get("is_host_transfer") is True else kind
 
 
-def link_of(kind: str) -> Link:
+def link_of(kind: str) -> Interconnect:
     """What carries a communication of a kind."""
     if kind.startswith("dcn "):
-        return Link.DCN
-    return Link.HOST if kind.startswith("host ") or kind in ("infeed", "outfeed") else Link.DEVICE
+        return Interconnect.DCN
+    return (
+        Interconnect.HOST
+        if kind.startswith("host ") or kind in ("infeed", "outfeed")
+        else Interconnect.DEVICE
+    )
 
 
 def _put_in(instruction: Instruction) -> int:
@@ -259,7 +263,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
     link = link_of(found.kind)
     participants = participants_of(graph.module, instruction)
     result_bytes = found.result_bytes
-    if link is Link.DCN:
+    if link is Interconnect.DCN:
         participants, result_bytes = joined.count(instruction), joined.result_bytes(instruction)
     start = around.wrapping.caller if around.wrapping is not None else instruction
     return Communication(
@@ -279,7 +283,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
         largest_group=_largest_group(graph.module, instruction, participants),
         operand_bytes=found.operand_bytes,
         result_bytes=result_bytes,
-        target=instruction.frontend_attributes.get(TARGET) if link is Link.DCN else None,
+        target=instruction.frontend_attributes.get(TARGET) if link is Interconnect.DCN else None,
         runs=around.runs,
     )
 

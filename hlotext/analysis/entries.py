@@ -10,7 +10,7 @@ from hlotext.ir.values.aliasing import InputOutputAlias
 
 
 @attrs.frozen
-class Entry:
+class EntryArray:
     """One array that goes into a module or comes out of it."""
 
     number: int
@@ -34,7 +34,7 @@ class Entry:
     """Of an argument the index of the result in its memory, of a result the parameter's number and the index there."""
 
 
-def arguments(module: Module) -> tuple[Entry, ...]:
+def arguments(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header tell what is donated."""
     aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in _aliases(module)}
     donors = module.attributes.get("buffer_donor")
@@ -52,7 +52,7 @@ def arguments(module: Module) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def results(module: Module) -> tuple[Entry, ...]:
+def results(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the result, in order."""
     aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in _aliases(module)}
     root = module.entry.root
@@ -75,10 +75,10 @@ def _entry(
     label: str,
     is_donated: bool,
     aliased: tuple[int, ...] | None,
-) -> Entry:
+) -> EntryArray:
     shape = shard.shard_shape if shard.shape is None else shard.shape
     plain = shape.text_without_layout()
-    return Entry(
+    return EntryArray(
         number,
         index,
         label,

@@ -16,7 +16,7 @@ from hlotext.ir.nodes.module import Module
 T = TypeVar("T")
 
 
-class Source(enum.Enum):
+class MetadataSource(enum.Enum):
     """Where something that is said of an instruction comes from."""
 
     OWN = "itself"
@@ -39,13 +39,15 @@ def callers_first(module: Module) -> tuple[Computation, ...]:
     return tuple(reversed(post_order(module.computations)))
 
 
-def inherited(module: Module, own: Callable[[Instruction], T | None]) -> dict[Instruction, tuple[T, Source]]:
+def inherited(
+    module: Module, own: Callable[[Instruction], T | None]
+) -> dict[Instruction, tuple[T, MetadataSource]]:
     """What each instruction says, and for those that say nothing what those around them say, callers first.
 
     Linear in the module. Arguments of the module and what stands near nothing that says anything are missing.
     """
     graph = call_graph(module)
-    found: dict[Instruction, tuple[T, Source]] = {}
+    found: dict[Instruction, tuple[T, MetadataSource]] = {}
     pairs = _Pairs[T]()
     for computation in callers_first(module):
         _fill(graph, computation, own, found, pairs)
@@ -56,9 +58,11 @@ class _Pairs(Generic[T]):
     """What is said, by whom: one object for all instructions that share it, so that there are few."""
 
     def __init__(self) -> None:
-        self._known: dict[Source, dict[int, tuple[T, Source]]] = {source: {} for source in Source}
+        self._known: dict[MetadataSource, dict[int, tuple[T, MetadataSource]]] = {
+            source: {} for source in MetadataSource
+        }
 
-    def of(self, value: T, source: Source) -> tuple[T, Source]:
+    def of(self, value: T, source: MetadataSource) -> tuple[T, MetadataSource]:
         """The pair of these two; it keeps the value, by whose identity it is found."""
         known = self._known[source]
         pair = known.get(id(value))
@@ -71,16 +75,16 @@ def _fill(
     graph: CallGraph,
     computation: Computation,
     own: Callable[[Instruction], T | None],
-    found: dict[Instruction, tuple[T, Source]],
+    found: dict[Instruction, tuple[T, MetadataSource]],
     pairs: _Pairs[T],
 ) -> None:
     instructions = computation.instructions
     known: list[Instruction] = []
     for instruction in instructions:
         value = own(instruction)
-        source = Source.OWN
+        source = MetadataSource.OWN
         if value is None and instruction.opcode in _WRAPPERS:
-            value, source = _inside(instruction, own), Source.BODY
+            value, source = _inside(instruction, own), MetadataSource.BODY
         if value is not None:
             found[instruction] = pairs.of(value, source)
             known.append(instruction)
@@ -93,7 +97,7 @@ def _fill(
         _from_users(known, found, pairs)
         _from_producers(instructions, found, pairs)
     if above is not None:
-        pair = pairs.of(above[0], Source.CALLER)
+        pair = pairs.of(above[0], MetadataSource.CALLER)
         for instruction in instructions:
             if instruction not in found:
                 found[instruction] = pair
@@ -109,23 +113,23 @@ def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) ->
 
 
 def _from_users(
-    known: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]], pairs: _Pairs[T]
+    known: Iterable[Instruction], found: dict[Instruction, tuple[T, MetadataSource]], pairs: _Pairs[T]
 ) -> None:
     queue = deque(known)
     while queue:
         user = queue.popleft()
         for operand in user.operands:
             if operand not in found and operand.opcode != "parameter":
-                found[operand] = pairs.of(found[user][0], Source.USER)
+                found[operand] = pairs.of(found[user][0], MetadataSource.USER)
                 queue.append(operand)
 
 
 def _from_producers(
-    instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, Source]], pairs: _Pairs[T]
+    instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, MetadataSource]], pairs: _Pairs[T]
 ) -> None:
     for instruction in instructions:
         if instruction in found or instruction.opcode == "parameter" or instruction.is_root:
             continue
         maker = next((operand for operand in instruction.operands if operand in found), None)
         if maker is not None:
-            found[instruction] = pairs.of(found[maker][0], Source.PRODUCER)
+            found[instruction] = pairs.of(found[maker][0], MetadataSource.PRODUCER)

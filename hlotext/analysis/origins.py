@@ -20,7 +20,7 @@ _MOST_CALLS = 16
 
 
 @attrs.frozen
-class Place:
+class SourceLocation:
     """A line of a source program: the innermost frame of an instruction."""
 
     file: str
@@ -36,19 +36,23 @@ class Place:
 class Origins:
     """Finds places, each stack frame of the module once."""
 
-    _places: dict[int, Place | None] = attrs.field(factory=dict)
+    _places: dict[int, SourceLocation | None] = attrs.field(factory=dict)
 
-    def place(self, instruction: Instruction) -> Place | None:
+    def place(self, instruction: Instruction) -> SourceLocation | None:
         """The innermost frame; None where the text has none."""
         metadata = instruction.metadata
         if metadata is None:
             return None
         number = metadata.stack_frame_id
         if not number:
-            return Place(metadata.source_file, metadata.source_line, "") if metadata.source_file else None
+            return (
+                SourceLocation(metadata.source_file, metadata.source_line, "")
+                if metadata.source_file
+                else None
+            )
         if number not in self._places:
             frame = instruction.innermost_frame
-            self._places[number] = Place(frame.file, frame.line, frame.function) if frame else None
+            self._places[number] = SourceLocation(frame.file, frame.line, frame.function) if frame else None
         return self._places[number]
 
 

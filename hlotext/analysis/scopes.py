@@ -15,8 +15,8 @@ import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.facts import fact
-from hlotext.analysis.inheritance import Source, callers_first, inherited
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.inheritance import MetadataSource, callers_first, inherited
+from hlotext.analysis.origins import Origins, SourceLocation
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -48,13 +48,13 @@ class Scope:
     """Names from the outside in; empty for what stands in no scope. those in parentheses above are ours."""
     phase: Phase | None = None
     """None for what is not differentiated, such as an optimizer's update, and where the text does not tell."""
-    source: Source | None = Source.OWN
+    source: MetadataSource | None = MetadataSource.OWN
     """Where it comes from; None for the paths in parentheses."""
 
     @property
     def is_inherited(self) -> bool:
         """Whether another instruction says it."""
-        return self.source is not Source.OWN
+        return self.source is not MetadataSource.OWN
 
     def __str__(self) -> str:
         return "/".join(self.path) or TOP
@@ -121,7 +121,7 @@ def scopes(module: Module) -> Scopes:
 
 
 @fact
-def places(module: Module) -> Mapping[Instruction, tuple[Place, Source]]:
+def places(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction for which one can be told, inherited as scopes are."""
     return inherited(module, Origins().place)
 

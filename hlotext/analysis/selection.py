@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import attrs
 
-from hlotext.analysis.inheritance import Source
+from hlotext.analysis.inheritance import MetadataSource
 from hlotext.analysis.scopes import places, scopes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -43,7 +43,7 @@ class Selection:
         said = self.sources(module)
         return lambda instruction: said(instruction) is not None
 
-    def sources(self, module: Module) -> Callable[[Instruction], Source | None]:
+    def sources(self, module: Module) -> Callable[[Instruction], MetadataSource | None]:
         """Who says of an instruction that it is one of those: `Source.OWN` for its own metadata, else whence it is inferred.
 
         None for one that is not among them.
@@ -51,8 +51,8 @@ class Selection:
         lines = places(module) if self.line is not None or self.function is not None else {}
         found = scopes(module) if self.scope is not None else None
 
-        def said(instruction: Instruction) -> Source | None:
-            source = Source.OWN
+        def said(instruction: Instruction) -> MetadataSource | None:
+            source = MetadataSource.OWN
             if self.line is not None or self.function is not None:
                 known = lines.get(instruction)
                 if known is None:
@@ -66,7 +66,7 @@ class Selection:
                 scope = found.of(instruction)
                 if not _is_scope(self.scope, str(scope)):
                     return None
-                if source is Source.OWN and scope.source is not None:
+                if source is MetadataSource.OWN and scope.source is not None:
                     source = scope.source
             return source
 

@@ -14,7 +14,7 @@ from hlotext.cli.findings import (
     LIMIT,
     OUTPUT_FILE,
     QUIET,
-    Findings,
+    FindingsOutput,
     read_problems,
 )
 
@@ -52,7 +52,7 @@ def command(
 
     Exit status: 0 fine (notes do not count), 1 errors, 2 wrong usage or files that cannot be opened.
     """
-    findings = Findings(output_format, quiet, output_file, exit_zero, limit)
+    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)
     for place, result in inputs:
         read_problems(result, place, findings)

@@ -9,13 +9,13 @@ import click
 
 import hlotext as hlo
 from hlotext import cost, dumps
-from hlotext.analysis import DeviceMesh, FoundMesh, Link, byte_text, parse_mesh
+from hlotext.analysis import DeviceMesh, FoundMesh, Interconnect, byte_text, parse_mesh
 from hlotext.analysis.quantities import counted
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
 from hlotext.cli.figures import line_cell, told
 from hlotext.cli.listing import Listing, Row, Shown
-from hlotext.cli.output import Column, Output, Table, output
+from hlotext.cli.output import Output, TerminalColumn, TerminalTable, output
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.texts import Text, compilation_of
 
@@ -102,7 +102,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
         facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
     elif found.flows:
         facts.append(("mesh", "none that all groups fit"))
-    for link in Link:
+    for link in Interconnect:
         if link in links:
             total = links[link]
             facts.append(
@@ -143,9 +143,12 @@ def _show_matrix(report: Output, found: cost.Traffic) -> None:
         for row in sorted(weights, key=lambda row: -weights[row])
     ]
     report.table(
-        Table(
+        TerminalTable(
             "Sent by each device in one run (operations)",
-            [Column("along"), *(Column(kind.replace("collective-", ""), is_number=True) for kind in columns)],
+            [
+                TerminalColumn("along"),
+                *(TerminalColumn(kind.replace("collective-", ""), is_number=True) for kind in columns),
+            ],
             rows,
         )
     )

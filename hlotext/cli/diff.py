@@ -15,7 +15,7 @@ from hlotext.cli.listing import Listing
 from hlotext.cli.output import echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
 from hlotext.diff.changes import Change
-from hlotext.diff.totals import Total
+from hlotext.diff.totals import TotalChange
 from hlotext.dumps.texts import compilation_beside
 from hlotext.ir.files import write_text
 
@@ -164,7 +164,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
         )
         out.table(groups.table("changes", _groups(found, by), limit))
     totals = [t for t in report.totals(found) if t.difference or (t.difference is None and t.old != t.new)]
-    totals_of: Listing[Total] = Listing(
+    totals_of: Listing[TotalChange] = Listing(
         "diff.totals", lambda t: (t.name, *report.figures(t), report.difference(t))
     )
     out.table(totals_of.table("totals that differ", totals, limit))

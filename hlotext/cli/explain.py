@@ -12,7 +12,7 @@ from hlotext import compiler
 from hlotext.cli.answers import decisions_json
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.folders import chosen
-from hlotext.cli.output import Column, Table, echo, output
+from hlotext.cli.output import TerminalColumn, TerminalTable, echo, output
 from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
@@ -165,12 +165,18 @@ def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
         echo("  decisions, reasons and times are XLA's own, from its log")
     groups = explanation.groups
     rows = [[group.title, f"{len(group.changes):,}", _examples(group)] for group in groups]
-    columns = (Column("what", "bold"), Column("operations", is_number=True), Column("for example"))
-    out.table(Table("changes", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0))
+    columns = (
+        TerminalColumn("what", "bold"),
+        TerminalColumn("operations", is_number=True),
+        TerminalColumn("for example"),
+    )
+    out.table(
+        TerminalTable("changes", columns, rows[: limit or None], max(0, len(rows) - limit) if limit else 0)
+    )
     for view in explanation.views:
-        titles = tuple(Column(title, is_number=title in _NUMBERS) for title in view.columns)
+        titles = tuple(TerminalColumn(title, is_number=title in _NUMBERS) for title in view.columns)
         left_out = max(0, len(view.rows) - limit) if limit else 0
-        out.table(Table(view.title, titles, view.rows[: limit or None], left_out))
+        out.table(TerminalTable(view.title, titles, view.rows[: limit or None], left_out))
         for line in view.lines:
             echo(f"  {line}")
     _reasons(explanation, limit)
@@ -206,8 +212,13 @@ def _runs(found: list[tuple[Step | None, Explanation]]) -> None:
         for where, one in found
         if where is not None
     ]
-    columns = (Column("step", is_number=True), Column("pipeline"), Column("changes"), Column("most of them"))
-    out.table(Table("runs", columns, rows))
+    columns = (
+        TerminalColumn("step", is_number=True),
+        TerminalColumn("pipeline"),
+        TerminalColumn("changes"),
+        TerminalColumn("most of them"),
+    )
+    out.table(TerminalTable("runs", columns, rows))
 
 
 def _about(explanation: Explanation, where: Step | None, names: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hlotext.analysis import ChipChoice, Place, chips
+from hlotext.analysis import ChipChoice, SourceLocation, chips
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
@@ -30,14 +30,14 @@ __all__ = [
 T = TypeVar("T")
 
 
-def place_text(place: Place | None) -> str:
+def place_text(place: SourceLocation | None) -> str:
     """A source line without its folders."""
     if place is None:
         return ""
     return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
 
 
-def line_cell(place: Place | None) -> Shown:
+def line_cell(place: SourceLocation | None) -> Shown:
     """A source line: with its folders for JSON, without for people."""
     return Shown(None if place is None else f"{place.file}:{place.line}", place_text(place))
 

@@ -52,7 +52,7 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line 
 
 
 @attrs.define
-class Findings:
+class FindingsOutput:
     """What a command finds, file by file. As text it is shown at once, in the other formats by `finish`."""
 
     _format: str
@@ -88,7 +88,7 @@ class Findings:
         Raises Exit: with status 2 where something could not be read, with 1 where more than notes was found.
         """
         if not self._is_text or self._output_file is not None:
-            report = reports.Report(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
+            report = reports.FindingsReport(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
             report = cut(report, self._limit)
             write_report(report, "full" if self._is_text else self._format, self._output_file)
         if self._is_text and not self._quiet:
@@ -102,7 +102,7 @@ class Findings:
             raise click.exceptions.Exit(FOUND)
 
 
-def cut(report: reports.Report, limit: int | None) -> reports.Report:
+def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsReport:
     """The first findings of a report, which then says how many there are; all without a limit."""
     if limit is None:
         return report
@@ -124,7 +124,7 @@ def shown(finding: hlo.Diagnostic) -> hlo.Diagnostic:
     return attrs.evolve(finding, help=f"this is a fault of hlotext: {DEBUG_VARIABLE}=1 shows the traceback")
 
 
-def write_report(report: reports.Report, output_format: str, output_file: Path | None = None) -> None:
+def write_report(report: reports.FindingsReport, output_format: str, output_file: Path | None = None) -> None:
     """A report in one of the formats for programs, code hosts and people, to standard output or a file. Raises Unreadable."""
     if output_format == "json":
         text = json_text(reports.document(report)) + "\n"
@@ -144,7 +144,7 @@ def write_text_or_show(text: str, output_file: Path | None) -> None:
         raise Unreadable(f"{output_file} cannot be written: {error.strerror}") from None
 
 
-def read_problems(result: hlo.ParseResult, place: str, findings: Findings) -> bool:
+def read_problems(result: hlo.ParseResult, place: str, findings: FindingsOutput) -> bool:
     """Takes what the reader found in a file; gives whether the text is no HLO."""
     findings.add(result.diagnostics)
     if result.left_out:

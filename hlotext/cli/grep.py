@@ -10,7 +10,7 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext.analysis import Source
+from hlotext.analysis import MetadataSource
 from hlotext.analysis.selection import Selection
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
@@ -159,7 +159,7 @@ def _search(
             for instruction, match, source in _matching(module, asked):
                 counts[place] += 1
                 total += 1
-                inferred += source is not Source.OWN
+                inferred += source is not MetadataSource.OWN
                 if total > most and not (count or names_only):
                     continue
                 if is_json:
@@ -181,15 +181,15 @@ def _search(
     return any(counts.values())
 
 
-def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match, Source]]:
+def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match, MetadataSource]]:
     """What matches, and who says that it is from where it is to be."""
     said = None if asked.selection.is_everything else asked.selection.sources(module)
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)
         if match is None:
             continue
-        source = Source.OWN if said is None else said(instruction)
-        if source is not None and (source is Source.OWN or not asked.own):
+        source = MetadataSource.OWN if said is None else said(instruction)
+        if source is not None and (source is MetadataSource.OWN or not asked.own):
             yield instruction, match, source
 
 
@@ -219,10 +219,10 @@ class _Lines:
         self._printer = TextPrinter(_SHORT)
         self._is_first = True
 
-    def show(self, instruction: Instruction, source: Source) -> None:
+    def show(self, instruction: Instruction, source: MetadataSource) -> None:
         asked, span = self._asked, instruction.span
         text = printable(str(instruction) if asked.full else self._short(instruction))
-        mark = "" if source is Source.OWN else f"  // inferred: {source.value}"
+        mark = "" if source is MetadataSource.OWN else f"  // inferred: {source.value}"
         if asked.width is None:
             echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}{mark}")
             return
@@ -267,7 +267,7 @@ def _fitted(text: str, shape: str, opcode: str, width: int) -> str:
     return f"{kept} …"
 
 
-def _as_json(place: str, instruction: Instruction, match: Match, source: Source) -> dict[str, Any]:
+def _as_json(place: str, instruction: Instruction, match: Match, source: MetadataSource) -> dict[str, Any]:
     span, computation = instruction.span, instruction.computation
     return {
         "file": place,
@@ -275,7 +275,7 @@ def _as_json(place: str, instruction: Instruction, match: Match, source: Source)
         "computation": computation.name if computation is not None else None,
         "instruction": instruction.name,
         "text": str(instruction),
-        "inferred_from": None if source is Source.OWN else source.value,
+        "inferred_from": None if source is MetadataSource.OWN else source.value,
         "captures": {
             name: value.name if isinstance(value, Instruction) else value for name, value in match.items()
         },

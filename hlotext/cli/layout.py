@@ -15,7 +15,7 @@ from hlotext import layout
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, write_json
 from hlotext.cli.documents import note_error
-from hlotext.cli.output import Column, Output, Table, echo, output, shortened, terminal_width
+from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
 from hlotext.view import LayoutPicture
 
@@ -276,12 +276,12 @@ def _show(report: Output, answers: _Answers) -> None:
         rows = [(str(start), str(end), str(end - start)) for start, end in answer.runs[:_MOST_RUNS]]
         size = f"{len(answer.runs):,} run{'s' * (len(answer.runs) != 1)}, {answer.bytes:,} bytes"
         title = f"{_slice_text(answer.ranges)} of {answers.shape}: {size}"
-        report.table(Table(title, _RUN_COLUMNS, rows, len(answer.runs) - len(rows)))
+        report.table(TerminalTable(title, _RUN_COLUMNS, rows, len(answer.runs) - len(rows)))
     if answers.picture is not None:
         echo(answers.picture)
 
 
-_RUN_COLUMNS = tuple(Column(title, is_number=True) for title in ("first byte", "end", "bytes"))
+_RUN_COLUMNS = tuple(TerminalColumn(title, is_number=True) for title in ("first byte", "end", "bytes"))
 
 
 def _index_text(index: tuple[int, ...]) -> str:

@@ -33,7 +33,7 @@ from hlotext.cli.findings import (
     write_report,
     write_text_or_show,
 )
-from hlotext.cli.output import Column, Kind, Table, echo, output
+from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output
 from hlotext.dumps.texts import Text
 from hlotext.ir.files import write_text
 from hlotext.lint.registry import current_code, note_of
@@ -207,7 +207,7 @@ def command(
         for finding in compared.new
         if not (quiet and finding.severity is hlo.Severity.NOTE)
     ]
-    report = reports.Report(
+    report = reports.FindingsReport(
         found, list(map(_label, files)), lint.code_of, hlo.__version__, gone, with_origin=True
     )
     if statistics:
@@ -266,9 +266,11 @@ def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path |
     report.facts(
         (field.name, _value_text(getattr(config, field.name))) for field in attrs.fields(lint.Config)
     )
-    columns = [Column("rule", "bold"), Column("what it finds", kind=Kind.PROSE)]
+    columns = [TerminalColumn("rule", "bold"), TerminalColumn("what it finds", kind=Kind.PROSE)]
     report.table(
-        Table("Rules that run", columns, [(rule.code, lint.code_of(rule.code).title) for rule in rules])
+        TerminalTable(
+            "Rules that run", columns, [(rule.code, lint.code_of(rule.code).title) for rule in rules]
+        )
     )
 
 
@@ -409,7 +411,7 @@ def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManag
 # ---- what to say
 
 
-def _counted(report: reports.Report, output_format: str) -> str:
+def _counted(report: reports.FindingsReport, output_format: str) -> str:
     """How often each code was found."""
     if output_format == "json":
         return json_text(reports.counted_document(report)) + "\n"
@@ -432,7 +434,7 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
     return attrs.evolve(finding, help="--debug shows the traceback")
 
 
-def _say_counts(report: reports.Report, compared: lint.Comparison, baseline: str | None) -> None:
+def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:
     say(reports.summary(report.findings, len(report.files)))
     if compared.known:
         say(f"{counted(len(compared.known), 'known finding')} left out")

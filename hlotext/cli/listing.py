@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from hlotext.cli.output import Column, Kind, Table
+from hlotext.cli.output import Kind, TerminalColumn, TerminalTable
 from hlotext.schemas import columns as described
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Listing(Generic[T]):
         limit: int | None = 0,
         *,
         without: Collection[str] = (),
-    ) -> Table:
+    ) -> TerminalTable:
         """As text, the first `limit` rows; all for 0 or None.
 
         `without`: titles of columns that are left out.
@@ -54,7 +54,7 @@ class Listing(Generic[T]):
             for place, n in enumerate(places)
             if not columns[n].options.get("optional") or any(row[place] for row in rows)
         ]
-        return Table(
+        return TerminalTable(
             title,
             [self._terminal(columns[places[place]]) for place in used],
             [[row[place] for place in used] for row in rows],
@@ -66,7 +66,7 @@ class Listing(Generic[T]):
         columns = described.columns(self.name)
         return [described.record(columns, self._cells(one)) for one in things]
 
-    def _terminal(self, column: described.Column) -> Column:
+    def _terminal(self, column: described.Column) -> TerminalColumn:
         title = column.title or ""
         kind = (
             None
@@ -74,7 +74,7 @@ class Listing(Generic[T]):
             else Kind(column.kind)
         )
         rank = column.options.get("rank")
-        return Column(
+        return TerminalColumn(
             self.titles.get(title, title),
             column.options.get("style", ""),
             column.is_number,

@@ -181,7 +181,7 @@ class _Found:
     def shown(self) -> memory.Assignment:
         return self.read or self.computed
 
-    def differences(self) -> tuple[memory.Difference, ...] | None:
+    def differences(self) -> tuple[memory.AssignmentDifference, ...] | None:
         """What is computed otherwise than XLA's files say; None where none lies beside the text."""
         return None if self.read is None else memory.differences(self.read, self.computed)
 
@@ -297,7 +297,7 @@ def _show(
     report: Output,
     asked: _Asked,
     timeline: bool,
-    differences: Sequence[memory.Difference] | None,
+    differences: Sequence[memory.AssignmentDifference] | None,
     *,
     check: bool,
 ) -> None:
@@ -357,7 +357,9 @@ def _fast_json(computed: memory.Assignment) -> dict[str, Any] | None:
     return None if found is None else {**attrs.asdict(found), "is_exact": found.is_exact}
 
 
-def _json(asked: _Asked, timeline: bool, differences: Sequence[memory.Difference] | None) -> dict[str, Any]:
+def _json(
+    asked: _Asked, timeline: bool, differences: Sequence[memory.AssignmentDifference] | None
+) -> dict[str, Any]:
     found, shown = asked.found, asked.found.shown
     arrays = asked.arrays()
     rows = arrays[: asked.limit] if asked.limit else arrays

@@ -71,7 +71,7 @@ def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, l
     report.table(Listing("memory.live", _live).table(f"Live in {where}: {byte_text(total)}", folded, limit))
 
 
-def _live(row: usage.Repeated) -> Row:
+def _live(row: usage.RepeatedArray) -> Row:
     array = row.array
     return (
         row.bytes,
@@ -92,11 +92,11 @@ def _what(array: usage.LiveArray) -> str:
     return f"{array.label} < {array.writer}" if array.writer else array.label
 
 
-def show_groups(report: Output, groups: Sequence[usage.Group], by: str, where: str, limit: int) -> None:
+def show_groups(report: Output, groups: Sequence[usage.LiveGroup], by: str, where: str, limit: int) -> None:
     """Live bytes summed by something."""
     total = sum(group.bytes for group in groups) or 1
 
-    def row(group: usage.Group) -> Row:
+    def row(group: usage.LiveGroup) -> Row:
         share = f"{100 * group.bytes / total:.0f}%"
         return group.bytes, share, group.padding, group.arrays, group.name, group.largest
 
@@ -161,7 +161,7 @@ def _signed(saved: int) -> str:
     return f"{byte_text(saved)} less" if saved >= 0 else f"{byte_text(-saved)} more"
 
 
-def show_differences(report: Output, differences: Sequence[memory.Difference], limit: int) -> None:
+def show_differences(report: Output, differences: Sequence[memory.AssignmentDifference], limit: int) -> None:
     """Where what is computed is not what the files say."""
     real = [difference for difference in differences if not difference.is_estimated]
     estimated = len(differences) - len(real)
@@ -171,4 +171,4 @@ def show_differences(report: Output, differences: Sequence[memory.Difference], l
             *([("estimated", f"{estimated} places that the text does not tell differ")] if estimated else []),
         ]
     )
-    report.table(Listing[memory.Difference]("memory.differences").table("Differences", real, limit))
+    report.table(Listing[memory.AssignmentDifference]("memory.differences").table("Differences", real, limit))

@@ -106,7 +106,7 @@ def _is_plain(message: messages.Message, key: str) -> bool:
 
 
 def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> None:
-    def row(one: messages.Allocation) -> Row:
+    def row(one: messages.ListedAllocation) -> Row:
         source = f"{one.file}:{one.line}" if one.file and one.line else one.op_name
         return one.size, one.unpadded, one.shape, one.instruction, source, one.kind
 

@@ -10,7 +10,7 @@ import click
 
 from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.listing import Listing
-from hlotext.cli.output import Output, Table, output
+from hlotext.cli.output import Output, TerminalTable, output
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
@@ -55,7 +55,7 @@ def _row(name: str) -> Opcode:
     raise NotFound(f"there is no opcode {name}{hint}")
 
 
-def _all(rows: list[Opcode]) -> Table:
+def _all(rows: list[Opcode]) -> TerminalTable:
     families: dict[str, list[Opcode]] = {}
     for row in rows:
         families.setdefault(row.family.value, []).append(row)

@@ -15,14 +15,24 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import click
 
-from hlotext.cli.widths import GAP, INDENT, Column, Kind, cell_width, fit, shorter, wrapped
+from hlotext.cli.widths import GAP, INDENT, Kind, TerminalColumn, cell_width, fit, shorter, wrapped
 from hlotext.findings import escape
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = [
-    "Column", "Kind", "Output", "ReadingBar", "Table", "WorkBar", "echo", "emit", "emit_report", "output", "printable",
+    "Kind",
+    "Output",
+    "ReadingBar",
+    "TerminalColumn",
+    "TerminalTable",
+    "WorkBar",
+    "echo",
+    "emit",
+    "emit_report",
+    "output",
+    "printable",
     "shortened",
 ]  # fmt: skip
 
@@ -35,11 +45,11 @@ _NARROWEST = 40
 
 
 @attrs.frozen
-class Table:
+class TerminalTable:
     """Rows of cells under a title. `left_out` says how many more rows there are."""
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[TerminalColumn]
     rows: Sequence[Sequence[str]]
     left_out: int = 0
 
@@ -129,7 +139,7 @@ class Output:
                 self._line(f"{' ' * INDENT}{lead}{' ' * GAP}{line}".rstrip())
         self._is_first = False
 
-    def table(self, table: Table) -> None:
+    def table(self, table: TerminalTable) -> None:
         """A table; nothing for one without rows."""
         if not table.rows:
             return
@@ -169,7 +179,7 @@ class Output:
 
     def _row(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[TerminalColumn],
         widths: Sequence[int],
         cells: Sequence[Sequence[str]],
         style: str = "",

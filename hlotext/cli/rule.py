@@ -6,7 +6,7 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import FORMAT, NotFound, say, write_json
-from hlotext.cli.output import Column, Table, echo, is_colourful, output
+from hlotext.cli.output import TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.lint import registry
 from hlotext.syntax.source import codes as syntax_codes
@@ -43,8 +43,12 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
         ]
         write_json({"codes": rows})
     elif not codes:
-        columns = (Column("code", "bold"), Column("severity"), Column("what is wrong"))
-        output().table(Table("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))
+        columns = (
+            TerminalColumn("code", "bold"),
+            TerminalColumn("severity"),
+            TerminalColumn("what is wrong"),
+        )
+        output().table(TerminalTable("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))
     elif is_colourful():
         from rich.console import Console
         from rich.markdown import Markdown

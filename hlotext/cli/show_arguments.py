@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis.entries import Entry, arguments, results
+from hlotext.analysis.entries import EntryArray, arguments, results
 from hlotext.cli.common import Inputs, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, output
@@ -30,8 +30,8 @@ def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> Non
         write_json({"entries": documents})
 
 
-def _table(report: Output, title: str, rows: Sequence[Entry], limit: int | None) -> None:
-    report.table(Listing[Entry]("show.entries").table(f"{title} ({len(rows):,})", rows, limit))
+def _table(report: Output, title: str, rows: Sequence[EntryArray], limit: int | None) -> None:
+    report.table(Listing[EntryArray]("show.entries").table(f"{title} ({len(rows):,})", rows, limit))
 
 
 def _json(place: str, module: hlo.Module) -> dict[str, Any]:

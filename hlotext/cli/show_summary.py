@@ -16,7 +16,7 @@ from hlotext.analysis.summary.loops import Loop
 from hlotext.analysis.summary.sources import SourceLine
 from hlotext.cli.figures import amount, seconds
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import Output, Table
+from hlotext.cli.output import Output, TerminalTable
 from hlotext.cli.run_figures import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
 from hlotext.ir.tables import traits
 
@@ -216,7 +216,7 @@ def _loop(row: Loop) -> Row:
     return row.name, row.trip_count, row.runs, row.body_instructions, *state, row.inside, _source(row)
 
 
-def _tables(summary: ModuleFacts, limit: int | None) -> Iterator[Table]:
+def _tables(summary: ModuleFacts, limit: int | None) -> Iterator[TerminalTable]:
     def space(number: int) -> str:
         return _space_text(number, summary.is_tiled)
 

@@ -21,7 +21,16 @@ from hlotext.analysis.quantities import counted
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option
 from hlotext.cli.documents import json_text
-from hlotext.cli.output import Column, Kind, Table, WorkBar, emit, emit_report, output, printable
+from hlotext.cli.output import (
+    Kind,
+    TerminalColumn,
+    TerminalTable,
+    WorkBar,
+    emit,
+    emit_report,
+    output,
+    printable,
+)
 from hlotext.cli.table import BUILD, JOBS
 from hlotext.dumps.texts import Which
 from hlotext.ir.files import write_bytes
@@ -171,7 +180,11 @@ def _list(output_format: str) -> None:
             )
         )
         return
-    columns = [Column("name", "bold"), Column("what it answers", kind=Kind.PROSE), Column("parameters")]
+    columns = [
+        TerminalColumn("name", "bold"),
+        TerminalColumn("what it answers", kind=Kind.PROSE),
+        TerminalColumn("parameters"),
+    ]
     cells = [
         (
             one.name,
@@ -181,7 +194,7 @@ def _list(output_format: str) -> None:
         for one in found
     ]
     output().table(
-        Table("Ready queries: hlotext sql --query NAME [-p PARAMETER=VALUE] DATASET", columns, cells)
+        TerminalTable("Ready queries: hlotext sql --query NAME [-p PARAMETER=VALUE] DATASET", columns, cells)
     )
 
 
@@ -254,7 +267,7 @@ def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int, title: s
         say("the query gives no rows")
         return
     columns = [
-        Column(title, is_number=is_number)
+        TerminalColumn(title, is_number=is_number)
         for title, is_number in zip(result.columns, result.is_number, strict=True)
     ]
     cells = [
@@ -264,7 +277,7 @@ def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int, title: s
         ]
         for row in rows
     ]
-    output().table(Table(title, columns, cells, max(left_out, 0)))
+    output().table(TerminalTable(title, columns, cells, max(left_out, 0)))
 
 
 _NO_QUANTITIES = frozenset({"line", "id", "text_line", "step", "ordinal"})

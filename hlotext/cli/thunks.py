@@ -114,7 +114,7 @@ class _Found:
     names: dict[int, str] = attrs.field(factory=dict)
 
 
-Differences = tuple[checking.Difference, ...] | None
+Differences = tuple[checking.ThunkDifference, ...] | None
 
 
 def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
@@ -305,7 +305,7 @@ def _show_rules(output_format: str) -> None:
     if output_format == "json":
         write_json({"rules": [attrs.asdict(row) for row in rows]})
         return
-    listing: Listing[rules.Row] = Listing(
+    listing: Listing[rules.ThunkRule] = Listing(
         "thunks.rules",
         lambda r: (r.platform, r.instruction, r.thunks, r.source, "yes" if r.is_seen else "in source only"),
     )

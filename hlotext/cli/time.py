@@ -14,7 +14,7 @@ from hlotext.analysis import (
     Backend,
     ChipChoice,
     DeviceMesh,
-    Place,
+    SourceLocation,
     backend_of,
     choose_chip,
     parse_mesh,
@@ -29,7 +29,7 @@ from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
 
 _LIMIT = 10
-Lines: TypeAlias = Mapping[hlo.Instruction, tuple[Place, object]]
+Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
 
 
 @click.command()

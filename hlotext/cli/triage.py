@@ -16,7 +16,7 @@ from hlotext.analysis.quantities import counted, seconds, share
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.figures import chip_of
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import Table, emit_report, output
+from hlotext.cli.output import TerminalTable, emit_report, output
 from hlotext.findings.escape import markdown
 
 _ROWS = 20
@@ -133,7 +133,7 @@ def _step(found: triage.Triage) -> float:
     return sum(one.seconds for one in found.modules)
 
 
-def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Table:
+def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> TerminalTable:
     step = _step(found)
 
     def row(one: triage.Examined) -> Row:
@@ -161,7 +161,7 @@ def _sent(one: triage.Examined) -> str:
     return f"{mark}{byte_text(one.sent.bytes)}"
 
 
-def _memory(found: triage.Triage, limit: int) -> Table:
+def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     fullest = found.fullest[:limit]
 
     def row(one: triage.Examined) -> Row:

@@ -15,7 +15,7 @@ from hlotext.cli.findings import (
     LIMIT,
     OUTPUT_FILE,
     QUIET,
-    Findings,
+    FindingsOutput,
     read_problems,
 )
 from hlotext.findings.failures import INTERNAL
@@ -70,7 +70,7 @@ def command(
 
     Exit status: 0 fine (notes do not count), 1 errors or warnings, 2 wrong usage or unreadable input.
     """
-    findings = Findings(output_format, quiet, output_file, exit_zero, limit)
+    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)
     is_unreadable = False
     for place, result in inputs:

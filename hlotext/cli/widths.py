@@ -57,7 +57,7 @@ _KNOWN = {
 
 
 @attrs.frozen
-class Column:
+class TerminalColumn:
     """One column of a table."""
 
     title: str
@@ -104,7 +104,7 @@ _GOOD = {Kind.NAME: 28, Kind.SHAPE: 34, Kind.PLACE: 24, Kind.SCOPE: 30, Kind.PRO
 """Columns for a kind of cell: with less nobody knows what is meant; with these nearly everything can be read."""
 
 
-def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> Fitted:
+def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width: int | None) -> Fitted:
     """The columns and cells that fit into `width`; all of them, as they are, for None. One column always stays."""
     numbers = range(len(columns))
     if width is None:
@@ -154,17 +154,17 @@ def _budget(width: int, kept: Sequence[int]) -> int:
     return width - INDENT - GAP * (len(kept) - 1)
 
 
-def _bound(column: Column, natural: int, bounds: dict[Kind, int]) -> int:
+def _bound(column: TerminalColumn, natural: int, bounds: dict[Kind, int]) -> int:
     if column.is_number or column.kind is Kind.WORD:
         return natural
     return min(natural, max(bounds[column.kind], cell_width(column.title), column.least))
 
 
-def _least(column: Column, natural: int) -> int:
+def _least(column: TerminalColumn, natural: int) -> int:
     return _bound(column, natural, _LEAST)
 
 
-def _caps(columns: Sequence[Column], natural: Sequence[int], budget: int) -> list[int]:
+def _caps(columns: Sequence[TerminalColumn], natural: Sequence[int], budget: int) -> list[int]:
     """The widths that columns may have: less important ones give first, down to what is good, then to what is least."""
     caps = list(natural)
     order = sorted(range(len(columns)), key=lambda place: (columns[place].rank, -place))
@@ -178,7 +178,7 @@ def _caps(columns: Sequence[Column], natural: Sequence[int], budget: int) -> lis
     return caps
 
 
-def _lines(text: str, width: int, column: Column) -> tuple[str, ...]:
+def _lines(text: str, width: int, column: TerminalColumn) -> tuple[str, ...]:
     if cell_width(text) <= width or column.is_number:
         return (text,)
     if column.kind is Kind.PROSE:

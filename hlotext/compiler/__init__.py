@@ -10,7 +10,7 @@ everything that it did or decided against.
 
 from typing import TYPE_CHECKING
 
-from hlotext.compiler.executable import Executable, Kernel, Part, executable
+from hlotext.compiler.executable import Executable, ExecutablePart, Kernel, executable
 from hlotext.dumps.stages import stages
 from hlotext.ir.doors import door
 
@@ -52,12 +52,12 @@ __all__ = [
     "Candidate",
     "Decision",
     "Executable",
+    "ExecutablePart",
     "Explanation",
     "FusionOutcome",
     "Group",
     "Kernel",
     "Outcome",
-    "Part",
     "View",
     "async_collective_creator",
     "convert_async_collectives_to_sync",

@@ -18,7 +18,7 @@ _KINDS_OF_CODE = ("ptx", "object", "llvm-with-opt", "llvm-no-opt")
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class ExecutablePart:
     """One thing that an executable has, or should have."""
 
     name: str
@@ -53,11 +53,11 @@ class Executable:
 
     name: str
     platform: str | None
-    parts: tuple[Part, ...]
+    parts: tuple[ExecutablePart, ...]
     kernels: tuple[Kernel, ...] = ()
     """GPU only; empty where the dump has no PTX."""
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> ExecutablePart | None:
         """The part of that name."""
         return next((part for part in self.parts if part.name == name), None)
 
@@ -76,31 +76,33 @@ def executable(compilation: Compilation) -> Executable:
     )
 
 
-def _program(compilation: Compilation) -> Part:
+def _program(compilation: Compilation) -> ExecutablePart:
     try:
         module = compilation.after
     except (InputError, HloSyntaxError) as error:
-        return Part(name="program", missing=" ".join(str(error).split())[:200])
+        return ExecutablePart(name="program", missing=" ".join(str(error).split())[:200])
     if module is None:
-        return Part(
+        return ExecutablePart(
             name="program", missing="no final text: the compilation died, or was not dumped to its end"
         )
     count = sum(1 for _ in module.instructions())
     detail = f"{len(module.computations):,} computations"
     last = compilation.last
-    return Part(name="program", count=count, detail=detail, source=last.file.path if last is not None else "")
+    return ExecutablePart(
+        name="program", count=count, detail=detail, source=last.file.path if last is not None else ""
+    )
 
 
-def _data(compilation: Compilation) -> Iterator[Part]:
+def _data(compilation: Compilation) -> Iterator[ExecutablePart]:
     """Constants, arguments, outputs and temporaries, as they follow from the text."""
     try:
         module = compilation.after
         found = memory.assign(module, platform=compilation.platform) if module is not None else None
     except (ValueError, InputError, HloSyntaxError) as error:
-        yield Part(name="buffers", missing=" ".join(str(error).split())[:200])
+        yield ExecutablePart(name="buffers", missing=" ".join(str(error).split())[:200])
         return
     if found is None:
-        yield Part(name="buffers", missing="no scheduled text")
+        yield ExecutablePart(name="buffers", missing="no scheduled text")
         return
     groups: dict[str, list[int]] = {"constants": [], "arguments": [], "outputs": [], "temporaries": []}
     for allocation in found.allocations:
@@ -113,7 +115,9 @@ def _data(compilation: Compilation) -> Iterator[Part]:
         elif not allocation.is_thread_local:
             groups["temporaries"].append(allocation.bytes)
     for name, sizes in groups.items():
-        yield Part(name=name, count=len(sizes), bytes=sum(sizes), detail="allocations", source="computed")
+        yield ExecutablePart(
+            name=name, count=len(sizes), bytes=sum(sizes), detail="allocations", source="computed"
+        )
 
 
 def _thunks(compilation: Compilation) -> thunks.Thunks | None:
@@ -130,22 +134,22 @@ def _thunks(compilation: Compilation) -> thunks.Thunks | None:
         return None
 
 
-def _execution(compilation: Compilation, tree: thunks.Thunks | None) -> Iterator[Part]:
+def _execution(compilation: Compilation, tree: thunks.Thunks | None) -> Iterator[ExecutablePart]:
     if tree is None:
         why = (
             "TPU programs have none"
             if compilation.platform == "tpu"
             else "neither a list of XLA's nor a final text"
         )
-        yield Part(name="thunks", missing=why)
+        yield ExecutablePart(name="thunks", missing=why)
         return
     counts = tree.counts()
     detail = ", ".join(f"{count} {kind}" for kind, count in list(counts.items())[:3])
     source = "computed" if tree.is_predicted else "thunk_sequence"
     captured = counts.get("kCommandBuffer", 0)
-    yield Part(name="thunks", count=sum(counts.values()) - captured, detail=detail, source=source)
+    yield ExecutablePart(name="thunks", count=sum(counts.values()) - captured, detail=detail, source=source)
     if tree.platform == "gpu":
-        yield Part(name="command buffers", count=captured, source=source)
+        yield ExecutablePart(name="command buffers", count=captured, source=source)
 
 
 def _kernels(compilation: Compilation, tree: thunks.Thunks | None) -> Iterator[Kernel]:
@@ -171,12 +175,12 @@ def _size(file: DumpFile) -> int:
         return 0
 
 
-def _code(compilation: Compilation, kernels: tuple[Kernel, ...]) -> Part:
+def _code(compilation: Compilation, kernels: tuple[Kernel, ...]) -> ExecutablePart:
     for kind in _KINDS_OF_CODE:
         files = compilation.files_of(kind)
         if files:
             detail = f"{kind} of {len({kernel.name for kernel in kernels}):,} kernels" if kernels else kind
-            return Part(
+            return ExecutablePart(
                 name="kernels",
                 count=len(kernels) or len(files),
                 bytes=sum(map(_size, files)),
@@ -188,15 +192,19 @@ def _code(compilation: Compilation, kernels: tuple[Kernel, ...]) -> Part:
         "cpu": "no object files or LLVM IR in the folder",
         "tpu": "libtpu does not dump machine code; basic_compiler_metadata.txt says its size",
     }
-    return Part(name="kernels", missing=hint.get(compilation.platform or "", "no code in the folder"))
+    return ExecutablePart(
+        name="kernels", missing=hint.get(compilation.platform or "", "no code in the folder")
+    )
 
 
-def _conditions(compilation: Compilation) -> Iterator[Part]:
+def _conditions(compilation: Compilation) -> Iterator[ExecutablePart]:
     options = compilation.options
     if options is None or not options.debug:
-        yield Part(name="options", missing="no debug_options or config file (XLA writes them since 2025)")
+        yield ExecutablePart(
+            name="options", missing="no debug_options or config file (XLA writes them since 2025)"
+        )
     else:
-        yield Part(
+        yield ExecutablePart(
             name="options",
             count=len(options.debug),
             detail="that differ from their defaults",
@@ -208,6 +216,6 @@ def _conditions(compilation: Compilation) -> Iterator[Part]:
         else None
     )
     if device is not None:
-        yield Part(name="device", detail=device, source="gpu_target_config")
+        yield ExecutablePart(name="device", detail=device, source="gpu_target_config")
     elif compilation.platform == "gpu":
-        yield Part(name="device", missing="no gpu_target_config.pbtxt")
+        yield ExecutablePart(name="device", missing="no gpu_target_config.pbtxt")

@@ -41,7 +41,7 @@ _NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 
 
 @attrs.frozen(kw_only=True)
-class Step:
+class LogEntry:
     """One entry of the log."""
 
     kind: str
@@ -56,7 +56,7 @@ class Step:
     """Estimated microseconds of the producer with all its consumers, fused and as they are."""
 
 
-def read_steps(log: str) -> tuple[Step, ...]:
+def read_steps(log: str) -> tuple[LogEntry, ...]:
     """The steps of a log, in order. Raises textproto.TextProtoError.
 
     >>> log = 'fusion_steps { producer_ineligible { producer_name: "dot.3" reason: "the producer is not fusible" } }'
@@ -70,7 +70,7 @@ def read_steps(log: str) -> tuple[Step, ...]:
             producer = entry.text("producer_name")
             if producer is not None:
                 found.append(
-                    Step(
+                    LogEntry(
                         kind=kind,
                         producer=producer,
                         consumers=entry.texts("consumer_names") or entry.texts("consumer_name"),
@@ -101,12 +101,12 @@ def priority_fusion(module: Module, log: str) -> Outcome:
 class _Replay:
     """One replay: graphs of all computations, and who has which name now."""
 
-    def __init__(self, module: Module, steps: tuple[Step, ...]) -> None:
+    def __init__(self, module: Module, steps: tuple[LogEntry, ...]) -> None:
         self._module = module
         self._steps = steps
         self._elementwise = Elementwise()
         self._named: dict[str, tuple[Graph, Node]] = {}
-        self._last: dict[str, Step] = {}
+        self._last: dict[str, LogEntry] = {}
         """The last that the log says of a producer before it is fused."""
         self.decisions: list[Decision] = []
 
@@ -127,7 +127,7 @@ class _Replay:
         for graph in graphs:
             graph.commit(editor)
 
-    def _fuse(self, step: Step) -> None:
+    def _fuse(self, step: LogEntry) -> None:
         for name in step.consumers:
             found, into = self._named.get(step.producer), self._named.get(name)
             if found is None or into is None or found[0] is not into[0]:
@@ -152,7 +152,7 @@ class _Replay:
                 )
             )
 
-    def _misfit(self, step: Step, consumer: str, why: str) -> None:
+    def _misfit(self, step: LogEntry, consumer: str, why: str) -> None:
         because = f"the log fuses {step.producer} into {consumer}, but {why}"
         self.decisions.append(
             Decision(consumer, "log does not fit", because, (step.producer,), _STEP, is_refusal=True)
@@ -227,7 +227,7 @@ def _join(graph: Graph, producer: Node, consumer: Node, *, name: str = "", keep:
         graph.fuse(producer, consumer, keep=keep)
 
 
-def _times(step: Step | None) -> str:
+def _times(step: LogEntry | None) -> str:
     if step is None or step.us_fused is None or step.us_unfused is None:
         return ""
     return f"{step.us_fused:.4g} us fused, {step.us_unfused:.4g} us apart, by XLA's estimate"

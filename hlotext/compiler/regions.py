@@ -39,7 +39,7 @@ MOST_PAIRS = 1_000_000
 
 
 @attrs.define(eq=False)
-class Entry:
+class RegionEntry:
     """An instruction of a region."""
 
     instruction: Instruction
@@ -53,12 +53,12 @@ class Region:
     """The instructions that write or read the values of a row, by computation (`LiveRangeRegions`)."""
 
     def __init__(self) -> None:
-        self.by_computation: dict[Computation, dict[Instruction, Entry]] = {}
+        self.by_computation: dict[Computation, dict[Instruction, RegionEntry]] = {}
 
-    def _entry(self, i: Instruction) -> Entry:
+    def _entry(self, i: Instruction) -> RegionEntry:
         assert i.computation is not None
         inside = self.by_computation.setdefault(i.computation, {})
-        return inside.setdefault(i, Entry(i))
+        return inside.setdefault(i, RegionEntry(i))
 
     def define(self, i: Instruction) -> None:
         """Notes an instruction that writes a value."""
@@ -76,7 +76,7 @@ class Region:
 
 
 @attrs.define
-class Found:
+class RelativeLocation:
     """Where a region runs, seen from another (`Relation`)."""
 
     orders: list[int] = attrs.field(factory=list)
@@ -88,7 +88,7 @@ class Found:
         """`RuntimeOrderOverlap`."""
         return any(order >= UNORDERED for order in self.orders)
 
-    def add(self, other: Found) -> None:
+    def add(self, other: RelativeLocation) -> None:
         """Takes in what was found for another instruction (`UnionRelationFromDifferentSource`)."""
         if not other.orders:
             return
@@ -126,9 +126,9 @@ class Regions:
             return True
         return not self._add_control()
 
-    def _compare(self, one: Region, other: Region) -> Found:
+    def _compare(self, one: Region, other: Region) -> RelativeLocation:
         """Where `other` runs, seen from `one` (`ComputeBetweenLiveRangeRegions`)."""
-        found = Found()
+        found = RelativeLocation()
         for home, entries in one.by_computation.items():
             for there, others in other.by_computation.items():
                 if home not in self.ordering.chain(there):
@@ -137,11 +137,13 @@ class Regions:
                     found.add(self._locate(entry, entries, one))
         return found
 
-    def _locate(self, entry: Entry, entries: dict[Instruction, Entry], region: Region) -> Found:
+    def _locate(
+        self, entry: RegionEntry, entries: dict[Instruction, RegionEntry], region: Region
+    ) -> RelativeLocation:
         """Where one instruction runs, seen from those of a computation."""
         changes = self._can_intercept(entry, region)
-        total = Found()
-        loose: list[Entry] = []
+        total = RelativeLocation()
+        loose: list[RegionEntry] = []
         loose_intercepts = False
         for mine in entries.values():
             order, intercepts = self._between(mine, entry, changes)
@@ -156,7 +158,7 @@ class Regions:
             total.intercepts |= loose_intercepts
         return total
 
-    def _between(self, mine: Entry, other: Entry, changes: bool) -> tuple[int, bool]:
+    def _between(self, mine: RegionEntry, other: RegionEntry, changes: bool) -> tuple[int, bool]:
         """Where `other` runs, seen from `mine`, and whether it comes between its value and its use.
 
         `ComputeBetweenInstructionEntries`.
@@ -191,7 +193,7 @@ class Regions:
             intercepts = True
         return order, intercepts
 
-    def _can_intercept(self, entry: Entry, region: Region) -> bool:
+    def _can_intercept(self, entry: RegionEntry, region: Region) -> bool:
         """Whether an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
         i = entry.instruction
         if not entry.writes:
@@ -241,7 +243,7 @@ class Regions:
             known = _REVERSED.get(known, known)
         return known
 
-    def _force(self, loose: list[Entry], entry: Entry, order: int) -> bool:
+    def _force(self, loose: list[RegionEntry], entry: RegionEntry, order: int) -> bool:
         """Puts instructions without order on one side of another, if that can be done (`ForceRuntimeOrder`)."""
         if not loose:
             return True
@@ -302,4 +304,4 @@ def _always_intercepts(i: Instruction) -> bool:
     )
 
 
-__all__ = ["MERGE_FIRST_RESULT", "MERGE_LAST_SOURCE", "Entry", "Found", "Region", "Regions"]
+__all__ = ["MERGE_FIRST_RESULT", "MERGE_LAST_SOURCE", "Region", "RegionEntry", "Regions", "RelativeLocation"]

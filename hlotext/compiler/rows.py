@@ -21,13 +21,13 @@ _MANY = 8
 """Uses of a value from which on it is remembered how many are over."""
 
 
-class Row:
+class ValueList:
     """What is known of all values of a row, or of more than that: of a joint row all that was known of both."""
 
     __slots__ = ("homes", "joined", "level", "loose", "roots")
 
     def __init__(self) -> None:
-        self.joined: Row | None = None
+        self.joined: ValueList | None = None
         """The row that it became a part of."""
         self.level: Computation | None = None
         """The innermost computation in which all is written and read, there or in what it runs; None if none is known."""
@@ -49,7 +49,7 @@ class Node:
 
     __slots__ = ("is_loose", "next", "over", "prev", "row", "uses", "value")
 
-    def __init__(self, value: Value, row: Row) -> None:
+    def __init__(self, value: Value, row: ValueList) -> None:
         self.value = value
         self.uses: list[Use] = list(value.uses)
         self.next = self.prev = self
@@ -95,7 +95,7 @@ class Rows:
 
     def add(self, values: Iterable[Value]) -> None:
         """Makes a row of values that are in order."""
-        row = Row()
+        row = ValueList()
         nodes = [Node(value, row) for value in values]
         for node, after in zip(nodes, (*nodes[1:], nodes[0]), strict=True):
             node.next, after.prev = after, node
@@ -109,7 +109,7 @@ class Rows:
             self.look_again(node)
 
     @staticmethod
-    def _note(node: Node, row: Row) -> None:
+    def _note(node: Node, row: ValueList) -> None:
         writer = node.writer
         if writer.computation is not None:
             row.homes.add(writer.computation)
@@ -138,7 +138,7 @@ class Rows:
         """The value that was there before."""
         return None if node in self._heads else node.prev
 
-    def row(self, node: Node) -> Row:
+    def row(self, node: Node) -> ValueList:
         """The row that a value is in."""
         row = node.row
         while row.joined is not None:
@@ -161,7 +161,7 @@ class Rows:
         self.look_again(behind)
         self.look_again(tail)
 
-    def _join(self, row: Row, other: Row) -> None:
+    def _join(self, row: ValueList, other: ValueList) -> None:
         if row is other:
             return
         if len(row.homes) + len(row.roots) < len(other.homes) + len(other.roots):
@@ -281,4 +281,4 @@ class Rows:
         return first[-min(len(first), len(second))]
 
 
-__all__ = ["Node", "Row", "Rows"]
+__all__ = ["Node", "Rows", "ValueList"]

@@ -24,7 +24,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory.aliases import find_buffers
 from hlotext.memory.dataflow import analyse
-from hlotext.memory.heap import Buffers, Event, simulate
+from hlotext.memory.heap import HeapBuffers, HeapEvent, simulate
 from hlotext.memory.live_ranges import find_live_ranges
 from hlotext.memory.schedule import flatten
 from hlotext.memory.sharing import Sharing
@@ -151,7 +151,7 @@ def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, 
     sharing = Sharing(flow, pairs, rules.hint)
     sizes = Sizes(flow, lambda shape: rules.size_of(shape, 0))
     value_sizes = {v: sizes.of(v.shape) if v.shape is not None else 0 for v in flow.values}
-    numbered = Buffers(
+    numbered = HeapBuffers(
         buffers,
         [max(value_sizes[value] for value in buffer) for buffer in buffers],
         {value: number for number, buffer in enumerate(buffers) for value in buffer},
@@ -178,7 +178,7 @@ def candidates(module: Module, platform: str | None = None) -> tuple[Candidate, 
     return tuple(found)
 
 
-def _live_bytes(events: Sequence[Event], buffers: Buffers) -> int:
+def _live_bytes(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
     """The most bytes that live at once: the size of a buffer, as long as one of those that share its place lives."""
     users: dict[Value, int] = {}
     root_of: dict[Value, Value] = {}
@@ -205,7 +205,7 @@ def _live_bytes(events: Sequence[Event], buffers: Buffers) -> int:
     return most
 
 
-def _most_at_once(events: Sequence[Event], buffers: Buffers) -> int:
+def _most_at_once(events: Sequence[HeapEvent], buffers: HeapBuffers) -> int:
     """The most bytes that live at once, as XLA counts them when it compares schedules (`NoFragmentationStatsHeap`).
 
     A value that shares a place counts as one more, so that what is updated in place counts twice for a moment: there sharing

@@ -130,7 +130,7 @@ def _peaks(accounting: Accounting, platform: str) -> Iterator[str]:
 
 
 @attrs.frozen
-class Overlap:
+class OverlapChange:
     """What runs between the start of an asynchronous operation and its end."""
 
     start: hlo.Instruction
@@ -140,13 +140,13 @@ class Overlap:
     after: int
 
 
-def overlaps(accounting: Accounting) -> tuple[Overlap, ...]:
+def overlaps(accounting: Accounting) -> tuple[OverlapChange, ...]:
     """How many operations stand between each start and its done, before and after."""
     old_between = dict(_between(accounting.before))
     found = []
     for start, count in _between(accounting.after):
         old = accounting.old_of.get(start)
-        found.append(Overlap(start, old_between.get(old) if old is not None else None, count))
+        found.append(OverlapChange(start, old_between.get(old) if old is not None else None, count))
     return tuple(found)
 
 

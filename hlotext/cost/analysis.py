@@ -25,7 +25,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.quantities import counted
 from hlotext.cost.counting import Amount, Counting
-from hlotext.cost.sizes import Sizes, padded_size, size_with_small_tables
+from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -113,7 +113,7 @@ class Analysis:
         self.age = age
         """The age of XLA whose rules were taken."""
         has_small_tables = age.has(xla_changes.SMALL_TUPLE_TABLES)
-        self._counting = Counting(module, Sizes(size_with_small_tables) if has_small_tables else None)
+        self._counting = Counting(module, ShapeSizes(size_with_small_tables) if has_small_tables else None)
 
     @property
     def flops(self) -> float:
@@ -284,7 +284,7 @@ class Analysis:
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """The same with the padding that layouts ask for."""
-        return Counting(self.module, Sizes(padded_size)).bytes_by_space()
+        return Counting(self.module, ShapeSizes(padded_size)).bytes_by_space()
 
 
 def analyze(module: Module, *, age: XlaAge | date | str | None = None) -> Analysis:

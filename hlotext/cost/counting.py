@@ -10,7 +10,7 @@ from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.cost.custom_calls import known_work
 from hlotext.cost.rules import RULES
-from hlotext.cost.sizes import Sizes
+from hlotext.cost.sizes import ShapeSizes
 from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
 from hlotext.ir.memo import remembered
@@ -52,9 +52,11 @@ _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "fre
 class Counting:
     """The work of every instruction, and what computations cost when they run once."""
 
-    def __init__(self, module: Module, sizes: Sizes | None = None, graph: CallGraph | None = None) -> None:
+    def __init__(
+        self, module: Module, sizes: ShapeSizes | None = None, graph: CallGraph | None = None
+    ) -> None:
         self.graph: CallGraph = graph if graph is not None else call_graph(module)
-        self.sizes = sizes if sizes is not None else Sizes()
+        self.sizes = sizes if sizes is not None else ShapeSizes()
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""
         self.owned: dict[Computation, list[Amount]] = {}

@@ -20,8 +20,8 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles
-from hlotext.cost.schedule import CORE, Scheduler, Transfer, Walk
-from hlotext.cost.sizes import Sizes, device_size
+from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
+from hlotext.cost.sizes import ShapeSizes, device_size
 from hlotext.cost.tpu import as_tpu
 from hlotext.ir import collector
 from hlotext.ir.nodes.async_ops import ROLES
@@ -208,7 +208,7 @@ def estimate(
 
 
 def _estimate(module: Module, row: Chip, found: FoundMesh | None, graph: CallGraph) -> Estimate:
-    counting = Counting(module, Sizes(device_size), graph)
+    counting = Counting(module, ShapeSizes(device_size), graph)
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)
@@ -267,7 +267,7 @@ def _compiler_seconds(module: Module, chip: Chip) -> float | None:
         return None
 
 
-def _transfer_time(one: Transfer, runs: int, exposed: float) -> TransferTime:
+def _transfer_time(one: ScheduledTransfer, runs: int, exposed: float) -> TransferTime:
     return TransferTime(
         one.start,
         one.communication,

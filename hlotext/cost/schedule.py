@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.analysis import Communication, DeviceMesh, Link, axes_of, communications
+from hlotext.analysis import Communication, DeviceMesh, Interconnect, axes_of, communications
 from hlotext.analysis.census import census
 from hlotext.analysis.communication import chain_of
 from hlotext.analysis.wire import RULES
@@ -20,7 +20,7 @@ CORE, COPIES, DCN_QUEUE, HOST_QUEUE, LINKS = "core", "copies", "DCN", "host link
 
 
 @attrs.frozen
-class Step:
+class ScheduleStep:
     """What the core does at one place of a schedule."""
 
     instruction: Instruction
@@ -28,12 +28,12 @@ class Step:
     end: float
     least: Least | None
     """None for loops and calls, whose time is that of their bodies, and for collectives."""
-    awaited: Transfer | None = None
+    awaited: ScheduledTransfer | None = None
     """The transfer that it waits for."""
 
 
 @attrs.frozen(eq=False)
-class Transfer:
+class ScheduledTransfer:
     """What a link or a copy engine does meanwhile."""
 
     start: Instruction
@@ -49,7 +49,7 @@ class Transfer:
     end: float
     place: int
     """The number of the step at which it was begun."""
-    before: Transfer | None
+    before: ScheduledTransfer | None
     """The transfer that kept its queue busy when it was begun."""
 
     @property
@@ -63,9 +63,9 @@ class Walk:
     """One run of a computation, from time 0."""
 
     seconds: float
-    steps: tuple[Step, ...]
-    transfers: tuple[Transfer, ...]
-    exposed: dict[Transfer, float]
+    steps: tuple[ScheduleStep, ...]
+    transfers: tuple[ScheduledTransfer, ...]
+    exposed: dict[ScheduledTransfer, float]
     """For how long the core waits for each."""
 
     def critical(self) -> list[tuple[Instruction, float, str]]:
@@ -92,7 +92,7 @@ class Walk:
         return found
 
 
-def _is_plain(transfer: Transfer) -> bool:
+def _is_plain(transfer: ScheduledTransfer) -> bool:
     """Whether a start says that it runs as if it were none."""
     return transfer.communication is not None and not transfer.communication.is_async
 
@@ -132,11 +132,11 @@ class Scheduler:
 
     def _walk(self, computation: Computation) -> Walk:
         clock = 0.0
-        free: dict[str, tuple[float, Transfer | None]] = {}
-        steps: list[Step] = []
-        waiting: dict[Instruction, Transfer] = {}
-        transfers: list[Transfer] = []
-        exposed: dict[Transfer, float] = {}
+        free: dict[str, tuple[float, ScheduledTransfer | None]] = {}
+        steps: list[ScheduleStep] = []
+        waiting: dict[Instruction, ScheduledTransfer] = {}
+        transfers: list[ScheduledTransfer] = []
+        exposed: dict[ScheduledTransfer, float] = {}
         works = self._counting.works[computation]
         for place, (instruction, work) in enumerate(zip(computation.instructions, works, strict=True)):
             begin = clock
@@ -155,16 +155,16 @@ class Scheduler:
                     exposed[transfer] = transfer.end - clock
                     clock = transfer.end
                 if clock > begin and ended is None:
-                    steps.append(Step(instruction, begin, clock, None, transfer))
+                    steps.append(ScheduleStep(instruction, begin, clock, None, transfer))
                     begin = clock
                 if instruction.opcode != "fusion":
                     continue
             if ended is not None and instruction.opcode != "fusion":
                 if clock > begin:
-                    steps.append(Step(instruction, begin, clock, None, ended))
+                    steps.append(ScheduleStep(instruction, begin, clock, None, ended))
                 continue
             if ended is not None and clock > begin:
-                steps.append(Step(instruction, begin, clock, None, ended))
+                steps.append(ScheduleStep(instruction, begin, clock, None, ended))
                 begin = clock
             least, seconds = None, 0.0
             if work.bodies and work.taken is not Taken.OPERATIONS:
@@ -176,7 +176,7 @@ class Scheduler:
                 seconds = least.seconds
             if seconds:
                 clock += seconds
-                steps.append(Step(instruction, begin, clock, least))
+                steps.append(ScheduleStep(instruction, begin, clock, least))
         return Walk(clock, tuple(steps), tuple(transfers), exposed)
 
     def _transfer(
@@ -184,8 +184,8 @@ class Scheduler:
         instruction: Instruction,
         clock: float,
         place: int,
-        free: dict[str, tuple[float, Transfer | None]],
-    ) -> Transfer | None:
+        free: dict[str, tuple[float, ScheduledTransfer | None]],
+    ) -> ScheduledTransfer | None:
         group = self._begun.get(instruction, [])
         one = group[0] if group else None
         opcode = instruction.opcode
@@ -199,7 +199,7 @@ class Scheduler:
             known = [time for _, time in times if time is not None]
             seconds = sum(known) if len(known) == len(times) else None
             launch = self._roofline.chip.rates.collective_launch
-            if seconds and launch is not None and one.link is not Link.HOST:
+            if seconds and launch is not None and one.link is not Interconnect.HOST:
                 seconds += launch.value
         elif opcode == "copy-start":
             queues, seconds = self._copy_time(instruction)
@@ -213,7 +213,7 @@ class Scheduler:
             (free[queue] for queue in queues if queue in free), key=lambda f: f[0], default=(0.0, None)
         )
         begin = max(clock, blocked[0])
-        return Transfer(
+        return ScheduledTransfer(
             instruction,
             self._done(instruction, one),
             one,
@@ -240,10 +240,10 @@ class Scheduler:
 
     def _communication_time(self, one: Communication) -> tuple[tuple[str, ...], float | None]:
         rates, sent = self._roofline.chip.rates, one.wire_bytes
-        if one.link is Link.HOST:
+        if one.link is Interconnect.HOST:
             size = max(one.operand_bytes, one.result_bytes)
             return (HOST_QUEUE,), size / rates.host_link.value if rates.host_link is not None else None
-        if one.link is Link.DCN:
+        if one.link is Interconnect.DCN:
             return (
                 DCN_QUEUE,
             ), sent / rates.dcn.value if rates.dcn is not None and sent is not None else None

@@ -29,7 +29,7 @@ SizeOf = Callable[[Shape], int]
 """Bytes of a shape. Raises LayoutError where they cannot be known."""
 
 
-class Sizes:
+class ShapeSizes:
     """Sizes of shapes by one measure. What has no known size counts 0 and is remembered in `unknown`."""
 
     def __init__(self, size_of: SizeOf = host_shape_size) -> None:

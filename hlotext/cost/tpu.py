@@ -18,7 +18,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import Counting
 from hlotext.cost.custom_calls import known_work
 from hlotext.cost.rules.fusion import without_handed_on
-from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.cost.work import NOTHING, Taken, Work, moved
 from hlotext.cost.xla_sums import Figures, figures_of, sums_of
 from hlotext.ir.nodes.computation import Computation
@@ -95,7 +95,7 @@ def _rates_of(chip: Chip) -> _Rates:
     )
 
 
-class _TpuSizes(Sizes):
+class _TpuSizes(ShapeSizes):
     """Sizes with all padding; arrays without tiles in whole blocks of 1,024 elements."""
 
     def __init__(self, table_alignment: int) -> None:
@@ -190,7 +190,7 @@ def _custom_indexing(instruction: Instruction) -> Instruction | None:
     return next((i for i in callees[0] if i.opcode in ("gather", "scatter")), None) if callees else None
 
 
-def _gather(instruction: Instruction, sizes: Sizes) -> Work:
+def _gather(instruction: Instruction, sizes: ShapeSizes) -> Work:
     table, indices = instruction.operands
     numbers = instruction.attributes
     size = sizes.of(instruction.shape)
@@ -202,7 +202,7 @@ def _gather(instruction: Instruction, sizes: Sizes) -> Work:
     )
 
 
-def _scatter(instruction: Instruction, sizes: Sizes) -> Work:
+def _scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
     operands = instruction.operands
     count = (len(operands) - 1) // 2
     numbers = instruction.attributes
@@ -237,7 +237,7 @@ _FREE = frozenset({"AllocateBuffer", "PartialReduce"})
 _KERNEL = "tpu_custom_call"
 
 
-def _custom_call(instruction: Instruction, sizes: Sizes) -> Work:
+def _custom_call(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """Two targets are free, top-k has a cost, a kernel says its own or is free; all others are unknown."""
     target = instruction.attributes.get("custom_call_target")
     if target in _FREE:

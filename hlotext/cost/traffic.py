@@ -10,8 +10,8 @@ from hlotext.analysis import (
     Communication,
     DeviceMesh,
     FoundMesh,
-    Link,
-    Place,
+    Interconnect,
+    SourceLocation,
     axes_of,
     call_graph,
     communications,
@@ -20,7 +20,7 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.wire import Algorithm
 from hlotext.cost.roofline import is_host_copy
-from hlotext.cost.sizes import Sizes
+from hlotext.cost.sizes import ShapeSizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -41,7 +41,7 @@ class Flow:
     """Bytes that a device sends in one run; None where the number of devices is not known."""
     runs: int | None
     """How often it runs; None where the text does not tell."""
-    place: Place | None
+    place: SourceLocation | None
     """The source line, which may be a neighbour's."""
 
     @property
@@ -52,7 +52,7 @@ class Flow:
     @property
     def row(self) -> str:
         """What it is shown under: its axes, or its link where that is no device link."""
-        if self.communication.link is not Link.DEVICE:
+        if self.communication.link is not Interconnect.DEVICE:
             return str(self.communication.link.value)
         if self.axes is None:
             return NO_AXES
@@ -112,9 +112,9 @@ class Traffic:
             found[key] = found.get(key, Sum()).plus(flow)
         return found
 
-    def by_link(self) -> Mapping[Link, Sum]:
+    def by_link(self) -> Mapping[Interconnect, Sum]:
         """By what carries it; copies to and from the host not among them."""
-        found: dict[Link, Sum] = {}
+        found: dict[Interconnect, Sum] = {}
         for flow in self.flows:
             link = flow.communication.link
             found[link] = found.get(link, Sum()).plus(flow)
@@ -147,7 +147,7 @@ def traffic(
 
 
 def _host_copies(module: Module) -> tuple[Copy, ...]:
-    graph, sizes = call_graph(module), Sizes()
+    graph, sizes = call_graph(module), ShapeSizes()
     found = [
         Copy(i, sizes.operand(i.operands[0]), graph.runs.get(i.computation))
         for i in graph.stepped_instructions()

@@ -6,11 +6,11 @@ import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hlotext.cost.sizes import Sizes
+from hlotext.cost.sizes import ShapeSizes
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
-Rule = Callable[[Instruction, Sizes], "Work"]
+Rule = Callable[[Instruction, ShapeSizes], "Work"]
 
 
 class Taken(enum.Enum):
@@ -72,7 +72,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def moved(instruction: Instruction, sizes: Sizes, flops: int = 0, transcendentals: int = 0) -> Work:
+def moved(instruction: Instruction, sizes: ShapeSizes, flops: int = 0, transcendentals: int = 0) -> Work:
     """All arrays of the result written and all operands read, as XLA counts unless a rule says more."""
     return Work(
         flops,

@@ -12,7 +12,7 @@ from hlotext.diff.changes import Change, Changes, Part
 from hlotext.diff.compare import Diff, compare, golden_text
 from hlotext.diff.folders import FolderDiff, FolderPair, folders
 from hlotext.diff.thresholds import Crossed, Threshold, ThresholdError, crossed, parse_thresholds
-from hlotext.diff.totals import Total, Totals
+from hlotext.diff.totals import TotalChange, Totals
 
 __all__ = [
     "CacheKeyDiff",
@@ -26,7 +26,7 @@ __all__ = [
     "Part",
     "Threshold",
     "ThresholdError",
-    "Total",
+    "TotalChange",
     "Totals",
     "cache_keys",
     "compare",

@@ -9,7 +9,7 @@ from hlotext.analysis.quantities import counted
 from hlotext.diff.changes import Change
 from hlotext.diff.compare import Diff
 from hlotext.diff.thresholds import Crossed
-from hlotext.diff.totals import Total
+from hlotext.diff.totals import TotalChange
 from hlotext.findings import escape
 
 GROUPS = 20
@@ -18,7 +18,7 @@ _ANNOTATIONS = 50
 """Changes that get an annotation each; GitHub shows no more of a step."""
 
 
-def figures(total: Total) -> tuple[str, str]:
+def figures(total: TotalChange) -> tuple[str, str]:
     """The figures of both sides as text; `at least`, with the number of calls, where calls of unknown cost are left out."""
     old, new = (
         _figure(total, side, calls)
@@ -27,14 +27,14 @@ def figures(total: Total) -> tuple[str, str]:
     return old, new
 
 
-def _figure(total: Total, side: float | None, calls: int) -> str:
+def _figure(total: TotalChange, side: float | None, calls: int) -> str:
     if side is None:
         return "unknown"
     text = f"{side:,.0f}{' B' if total.unit == 'bytes' else ''}"
     return f"at least {text} ({counted(calls, 'call')} of unknown cost)" if calls else text
 
 
-def difference(total: Total) -> str:
+def difference(total: TotalChange) -> str:
     """How much more it is, as text: `+1,024 B (+3.1 %)`; "" for the same."""
     if total.difference is None:
         return "?"
@@ -52,7 +52,7 @@ def summary(diff: Diff) -> str:
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
 
 
-def totals(diff: Diff) -> list[Total]:
+def totals(diff: Diff) -> list[TotalChange]:
     """The figures that a summary shows, and the opcodes of which there are more or fewer."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]

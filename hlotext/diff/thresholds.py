@@ -6,7 +6,7 @@ import re
 
 import attrs
 
-from hlotext.diff.totals import Total, Totals
+from hlotext.diff.totals import TotalChange, Totals
 
 _RULE = re.compile(
     r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"
@@ -48,7 +48,7 @@ class Crossed:
     """A bound that was crossed, or cannot be judged."""
 
     threshold: Threshold
-    total: Total
+    total: TotalChange
     """Both figures."""
 
     @property
@@ -91,7 +91,7 @@ def crossed(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> 
     found = []
     for threshold in thresholds:
         if threshold.name == "changes":
-            total = Total("changes", "", 0, changes)
+            total = TotalChange("changes", "", 0, changes)
         else:
             try:
                 total = totals[threshold.name]

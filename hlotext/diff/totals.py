@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class Total:
+class TotalChange:
     """One figure of both sides; None where it cannot be told."""
 
     name: str
@@ -49,65 +49,65 @@ class Totals:
     def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
         self._modules = old, new
 
-    def _both(self, name: str, unit: str, figure: Callable[[hlo.Module], float | None]) -> Total:
+    def _both(self, name: str, unit: str, figure: Callable[[hlo.Module], float | None]) -> TotalChange:
         old, new = (figure(module) for module in self._modules)
-        return Total(name, unit, old, new)
+        return TotalChange(name, unit, old, new)
 
-    def _costs(self, name: str, unit: str, field: str) -> Total:
+    def _costs(self, name: str, unit: str, field: str) -> TotalChange:
         """A figure of costs, with the calls that it knows nothing of."""
         old, new = (_unknown_calls(module) for module in self._modules)
         total = self._both(name, unit, lambda module: _cost(module, field))
         return attrs.evolve(total, unknown_calls=(old, new))
 
     @functools.cached_property
-    def flops(self) -> Total:
+    def flops(self) -> TotalChange:
         """Floating-point operations of one run, loops as often as they run (`hlotext.cost`)."""
         return self._costs("flops", "flops", "flops")
 
     @functools.cached_property
-    def bytes(self) -> Total:
+    def bytes(self) -> TotalChange:
         """Bytes that one run reads and writes (`hlotext.cost`)."""
         return self._costs("bytes", "bytes", "bytes_accessed")
 
     @functools.cached_property
-    def collectives(self) -> Total:
+    def collectives(self) -> TotalChange:
         """How many collectives and transfers there are, in the text."""
         return self._both("collectives", "", lambda module: len(analysis.communications(module)))
 
     @functools.cached_property
-    def collective_bytes(self) -> Total:
+    def collective_bytes(self) -> TotalChange:
         """Bytes that each device sends in them in one run, loops as often as they run (an unknown number counts once, as with
         `flops`); None where the number of devices is unknown."""
         return self._both("collective_bytes", "bytes", _wire)
 
     @functools.cached_property
-    def peak_memory(self) -> Total:
+    def peak_memory(self) -> TotalChange:
         """Bytes of memory at most at one time, of a scheduled module (`hlotext.memory`)."""
         return self._both("peak_memory", "bytes", _peak)
 
     @functools.cached_property
-    def operations(self) -> Total:
+    def operations(self) -> TotalChange:
         """How many operations there are, fusions counted by what they hold."""
         return self._both("operations", "", lambda module: sum(_counts(module).values()))
 
     @functools.cached_property
-    def opcodes(self) -> dict[str, Total]:
+    def opcodes(self) -> dict[str, TotalChange]:
         """How many there are of each opcode."""
         old, new = map(_counts, self._modules)
-        return {opcode: Total(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
+        return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 
     NAMES = ("operations", "flops", "bytes", "collectives", "collective_bytes", "peak_memory")
     """The figures by name, besides opcodes."""
 
-    def __getitem__(self, name: str) -> Total:
+    def __getitem__(self, name: str) -> TotalChange:
         """A figure by its name, or the number of operations of an opcode. Raises KeyError with the known ones."""
         if name in self.NAMES:
-            found: Total = getattr(self, name)
+            found: TotalChange = getattr(self, name)
             return found
         if name in self.opcodes:
             return self.opcodes[name]
         if name in _opcodes():
-            return Total(name, "", 0, 0)
+            return TotalChange(name, "", 0, 0)
         raise KeyError(f"{name} is no figure: there are {', '.join(self.NAMES)}, and every opcode")
 
 

@@ -22,7 +22,7 @@ from hlotext.dumps.step import Step
 from hlotext.dumps.timeline import Row, notes, timeline
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
-from hlotext.textproto import Message
+from hlotext.textproto import TextMessage
 
 if TYPE_CHECKING:
     from hlotext.analysis import DeviceMesh, XlaAge
@@ -384,10 +384,10 @@ class Compilation:
                 self._notes.append(Note("unreadable", str(error), file.path))
         return None
 
-    def proto(self, kind: str) -> Message | None:
+    def proto(self, kind: str) -> TextMessage | None:
         """The first file of a kind, a proto in text format; None without one. Where it breaks off is noted."""
 
-        def read(text: str) -> Message:
+        def read(text: str) -> TextMessage:
             message, problem = records.read_proto(text)
             if problem:
                 self._notes.append(
@@ -412,11 +412,11 @@ _MEMORY_FILES = {
 """The kinds of the files that tell of memory, and how their names end."""
 
 
-def _debug_options(config: Message) -> dict[str, tuple[str, ...]]:
+def _debug_options(config: TextMessage) -> dict[str, tuple[str, ...]]:
     """The debug options of a module's configuration, which holds those with default values too."""
     options = config.message("debug_options")
     return {
         name: tuple(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
         for name, values in options.items()
-        if not any(isinstance(value, Message) for value in values)
+        if not any(isinstance(value, TextMessage) for value in values)
     }

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from hlotext.textproto import Message, TextProtoError, parse
+from hlotext.textproto import TextMessage, TextProtoError, parse
 
 _OPTION = re.compile(r"(?:--)?(?P<name>[A-Za-z_]\w*)\s*[:=]\s*(?P<value>.*?)\s*$")
 
 
-def read_proto(text: str) -> tuple[Message, str]:
+def read_proto(text: str) -> tuple[TextMessage, str]:
     """The message of a text, and what is wrong with it; "" for nothing."""
     try:
         return parse(text), ""
@@ -35,9 +35,9 @@ class Options:
 
     debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """The options that differ from their defaults: texts by name, as many as the option was given."""
-    target: Message | None = None
+    target: TextMessage | None = None
     """The GPU and the versions of its software (`GpuTargetConfigProto`); None where no file tells."""
-    config: Message | None = None
+    config: TextMessage | None = None
     """The module's configuration (`HloModuleConfigProto`); None where no file tells."""
 
     def last(self, name: str) -> str | None:
@@ -94,7 +94,7 @@ class PassRun:
         return None if self.start is None or self.end is None else (self.end - self.start) / 1000
 
 
-def pass_runs(metadata: Message) -> tuple[PassRun, ...]:
+def pass_runs(metadata: TextMessage) -> tuple[PassRun, ...]:
     """Every pass that ran, in the order in which they began."""
     return tuple(
         PassRun(
@@ -131,7 +131,7 @@ class FusionStep:
     microseconds_unfused: float | None = None
 
 
-def fusion_steps(dump: Message) -> Iterator[FusionStep]:
+def fusion_steps(dump: TextMessage) -> Iterator[FusionStep]:
     """The decisions of a `FusionProcessDumpProto`, in order."""
     for step in dump.messages("fusion_steps"):
         for kind in ("fusion", "update_priority", "producer_ineligible"):
@@ -157,10 +157,10 @@ class Tuned:
     device: str | None
     hlo: str | None
     """The operation that was tuned, as text."""
-    result: Message
+    result: TextMessage
 
 
-def tuned(results: Message) -> tuple[Tuned, ...]:
+def tuned(results: TextMessage) -> tuple[Tuned, ...]:
     """What autotuning chose; nothing where there was no device to try on."""
     return tuple(
         Tuned(row.text("device"), row.text("hlo"), row.message("result"))
@@ -181,7 +181,7 @@ class HostTransfer:
     """Where the array lies in the buffer that host and device share, in bytes."""
 
 
-def host_transfers(transfers: Message) -> tuple[HostTransfer, ...]:
+def host_transfers(transfers: TextMessage) -> tuple[HostTransfer, ...]:
     """The transfers, in the order of the file."""
     return tuple(
         HostTransfer(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.dumps.records import read_options
 from hlotext.syntax.source.inputs import InputError
-from hlotext.textproto import Message
+from hlotext.textproto import TextMessage
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -74,7 +74,7 @@ def _autotuning(compilation: Compilation, kind: str) -> dict[str, str]:
     return {name: value for name, value in _flat(kind, message).items() if not name.endswith(".version")}
 
 
-def _flat(prefix: str, message: Message) -> dict[str, str]:
+def _flat(prefix: str, message: TextMessage) -> dict[str, str]:
     """The fields of a message by their paths, repeated ones numbered."""
     found: dict[str, str] = {}
     pending = [(prefix, message)]
@@ -83,7 +83,7 @@ def _flat(prefix: str, message: Message) -> dict[str, str]:
         for name, values in one.items():
             for number, value in enumerate(values):
                 own = f"{path}.{name}" + (f"[{number}]" if len(values) > 1 else "")
-                if isinstance(value, Message):
+                if isinstance(value, TextMessage):
                     pending.append((own, value))
                 else:
                     found[own] = str(value).lower() if isinstance(value, bool) else str(value)

@@ -51,7 +51,7 @@ def _numbers(word: str, numbers: Sequence[int]) -> str:
 
 
 @attrs.frozen
-class Part:
+class LayoutPart:
     """One piece of a shape's text and what it means."""
 
     text: str
@@ -61,17 +61,17 @@ class Part:
 # ---- the parts of a shape
 
 
-def _parts(place: Placement) -> list[Part]:
+def _parts(place: Placement) -> list[LayoutPart]:
     shape, layout = place.shape, layout_of(place.shape)
     parts = [
-        Part(str(shape.element_type), _type_meaning(place)),
-        Part(_dimensions_text(shape), _dimensions_meaning(shape)),
+        LayoutPart(str(shape.element_type), _type_meaning(place)),
+        LayoutPart(_dimensions_text(shape), _dimensions_meaning(shape)),
     ]
     if shape.rank:
         order = ",".join(map(str, layout.minor_to_major))
-        parts.append(Part(f"{{{order}}}" if shape.layout else "(no layout)", _order_meaning(place)))
+        parts.append(LayoutPart(f"{{{order}}}" if shape.layout else "(no layout)", _order_meaning(place)))
     parts += _tile_parts(place)
-    parts += [Part(text, meaning) for text, meaning in _other_parts(place, layout)]
+    parts += [LayoutPart(text, meaning) for text, meaning in _other_parts(place, layout)]
     return parts
 
 
@@ -115,7 +115,7 @@ def _order_meaning(place: Placement) -> str:
     )
 
 
-def _tile_parts(place: Placement) -> list[Part]:
+def _tile_parts(place: Placement) -> list[LayoutPart]:
     parts = []
     before = place.physical_dimensions
     inside = 0
@@ -125,7 +125,7 @@ def _tile_parts(place: Placement) -> list[Part]:
         meaning = _cut_meaning(
             step, dimensions[step.lead :], rows, first=number == 0, within=step.lead >= inside
         )
-        parts.append(Part(("T" if number == 0 else "") + str(tile), meaning))
+        parts.append(LayoutPart(("T" if number == 0 else "") + str(tile), meaning))
         before = dimensions_after(step, before)
         inside = step.lead + len(step.tile)
     return parts
@@ -197,7 +197,7 @@ class ArrayExplanation:
     """Everything that the text of an array shape says about its memory. `str()` is the plain words."""
 
     shape: Shape
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
     physical_dimensions: tuple[int, ...]
     tiled_dimensions: tuple[int, ...]
     """Sizes after all tiles; memory is row-major in these."""

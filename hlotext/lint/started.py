@@ -7,7 +7,7 @@ from hlotext.analysis import Backend, fact
 from hlotext.ir.nodes.module import Module
 from hlotext.lint.rule import Context, told
 from hlotext.thunks.command_buffers import CATEGORIES
-from hlotext.thunks.settings import Settings
+from hlotext.thunks.settings import ThunkSettings
 
 KERNELS = frozenset(
     {
@@ -27,8 +27,8 @@ _DEVICE = {
     "compile_time_toolkit_version": ("12.9.0",),
 }
 """Versions of CUDA that do all that command buffers ask for: the text does not name the device."""
-_DEFAULTS = Settings({}, _DEVICE)
-_EVERYTHING = Settings(
+_DEFAULTS = ThunkSettings({}, _DEVICE)
+_EVERYTHING = ThunkSettings(
     {
         "xla_gpu_enable_command_buffer": tuple(sorted(set(CATEGORIES.values()))),
         "xla_gpu_graph_min_graph_size": ("1",),

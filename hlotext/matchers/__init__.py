@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.matchers.constants import constant, constant_effective_scalar, constant_scalar, splat
 from hlotext.matchers.facts import COMMUTATIVE
-from hlotext.matchers.matching import Options
+from hlotext.matchers.matching import MatchOptions
 from hlotext.matchers.pattern import Condition, Match, Pattern, PatternError, remembered
 from hlotext.matchers.text import parse_pattern
 
@@ -33,8 +33,8 @@ __all__ = [
     "COMMUTATIVE",
     "Condition",
     "Match",
+    "MatchOptions",
     "Not",
-    "Options",
     "Pattern",
     "PatternError",
     "any_of",

@@ -23,7 +23,7 @@ Captures: TypeAlias = dict[str, Any]
 
 
 @attrs.frozen
-class Options:
+class MatchOptions:
     """Instructions that a match looks through on the way from user to operand."""
 
     opcodes: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class Options:
     """Look through from the matched instruction itself, too."""
 
 
-NOTHING_SKIPPED = Options()
+NOTHING_SKIPPED = MatchOptions()
 
 
 @attrs.frozen
@@ -68,7 +68,9 @@ class Matching:
         self.failures = failures
         self.known: dict[Any, list[Captures]] = {}
 
-    def ways(self, pattern: Pattern, place: Place, captures: Captures, options: Options) -> list[Captures]:
+    def ways(
+        self, pattern: Pattern, place: Place, captures: Captures, options: MatchOptions
+    ) -> list[Captures]:
         """Captures of a pattern, for each way to match that matters to the rest; empty if it does not match."""
         options = pattern.options or options
         if not pattern.is_branching:
@@ -86,7 +88,7 @@ class Matching:
         return found
 
     def _ways(
-        self, pattern: Pattern, place: Place, captures: Captures, options: Options
+        self, pattern: Pattern, place: Place, captures: Captures, options: MatchOptions
     ) -> Iterator[Captures]:
         if pattern.alternatives:
             ways: Iterator[Captures] = itertools.chain.from_iterable(
@@ -101,7 +103,7 @@ class Matching:
             yield from self._beside(pattern, place, captures, found, options)
 
     def _as_one(
-        self, pattern: Pattern, place: Place, captures: Captures, options: Options
+        self, pattern: Pattern, place: Place, captures: Captures, options: MatchOptions
     ) -> Iterator[Captures]:
         """Opcode and operands of a pattern without alternatives."""
         instruction = place.instruction
@@ -120,7 +122,7 @@ class Matching:
             yield from self._operands(enumerate(order), place, captures, options)
 
     def _operands(
-        self, wanted: Any, place: Place, captures: Captures, options: Options
+        self, wanted: Any, place: Place, captures: Captures, options: MatchOptions
     ) -> Iterator[Captures]:
         """Every way in which operands of these numbers match their patterns, from left to right."""
         items = []
@@ -162,7 +164,7 @@ class Matching:
         return {key: value for key, value in found.items() if key not in captures or key in way}
 
     def _beside(
-        self, pattern: Pattern, place: Place, captures: Captures, found: Captures, options: Options
+        self, pattern: Pattern, place: Place, captures: Captures, found: Captures, options: MatchOptions
     ) -> Iterator[Captures]:
         """The ways in which also single operands match, and nothing that must not."""
         for forbidden in pattern.forbidden:
@@ -188,7 +190,7 @@ class Matching:
             self.failures.append(Failure(place.depth, f"{place}: {reason}"))
 
 
-def looked_through(instruction: Instruction, options: Options) -> Instruction:
+def looked_through(instruction: Instruction, options: MatchOptions) -> Instruction:
     """The first instruction that is not to be looked through."""
     if options is NOTHING_SKIPPED:
         return instruction

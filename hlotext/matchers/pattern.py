@@ -21,7 +21,7 @@ from hlotext.matchers.matching import (
     Captures,
     Failure,
     Matching,
-    Options,
+    MatchOptions,
     Place,
     looked_through,
 )
@@ -129,7 +129,7 @@ class Pattern:
     """If there are any, one of them must match; the other fields then come on top."""
     open_ended: bool = False
     """Allow more operands than patterns."""
-    options: Options | None = None
+    options: MatchOptions | None = None
     """Instructions to look through from here on; None: as the enclosing pattern."""
     single_operands: tuple[SingleOperand, ...] = ()
     forbidden: tuple[Pattern, ...] = ()
@@ -163,7 +163,7 @@ class Pattern:
 
     # ---- trying
 
-    def match(self, instruction: Instruction, options: Options = NOTHING_SKIPPED) -> Match | None:
+    def match(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> Match | None:
         """The captures of the first way in which this matches, tried in order; None if there is none."""
         options = self.options or options
         if options.start:
@@ -177,7 +177,7 @@ class Pattern:
         """True if the instruction matches."""
         return self.match(instruction) is not None
 
-    def explain(self, instruction: Instruction, options: Options = NOTHING_SKIPPED) -> str | None:
+    def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
         """Why this does not match, told for the attempt that came furthest; None if it does."""
         options = self.options or options
         if options.start:
@@ -212,7 +212,7 @@ class Pattern:
 
         With `start` the instruction itself, too: a pattern of what a fusion computes then matches the fusion.
         """
-        return attrs.evolve(self, options=Options(frozenset(opcodes), fusion, start))
+        return attrs.evolve(self, options=MatchOptions(frozenset(opcodes), fusion, start))
 
     # ---- operands and users
 

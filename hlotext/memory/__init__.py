@@ -12,12 +12,12 @@ from hlotext.ir.doors import door
 if TYPE_CHECKING:
     from hlotext.memory.allocations import Allocation, Slice
     from hlotext.memory.assignment import Assignment, assign
-    from hlotext.memory.compare import Difference, differences
+    from hlotext.memory.compare import AssignmentDifference, differences
     from hlotext.memory.errors import MemoryModelError
     from hlotext.memory.files.places import has_files
     from hlotext.memory.files.reading import joined, load, load_beside, read
     from hlotext.memory.files.writing import texts
-    from hlotext.memory.peaks import Peak, Statistics
+    from hlotext.memory.peaks import MemoryStatistics, Peak
     from hlotext.memory.values import Use, Value
 
 __getattr__ = door(
@@ -25,12 +25,12 @@ __getattr__ = door(
     **{
         "allocations": ("Allocation", "Slice"),
         "assignment": ("Assignment", "assign"),
-        "compare": ("Difference", "differences"),
+        "compare": ("AssignmentDifference", "differences"),
         "errors": ("MemoryModelError",),
         "files.places": ("has_files",),
         "files.reading": ("joined", "load", "load_beside", "read"),
         "files.writing": ("texts",),
-        "peaks": ("Peak", "Statistics"),
+        "peaks": ("Peak", "MemoryStatistics"),
         "values": ("Use", "Value"),
     },
 )
@@ -38,11 +38,11 @@ __getattr__ = door(
 __all__ = [
     "Allocation",
     "Assignment",
-    "Difference",
+    "AssignmentDifference",
     "MemoryModelError",
+    "MemoryStatistics",
     "Peak",
     "Slice",
-    "Statistics",
     "Use",
     "Value",
     "assign",

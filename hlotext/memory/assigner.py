@@ -15,9 +15,9 @@ from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.fast_space import trace_of_fast_space, with_results_over_operands, with_slices_in_place
 from hlotext.memory.heap import (
-    Buffers,
-    Event,
-    Placement,
+    HeapBuffers,
+    HeapEvent,
+    HeapResult,
     place_by_size,
     place_by_time,
     place_repaired,
@@ -37,7 +37,7 @@ class Heap:
 
     memory_space: int
     bytes: int
-    events: Sequence[Event]
+    events: Sequence[HeapEvent]
     is_assigned_before: bool = False
     """Filled by TPU's memory space assignment, whose places the text does not tell."""
 
@@ -108,7 +108,7 @@ class Assigner:
         set_bytes(flow.values, platform)
         number_of = {value: number for number, buffer in enumerate(buffers) for value in buffer}
         sizes = [max([value.bytes or 0 for value in buffer]) for buffer in buffers]
-        self._buffers = Buffers(buffers, sizes, number_of)
+        self._buffers = HeapBuffers(buffers, sizes, number_of)
         root = flow.at[flow.module.entry.root]
         self._live_out = {number_of[value] for value in root if value is not None}
         self._top_of_result = root[0]
@@ -378,7 +378,7 @@ class Assigner:
             placement = place_repaired(simulation, self._platform.alignment(space))
         else:
             # What is made beside them asks whether they have an allocation.
-            placement = Placement(0, dict.fromkeys(values, (0, 0)))
+            placement = HeapResult(0, dict.fromkeys(values, (0, 0)))
         self._add_heap(space, events, placement, True)
         return set(mine)
 
@@ -394,7 +394,7 @@ class Assigner:
                 space, simulation.events, place(simulation, self._platform.alignment(space)), False
             )
 
-    def _add_heap(self, space: int, events: Sequence[Event], placement: Placement, before: bool) -> None:
+    def _add_heap(self, space: int, events: Sequence[HeapEvent], placement: HeapResult, before: bool) -> None:
         allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
         opened = Opened(allocation)
         self._open.append(opened)

@@ -25,7 +25,7 @@ from hlotext.memory.fast_bounds import FastMemory, fast_memory
 from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.live_ranges import LiveRanges, find_live_ranges
 from hlotext.memory.parts import ShapeIndex
-from hlotext.memory.peaks import Peak, Statistics
+from hlotext.memory.peaks import MemoryStatistics, Peak
 from hlotext.memory.platforms import Platform
 from hlotext.memory.schedule import Schedule, flatten
 from hlotext.memory.sharing import Sharing
@@ -116,7 +116,7 @@ class Assignment:
         return peaks.xla_peak(self)
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> MemoryStatistics:
         """The numbers of JAX's `memory_analysis()`, by its names."""
         return peaks.statistics(self)
 

@@ -16,7 +16,7 @@ Key = tuple[str, tuple[int, ...], bool]
 
 
 @attrs.frozen
-class Difference:
+class AssignmentDifference:
     """One thing that two assignments say differently."""
 
     item: str
@@ -32,7 +32,7 @@ class Difference:
         return f"{self.item} of {self.name}: {self.read} in XLA's files, {self.computed} computed"
 
 
-def differences(read: Assignment, computed: Assignment) -> tuple[Difference, ...]:
+def differences(read: Assignment, computed: Assignment) -> tuple[AssignmentDifference, ...]:
     """All differences, what values are before where they lie. Numbers of values and allocations are not compared.
 
     Values are told apart by name, index and being a phi; the order of positions and uses does not count. Where a text writes
@@ -87,7 +87,7 @@ def _lives(
     return found
 
 
-def _differences(read: Assignment, computed: Assignment) -> Iterator[Difference]:
+def _differences(read: Assignment, computed: Assignment) -> Iterator[AssignmentDifference]:
     placed = [_places(assignment) for assignment in (read, computed)]
     values = [
         _placed_values(assignment, places)
@@ -125,7 +125,9 @@ def _differences(read: Assignment, computed: Assignment) -> Iterator[Difference]
         for key in sorted(rows[0].keys() & rows[1].keys()):
             if rows[0][key] != rows[1][key]:
                 shown = _shown(key, first[key])
-                yield Difference(item, shown, str(rows[0][key]), str(rows[1][key]), is_estimated(key))
+                yield AssignmentDifference(
+                    item, shown, str(rows[0][key]), str(rows[1][key]), is_estimated(key)
+                )
     if read.allocations:
         yield from _allocations(read, computed, estimated)
 
@@ -166,14 +168,16 @@ _QUESTIONS: dict[str, Callable[[Value], str]] = {
 """What is compared of a value."""
 
 
-def _of(item: str, read: Mapping[str, str], computed: Mapping[str, str]) -> Iterator[Difference]:
+def _of(item: str, read: Mapping[str, str], computed: Mapping[str, str]) -> Iterator[AssignmentDifference]:
     for name in {**read, **computed}:
         first, second = read.get(name, "not there"), computed.get(name, "not there")
         if first != second:
-            yield Difference(item, name, first, second)
+            yield AssignmentDifference(item, name, first, second)
 
 
-def _allocations(read: Assignment, computed: Assignment, estimated: set[int]) -> Iterator[Difference]:
+def _allocations(
+    read: Assignment, computed: Assignment, estimated: set[int]
+) -> Iterator[AssignmentDifference]:
     rows = [Counter(map(_allocation_key, assignment.allocations)) for assignment in (read, computed)]
     shown = {_allocation_key(a): a for assignment in (read, computed) for a in assignment.allocations}
     for missing, label in ((rows[0] - rows[1], "read"), (rows[1] - rows[0], "computed")):
@@ -181,7 +185,7 @@ def _allocations(read: Assignment, computed: Assignment, estimated: set[int]) ->
             allocation = shown[key]
             text = f"{allocation.bytes} bytes in memory space {allocation.memory_space}"
             first, second = (text, "not so") if label == "read" else ("not so", text)
-            yield Difference(
+            yield AssignmentDifference(
                 "allocation", _members(allocation), first, second, allocation.memory_space in estimated
             )
 

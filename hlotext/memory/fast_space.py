@@ -12,7 +12,7 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.heap import Event, Interval, Simulation
+from hlotext.memory.heap import HeapEvent, Interval, Simulation
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.values import Value
 
@@ -20,7 +20,7 @@ _JOINS_SLICES = "ConcatBitcast"
 """The custom call that makes one array of the slices of a prefetch; it copies nothing."""
 
 
-def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Schedule) -> list[Event]:
+def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Schedule) -> list[HeapEvent]:
     """The events as XLA's trace has them: each value from its definition to its last use. Inferred.
 
     A value that nothing uses has none. One that a conditional uses last lives until the branches begin, and in each
@@ -35,7 +35,7 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
             rows.append((start, 0, value.number, value))
             rows.append((stop, 1, value.number, value))
     rows.sort(key=lambda row: row[:3])
-    return [Event("free" if is_free else "alloc", value) for _, is_free, _, value in rows]
+    return [HeapEvent("free" if is_free else "alloc", value) for _, is_free, _, value in rows]
 
 
 def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:

@@ -22,7 +22,7 @@ from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
 
 
-class Event(NamedTuple):
+class HeapEvent(NamedTuple):
     """One event of a heap, as XLA's trace has it."""
 
     kind: Literal["alloc", "free", "share"]
@@ -47,7 +47,7 @@ class Interval:
 
 
 @attrs.frozen(eq=False)
-class Buffers:
+class HeapBuffers:
     """The buffers of a module by number, and their sizes."""
 
     members: Sequence[Buffer]
@@ -60,7 +60,7 @@ class Buffers:
 class Simulation:
     """What happens in a heap, before anything has a place."""
 
-    events: Sequence[Event]
+    events: Sequence[HeapEvent]
     intervals: Sequence[Interval]
     """One for each place: its first value, with the others as members."""
     empty: Sequence[Value]
@@ -69,7 +69,7 @@ class Simulation:
 
 
 @attrs.frozen(eq=False)
-class Placement:
+class HeapResult:
     """The result of a heap."""
 
     bytes: int
@@ -77,7 +77,7 @@ class Placement:
     """Offset and bytes of the chunk of each value: the largest of what shares it."""
 
 
-def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing: Sharing) -> Simulation:
+def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, sharing: Sharing) -> Simulation:
     """Walks the time line: at each moment values are defined, by (start, end, number), then those are freed that end.
 
     A value of a buffer that has a place shares it. One that is alone in its buffer may take over the place of an operand
@@ -87,7 +87,7 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
     ends: dict[int, dict[Value, None]] = {}
     for _, last, _, value in rows:
         ends.setdefault(last, {})[value] = None
-    events: list[Event] = []
+    events: list[HeapEvent] = []
     roots: list[Interval] = []
     empty: list[Value] = []
     interval_of: dict[Value, Interval] = {}
@@ -98,7 +98,7 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
 
     def release(value: Value) -> None:
         nonlocal tick
-        events.append(Event("free", value))
+        events.append(HeapEvent("free", value))
         interval = interval_of.get(value)
         if interval is not None:
             interval.stop = tick
@@ -106,7 +106,7 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
 
     def share(value: Value, other: Value) -> None:
         nonlocal tick
-        events.append(Event("share", value, other))
+        events.append(HeapEvent("share", value, other))
         root = root_of.get(other)
         size = max(sizes[buffer_of[value]], root.size if root is not None else 0)
         if root is None or not size:
@@ -149,7 +149,7 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
                 del freed[over]
                 share(value, over)
                 continue
-            events.append(Event("alloc", value))
+            events.append(HeapEvent("alloc", value))
             first_of[buffer] = value
             size = sizes[buffer]
             if not size:
@@ -164,7 +164,7 @@ def simulate(values: Sequence[Value], buffers: Buffers, flow: Dataflow, sharing:
 
 
 def _ending(
-    user: Instruction, at: Mapping[Instruction, Values], freed: Mapping[Value, None], buffers: Buffers
+    user: Instruction, at: Mapping[Instruction, Values], freed: Mapping[Value, None], buffers: HeapBuffers
 ) -> list[Value]:
     """The values of an instruction's operands that end at its moment, alone in their buffers, each once."""
     operands = user.operands
@@ -179,7 +179,7 @@ def _ending(
     return list(found)
 
 
-def place_by_size(simulation: Simulation, alignment: int) -> Placement:
+def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
     """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
     spatial = _place(simulation, alignment, _by_size, None)
     assert spatial is not None
@@ -188,7 +188,7 @@ def place_by_size(simulation: Simulation, alignment: int) -> Placement:
     return _place(simulation, alignment, _by_length, spatial.bytes) or spatial
 
 
-def place_repaired(simulation: Simulation, alignment: int) -> Placement:
+def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
     """`place_by_size`, then again and again with what did not fit below the best result so far placed first.
 
     For memory that a compiler filled by a search of its own, which comes near to what lives at most.
@@ -202,7 +202,7 @@ def place_repaired(simulation: Simulation, alignment: int) -> Placement:
     place = _placer(simulation, alignment, order)
     for _ in range(tries):
         found = place(order, best.bytes)
-        if isinstance(found, Placement):
+        if isinstance(found, HeapResult):
             best = found
             if best.bytes <= least:
                 break
@@ -214,7 +214,7 @@ def place_repaired(simulation: Simulation, alignment: int) -> Placement:
 
 def _placer(
     simulation: Simulation, alignment: int, intervals: Sequence[Interval]
-) -> Callable[[Sequence[Interval], int], Placement | Interval]:
+) -> Callable[[Sequence[Interval], int], HeapResult | Interval]:
     """A function that places these intervals in an order, below a limit: for many orders of the same ones."""
     taken = [rounded_up(interval.size, alignment) for interval in intervals]
     if len(intervals) > overlaps.MOST or sum(taken) > _END or any(i.pieces for i in intervals):
@@ -223,7 +223,7 @@ def _placer(
     numbered = tuple(intervals)
     known = overlaps.Overlaps([_times(i) for i in intervals], [i.size for i in intervals], taken)
 
-    def place(order: Sequence[Interval], limit: int) -> Placement | Interval:
+    def place(order: Sequence[Interval], limit: int) -> HeapResult | Interval:
         found = known.place([number_of[interval] for interval in order], limit)
         if isinstance(found, int):
             return numbered[found]
@@ -232,7 +232,7 @@ def _placer(
         for interval in order:
             for each in (interval, *interval.members):
                 chunks[each.value] = offsets[number_of[interval]], interval.size
-        return Placement(heap, chunks)
+        return HeapResult(heap, chunks)
 
     return place
 
@@ -292,15 +292,15 @@ def _place(
     alignment: int,
     key: Callable[[Interval], tuple[int, int, int]],
     limit: int | None,
-) -> Placement | None:
+) -> HeapResult | None:
     """Places everything in the order of a key; None as soon as that takes as many bytes as the limit."""
     found = _placed(simulation, alignment, sorted(simulation.intervals, key=key), limit)
-    return found if isinstance(found, Placement) else None
+    return found if isinstance(found, HeapResult) else None
 
 
 def _placed(
     simulation: Simulation, alignment: int, order: Sequence[Interval], limit: int | None
-) -> Placement | Interval:
+) -> HeapResult | Interval:
     """Places everything in an order; or the first one that reaches the limit."""
     occupancy = Occupancy(simulation.ticks)
     chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
@@ -324,7 +324,7 @@ def _placed(
         chunks[interval.value] = offset, size
         for member in interval.members:
             chunks[member.value] = offset, size
-    return Placement(heap, chunks)
+    return HeapResult(heap, chunks)
 
 
 def _pieces(interval: Interval) -> list[tuple[list[tuple[int, int]], int, int]]:
@@ -337,7 +337,7 @@ def _pieces(interval: Interval) -> list[tuple[list[tuple[int, int]], int, int]]:
     return found
 
 
-def place_by_time(simulation: Simulation, alignment: int) -> Placement:
+def place_by_time(simulation: Simulation, alignment: int) -> HeapResult:
     """`FAST_MERGE`: in the order of their starts, each into the smallest free chunk that fits; freed chunks merge.
 
     The padding in front of an aligned offset belongs to the chunk.
@@ -362,7 +362,7 @@ def place_by_time(simulation: Simulation, alignment: int) -> Placement:
         chunks[interval.value] = offset, size
         for member in interval.members:
             chunks[member.value] = offset, size
-    return Placement(heap, chunks)
+    return HeapResult(heap, chunks)
 
 
 _END = 1 << 62

@@ -10,7 +10,7 @@ import attrs
 from hlotext.memory import usage, what_if
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
-from hlotext.messages import Allocation, Message
+from hlotext.messages import ListedAllocation, Message
 
 _CANDIDATES = 6
 """Of each kind of change how many are tried, from the largest arrays on: each assigns the memory anew."""
@@ -28,7 +28,7 @@ class Share:
     """Bytes of it that are padding, as far as the message says."""
 
 
-def shares(message: Message, key: Callable[[Allocation], str | None]) -> tuple[Share, ...]:
+def shares(message: Message, key: Callable[[ListedAllocation], str | None]) -> tuple[Share, ...]:
     """The allocations that a message lists summed by `key`, the largest sum first.
 
     >>> from hlotext.messages import Memory
@@ -37,7 +37,7 @@ def shares(message: Message, key: Callable[[Allocation], str | None]) -> tuple[S
     >>> [(share.name, share.bytes, share.padding) for share in shares(message, lambda row: row.op_name)]
     [('a', 12.0, 1.0), ('', 1.0, 0.0)]
     """
-    groups: dict[str, list[Allocation]] = defaultdict(list)
+    groups: dict[str, list[ListedAllocation]] = defaultdict(list)
     for row in message.memory.allocations if message.memory is not None else ():
         groups[key(row) or ""].append(row)
     found = [

@@ -12,7 +12,7 @@ import attrs
 from hlotext.analysis.chips import HOST
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.allocations import Allocation
-from hlotext.memory.heap import Event
+from hlotext.memory.heap import HeapEvent
 from hlotext.memory.values import Value
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Peak:
 
 
 @attrs.frozen
-class Statistics:
+class MemoryStatistics:
     """What JAX's `memory_analysis()` says, by its names; None where the text cannot tell."""
 
     argument_size_in_bytes: int
@@ -153,7 +153,7 @@ def xla_peak(assignment: Assignment) -> int | None:
     return most
 
 
-def _changes(events: Sequence[Event]) -> list[int]:
+def _changes(events: Sequence[HeapEvent]) -> list[int]:
     """By how many bytes each event changes what lives; a place counts the value that was put there first."""
     users: dict[Value, int] = {}
     root_of: dict[Value, Value] = {}
@@ -176,7 +176,7 @@ def _changes(events: Sequence[Event]) -> list[int]:
     return found
 
 
-def statistics(assignment: Assignment) -> Statistics:
+def statistics(assignment: Assignment) -> MemoryStatistics:
     """Sums over the allocations by what they are for (`CompiledMemoryStats`)."""
     sums = dict.fromkeys(("argument", "output", "alias", "temp"), 0)
     host = dict(sums)
@@ -191,7 +191,7 @@ def statistics(assignment: Assignment) -> Statistics:
         if allocation.is_temporary:
             into["temp"] += allocation.bytes
     knows_temporaries = assignment.platform is None or assignment.platform.knows_temporaries
-    return Statistics(
+    return MemoryStatistics(
         argument_size_in_bytes=sums["argument"],
         output_size_in_bytes=sums["output"],
         alias_size_in_bytes=sums["alias"],

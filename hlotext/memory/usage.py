@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from hlotext.analysis import Place, places, scopes
+from hlotext.analysis import SourceLocation, places, scopes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
@@ -89,7 +89,7 @@ class LiveArray:
     opcode: str
     op_name: str
     scope: str
-    place: Place | None
+    place: SourceLocation | None
     """The line of the program; inherited where the instruction has none of its own."""
     kind: str
     """`argument 3`, `result`, `constant`, `temporary` ..."""
@@ -115,7 +115,7 @@ class LiveArray:
 
 
 @attrs.frozen
-class Repeated:
+class RepeatedArray:
     """Arrays of repeated layers, that differ in nothing but numbers in their names."""
 
     array: LiveArray
@@ -128,7 +128,7 @@ class Repeated:
     last: int | None
 
 
-def repeated(arrays: Iterable[LiveArray]) -> list[Repeated]:
+def repeated(arrays: Iterable[LiveArray]) -> list[RepeatedArray]:
     """Arrays with those folded into one that have the same size, shape, line and kind, and names that numbers tell apart.
 
     The most bytes first, taken together.
@@ -146,7 +146,9 @@ def repeated(arrays: Iterable[LiveArray]) -> list[Repeated]:
         lasts = [one.last for one in members if one.last is not None]
         total = sum(one.bytes for one in members)
         found.append(
-            Repeated(members[0], len(members), total, min(firsts, default=None), max(lasts, default=None))
+            RepeatedArray(
+                members[0], len(members), total, min(firsts, default=None), max(lasts, default=None)
+            )
         )
     return sorted(found, key=lambda group: -group.bytes)
 
@@ -155,7 +157,7 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 @attrs.frozen
-class Group:
+class LiveGroup:
     """Live bytes of one operation, scope, line or opcode."""
 
     name: str
@@ -272,14 +274,14 @@ def placed_temporaries(
     )
 
 
-def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[Group, ...]:
+def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[LiveGroup, ...]:
     """Live bytes by operation, scope, line or opcode, most first."""
     key = _KEYS[by]
     rows: dict[str, list[LiveArray]] = {}
     for array in arrays:
         rows.setdefault(key(array) or UNKNOWN, []).append(array)
     groups = [
-        Group(
+        LiveGroup(
             name,
             sum(array.bytes for array in mine),
             sum(array.padding or 0 for array in mine),
@@ -291,7 +293,7 @@ def group_by(arrays: Iterable[LiveArray], by: By) -> tuple[Group, ...]:
     return tuple(sorted(groups, key=lambda group: (-group.bytes, group.name)))
 
 
-def line_text(place: Place | None) -> str:
+def line_text(place: SourceLocation | None) -> str:
     """`train.py:123`, the file without its folders; empty where no line is known."""
     return f"{place.file.rsplit('/', 1)[-1]}:{place.line}" if place is not None else ""
 

@@ -5,7 +5,7 @@
 ...     print(message.kind, message.instruction, message.file, message.line)
 """
 
-from hlotext.messages.message import Allocation, Memory, Message, Messages
+from hlotext.messages.message import ListedAllocation, Memory, Message, Messages
 from hlotext.messages.reading import read
 
-__all__ = ["Allocation", "Memory", "Message", "Messages", "read"]
+__all__ = ["ListedAllocation", "Memory", "Message", "Messages", "read"]

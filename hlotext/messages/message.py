@@ -11,7 +11,7 @@ from hlotext.ir.values.value import mimebundle
 
 
 @attrs.frozen
-class Allocation:
+class ListedAllocation:
     """One row of a table of allocations. Sizes are bytes, as exact as the two digits that are printed."""
 
     size: float
@@ -36,7 +36,7 @@ class Memory:
     used: float | None = None
     capacity: float | None = None
     excess: float | None = None
-    allocations: tuple[Allocation, ...] = ()
+    allocations: tuple[ListedAllocation, ...] = ()
     """The largest first, those that are whole."""
     is_cut: bool = False
     """Whether the table ends in the middle of an entry, which is left out."""

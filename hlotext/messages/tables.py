@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hlotext.messages.message import Allocation
+from hlotext.messages.message import ListedAllocation
 from hlotext.messages.quoted import SIZE, metadata, size
 
 _BEGIN = re.compile(rf"\d+\.\s+Size:\s+({SIZE})")
@@ -16,9 +16,9 @@ _END = re.compile(r"={5,}")
 _LABEL = re.compile(r"%?([\w.\-]+) = ")
 
 
-def allocations(lines: Sequence[str]) -> tuple[tuple[Allocation, ...], bool]:
+def allocations(lines: Sequence[str]) -> tuple[tuple[ListedAllocation, ...], bool]:
     """The whole entries of a table, and whether it ends inside of one, which then is left out."""
-    found: list[Allocation] = []
+    found: list[ListedAllocation] = []
     entry: dict[str, str] = {}
     key = ""
     for line in lines:
@@ -42,7 +42,7 @@ def allocations(lines: Sequence[str]) -> tuple[tuple[Allocation, ...], bool]:
     return tuple(found), is_cut
 
 
-def _keep(entry: dict[str, str], found: list[Allocation]) -> None:
+def _keep(entry: dict[str, str], found: list[ListedAllocation]) -> None:
     if "Allocation type" not in entry:
         return
     bytes_ = size(entry["Size"])
@@ -52,7 +52,7 @@ def _keep(entry: dict[str, str], found: list[Allocation]) -> None:
     facts = metadata(operator, 0, len(operator))
     label = _LABEL.match(entry.get("XLA label", ""))
     found.append(
-        Allocation(
+        ListedAllocation(
             bytes_,
             size(entry["Unpadded size"]) if "Unpadded size" in entry else None,
             entry.get("Shape"),

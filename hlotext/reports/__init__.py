@@ -1,7 +1,7 @@
 """How findings are written down: for people, for code hosts and CI servers, as SARIF, as JSON.
 
 What the readers, the verifier and the linter find is one record, `Finding`, and for each format there is one writer
-of a `Report` of them.
+of a `FindingsReport` of them.
 Knows nothing of what was checked. What goes out goes through `escape`, so that nothing in it acts where it is shown.
 """
 
@@ -13,7 +13,7 @@ from hlotext.reports.human import coloured, concise, concise_line, full, full_te
 from hlotext.reports.json import document, finding_json, json, json_lines
 from hlotext.reports.junit import junit
 from hlotext.reports.markdown import counts, markdown, statistics
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 from hlotext.reports.sarif import sarif
 
 WRITERS = {
@@ -27,12 +27,12 @@ WRITERS = {
     "sarif": sarif,
     "markdown": markdown,
 }
-"""The formats. Each writer takes a `Report` and gives a text that ends with a line end, or is empty."""
+"""The formats. Each writer takes a `FindingsReport` and gives a text that ends with a line end, or is empty."""
 
 __all__ = [
     "STATISTICS",
     "WRITERS",
-    "Report",
+    "FindingsReport",
     "coloured",
     "concise",
     "concise_line",

@@ -9,10 +9,10 @@ import attrs
 from hlotext.findings import escape
 from hlotext.reports.json import document
 from hlotext.reports.markdown import counts, statistics
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 
-def counted_document(report: Report) -> dict[str, Any]:
+def counted_document(report: FindingsReport) -> dict[str, Any]:
     """The `document` without findings, and `statistics` in their place."""
     return {
         **document(attrs.evolve(report, findings=[])),
@@ -21,22 +21,22 @@ def counted_document(report: Report) -> dict[str, Any]:
     }
 
 
-def _json(report: Report) -> str:
+def _json(report: FindingsReport) -> str:
     return escape.json(counted_document(report)) + "\n"
 
 
-def _json_lines(report: Report) -> str:
+def _json_lines(report: FindingsReport) -> str:
     return "".join(f"{escape.json(row, None)}\n" for row in _rows(report))
 
 
-def _markdown(report: Report) -> str:
+def _markdown(report: FindingsReport) -> str:
     rows = [
         f"| {row['code']} | {row['count']:,} | {escape.markdown(row['title'])} |\n" for row in _rows(report)
     ]
     return "".join(["| code | count | what |\n", "|---|---:|---|\n", *rows])
 
 
-def _rows(report: Report) -> list[dict[str, Any]]:
+def _rows(report: FindingsReport) -> list[dict[str, Any]]:
     """An object for each code, the most frequent first."""
     return [
         {"code": code, "title": report.code_of(code).title, "count": count}

@@ -8,17 +8,17 @@ from __future__ import annotations
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def github(report: Report) -> str:
+def github(report: FindingsReport) -> str:
     """One `::error file=...,line=...::message` for each finding."""
     return "".join(f"{_command(finding, report)}\n" for finding in report.findings)
 
 
-def _command(finding: Finding, report: Report) -> str:
+def _command(finding: Finding, report: FindingsReport) -> str:
     fields: dict[str, object] = {
         "file": finding.file,
         "line": finding.line,

@@ -10,12 +10,12 @@ from collections import Counter
 
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
 
-def gitlab(report: Report) -> str:
+def gitlab(report: FindingsReport) -> str:
     """A JSON list. GitLab wants each fingerprint once, so equal ones are numbered."""
     seen: Counter[str] = Counter()
     rows = []

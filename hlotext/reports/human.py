@@ -13,7 +13,7 @@ from hlotext.analysis.quantities import counted, seconds
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +22,7 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity
 _LINE = re.compile(r"(?P<gutter>  +\d* ?\| )(?P<rest>.*)")
 
 
-def full(report: Report) -> str:
+def full(report: FindingsReport) -> str:
     """Each finding in several lines, with an empty line between two."""
     return "\n".join(f"{full_text(finding, report.with_origin)}\n" for finding in report.findings)
 
@@ -176,7 +176,7 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
     return text
 
 
-def concise(report: Report) -> str:
+def concise(report: FindingsReport) -> str:
     """One line for each finding, for people and editors."""
     return "".join(f"{concise_line(finding)}\n" for finding in report.findings)
 

@@ -9,15 +9,15 @@ from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.source import Span
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 
-def json(report: Report) -> str:
+def json(report: FindingsReport) -> str:
     """The `document` as text."""
     return escape.json(document(report)) + "\n"
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: FindingsReport) -> dict[str, Any]:
     """One object: the files that were looked at, the findings in order, and how many there are of each severity."""
     counts = Counter(finding.severity for finding in report.findings)
     cut = {} if report.total is None else cut_json(report)
@@ -31,17 +31,17 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def cut_json(report: Report) -> dict[str, Any]:
+def cut_json(report: FindingsReport) -> dict[str, Any]:
     """The number of findings behind a limit, and true if some are not shown."""
     return {"total": report.total, "truncated": report.total != len(report.findings)}
 
 
-def json_lines(report: Report) -> str:
+def json_lines(report: FindingsReport) -> str:
     """One JSON object a line, for streams, each as `json` has it in `findings`."""
     return "".join(f"{escape.json(finding_json(finding, report), None)}\n" for finding in report.findings)
 
 
-def finding_json(finding: Finding, report: Report) -> dict[str, Any]:
+def finding_json(finding: Finding, report: FindingsReport) -> dict[str, Any]:
     """One finding as a JSON object."""
     facts = finding.facts
     found = {

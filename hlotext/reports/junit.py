@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding
 from hlotext.reports.human import full_text
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 
-def junit(report: Report) -> str:
+def junit(report: FindingsReport) -> str:
     """The document. A file without findings is one test that passed."""
     root = ET.Element("testsuites", name="hlotext", tests=str(0), failures=str(len(report.findings)))
     by_file: dict[str, list[Finding]] = {file: [] for file in report.files}
@@ -35,7 +35,7 @@ def junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(finding: Finding, report: Report) -> ET.Element:
+def _case(finding: Finding, report: FindingsReport) -> ET.Element:
     name = f"{finding.code} {finding.name or report.code_of(finding.code).title} (line {finding.line})"
     # No attributes beside these: servers check the document against Jenkins' junit-10.xsd.
     case = ET.Element("testcase", name=escape.line(name), classname=escape.line(finding.file))

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding
 from hlotext.reports.human import summary
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 _SHOWN = 20
 """Findings that are listed one by one."""
 
 
-def markdown(report: Report) -> str:
+def markdown(report: FindingsReport) -> str:
     """How many findings of each code, and the first ones."""
     findings, gone = report.findings, report.gone
     out = [f"### hlotext: {summary(findings, len(report.files))}", ""]
@@ -47,7 +47,7 @@ def counts(findings: Sequence[Finding]) -> list[tuple[str, int]]:
     return sorted(Counter(finding.code for finding in findings).items(), key=lambda row: (-row[1], row[0]))
 
 
-def statistics(report: Report) -> str:
+def statistics(report: FindingsReport) -> str:
     """One line for each code: how often, the code, what it stands for."""
     rows = counts(report.findings)
     width = max((len(f"{count:,}") for _, count in rows), default=0)

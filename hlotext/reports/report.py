@@ -11,7 +11,7 @@ from hlotext.findings.finding import Finding
 
 
 @attrs.frozen
-class Report:
+class FindingsReport:
     """What was found in some files."""
 
     findings: Sequence[Finding]

@@ -13,14 +13,14 @@ from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.source import Span
 from hlotext.reports.json import cut_json, properties
-from hlotext.reports.report import Report
+from hlotext.reports.report import FindingsReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def sarif(report: Report) -> str:
+def sarif(report: FindingsReport) -> str:
     """A log of one run."""
     codes = list(dict.fromkeys(finding.code for finding in report.findings))
     numbers = {code: number for number, code in enumerate(codes)}

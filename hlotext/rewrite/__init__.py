@@ -26,7 +26,7 @@ from hlotext.rewrite.ordering import (
 )
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
-from hlotext.rewrite.pipeline import PassError, Pipeline, Step, bisect
+from hlotext.rewrite.pipeline import PassError, Pipeline, PipelineStep, bisect
 from hlotext.rewrite.propagation import change_operands, change_shape
 from hlotext.rewrite.reduction import Reduction, reduce
 from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
@@ -36,7 +36,7 @@ from hlotext.rewrite.rewriter import (
     RefusedRewriteWarning,
     Rewrite,
     RewriteError,
-    Rule,
+    RewriteRule,
     RuleProfile,
     apply_rules,
     pattern,
@@ -55,15 +55,15 @@ __all__ = [
     "PassError",
     "PassResult",
     "Pipeline",
+    "PipelineStep",
     "Profile",
     "Reduction",
     "RefusedRewriteWarning",
     "Rewrite",
     "RewriteError",
-    "Rule",
+    "RewriteRule",
     "RuleFileError",
     "RuleProfile",
-    "Step",
     "add_loop_value",
     "add_parameter",
     "apply_rules",

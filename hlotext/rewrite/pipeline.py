@@ -32,7 +32,7 @@ class PassError(sending.Whole, RuntimeError):
 
 
 @attrs.frozen
-class Step:
+class PipelineStep:
     """What one pass of a pipeline did."""
 
     pass_: Pass
@@ -62,10 +62,10 @@ class Pipeline:
     dump_to: Path | None = None
     """A folder for the module's text after each pass, under the names that XLA gives such files; None: none is written."""
 
-    def run(self, module: Module) -> list[Step]:
+    def run(self, module: Module) -> list[PipelineStep]:
         """Runs the passes. Raises PassError, with the module as it was before the pass at fault."""
         known: Counter[str] | None = None
-        steps: list[Step] = []
+        steps: list[PipelineStep] = []
         if self.dump_to is not None:
             self._dump(module, 0, "pipeline-start", self._following(0))
         for number, pass_ in enumerate(self.passes):
@@ -85,7 +85,7 @@ class Pipeline:
 
     def _step(
         self, module: Module, number: int, known: Counter[str] | None
-    ) -> tuple[Step, Counter[str] | None]:
+    ) -> tuple[PipelineStep, Counter[str] | None]:
         """Runs one pass; what it did, and what is wrong with the module now. `known`: what was; None: not asked yet."""
         pass_ = self.passes[number]
         start = time.perf_counter()
@@ -94,7 +94,7 @@ class Pipeline:
             seconds = time.perf_counter() - start
             if self.verify and result.changed:
                 known = self._check(pass_, module, record, known, number)
-        return Step(pass_, result, seconds), known
+        return PipelineStep(pass_, result, seconds), known
 
     def _run(self, pass_: Pass, module: Module, number: int) -> PassResult:
         try:

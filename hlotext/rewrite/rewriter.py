@@ -16,7 +16,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.matchers.matching import NOTHING_SKIPPED, Options
+from hlotext.matchers.matching import NOTHING_SKIPPED, MatchOptions
 from hlotext.matchers.pattern import Match, Pattern
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead
@@ -49,13 +49,13 @@ RewriteFunction = Callable[[Rewrite], "Instruction | None"]
 
 
 @attrs.frozen
-class Rule(sending.Uncopied):
+class RewriteRule(sending.Uncopied):
     """A pattern and what becomes of a match."""
 
     name: str
     pattern: Pattern
     function: RewriteFunction
-    options: Options = NOTHING_SKIPPED
+    options: MatchOptions = NOTHING_SKIPPED
 
     @property
     def doc(self) -> str:
@@ -68,10 +68,12 @@ class Rule(sending.Uncopied):
         if sending.named(*place) is self:  # it stands under the name of its function
             return sending.found, place
         sending.check(self.function, f"the rule {self.name}")
-        return Rule, (self.name, self.pattern, self.function, self.options)
+        return RewriteRule, (self.name, self.pattern, self.function, self.options)
 
 
-def pattern(wanted: Pattern, options: Options = NOTHING_SKIPPED) -> Callable[[RewriteFunction], Rule]:
+def pattern(
+    wanted: Pattern, options: MatchOptions = NOTHING_SKIPPED
+) -> Callable[[RewriteFunction], RewriteRule]:
     """Makes a function the rule for a pattern.
 
     >>> from hlotext import matchers as m
@@ -86,8 +88,8 @@ def pattern(wanted: Pattern, options: Options = NOTHING_SKIPPED) -> Callable[[Re
     ROOT cosine = f32[4] cosine(x)
     """
 
-    def make(function: RewriteFunction) -> Rule:
-        return Rule(function.__name__, wanted, function, options)
+    def make(function: RewriteFunction) -> RewriteRule:
+        return RewriteRule(function.__name__, wanted, function, options)
 
     return make
 
@@ -95,7 +97,7 @@ def pattern(wanted: Pattern, options: Options = NOTHING_SKIPPED) -> Callable[[Re
 class Listener(Protocol):
     """Is told of every replacement, before it happens. Of each single edit `Module.listen` tells."""
 
-    def replaced(self, rule: Rule, old: Instruction, new: Instruction) -> None: ...
+    def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None: ...
 
 
 @attrs.define
@@ -119,7 +121,7 @@ Profile: TypeAlias = dict[str, RuleProfile]
 
 def apply_rules(
     module: Module,
-    rules: Sequence[Rule],
+    rules: Sequence[RewriteRule],
     *,
     computations: Iterable[Computation] | None = None,
     max_rewrites: int | None = None,
@@ -173,7 +175,7 @@ def apply_rules(
 
 def _verified(
     module: Module,
-    rules: Sequence[Rule],
+    rules: Sequence[RewriteRule],
     computations: Iterable[Computation] | None,
     max_rewrites: int | None,
     listeners: Sequence[Listener],
@@ -219,7 +221,7 @@ class _Rewriter:
     def __init__(
         self,
         module: Module,
-        rules: Sequence[Rule],
+        rules: Sequence[RewriteRule],
         chosen: frozenset[Computation] | None,
         limit: int,
         listeners: Sequence[Listener],
@@ -244,7 +246,7 @@ class _Rewriter:
         """Edits that were refused, by rule."""
         self.stops_at: int | None = None
         """Rewrites after which to stop; None: at the end."""
-        self._by_opcode: dict[str, list[Rule]] = {}
+        self._by_opcode: dict[str, list[RewriteRule]] = {}
 
     # ---- what edits tell
 
@@ -309,7 +311,7 @@ class _Rewriter:
             self.pending.pop(i, None)
             self.pending[i] = None
 
-    def rules_for(self, opcode: str) -> list[Rule]:
+    def rules_for(self, opcode: str) -> list[RewriteRule]:
         """The rules that may match that opcode, so that most instructions cost one look-up."""
         found = self._by_opcode.get(opcode)
         if found is None:
@@ -319,7 +321,7 @@ class _Rewriter:
 
     # ---- one rule on one instruction
 
-    def apply(self, rule: Rule, old: Instruction) -> bool:
+    def apply(self, rule: RewriteRule, old: Instruction) -> bool:
         """Whether a rule made something of an instruction."""
         if self.profile is None:
             match = rule.pattern.match(old, rule.options)
@@ -336,7 +338,7 @@ class _Rewriter:
             costs.seconds += time.perf_counter() - start
         return applied
 
-    def rewrite(self, rule: Rule, old: Instruction, match: Match) -> bool:
+    def rewrite(self, rule: RewriteRule, old: Instruction, match: Match) -> bool:
         """Applies a rule to its match, as a whole or not at all."""
         self.touched = {}
         try:
@@ -366,7 +368,7 @@ class _Rewriter:
             self.touched.setdefault(new, False)
         return True
 
-    def replace(self, rule: Rule, old: Instruction, new: Instruction) -> None:
+    def replace(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
         """Puts one instruction in the place of another; nothing where that was changed in place."""
         if new is old:
             return
@@ -382,7 +384,7 @@ _MANY = 64
 do."""
 
 
-def _opcodes(rule: Rule) -> frozenset[str] | None:
+def _opcodes(rule: RewriteRule) -> frozenset[str] | None:
     """The opcodes that a rule can match; None: any."""
     options = rule.pattern.options or rule.options
     return None if options.start else _opcodes_of(rule.pattern)

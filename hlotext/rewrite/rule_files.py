@@ -25,7 +25,7 @@ import attrs
 from hlotext.ir.nodes.module import Module
 from hlotext.matchers.pattern import PatternError
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.rewriter import Rule, apply_rules
+from hlotext.rewrite.rewriter import RewriteRule, apply_rules
 from hlotext.rewrite.text_rules import rule
 
 
@@ -37,7 +37,7 @@ class RuleFileError(ValueError):
 class FileRule:
     """A rule of a file."""
 
-    rule: Rule
+    rule: RewriteRule
     line: int
     """The line in which its table begins."""
     example: str = ""
@@ -52,7 +52,7 @@ class ApplyRules(Pass):
     summary: ClassVar[str] = "Applies rules that were given."
     preserves_results: ClassVar[bool] = False
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RewriteRule, ...] = ()
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""

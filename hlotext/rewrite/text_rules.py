@@ -14,7 +14,7 @@ from hlotext.matchers import words
 from hlotext.matchers.terms import Line, Reader, Term, Text
 from hlotext.matchers.text import pattern_of
 from hlotext.rewrite.builder import INHERITED
-from hlotext.rewrite.rewriter import Rewrite, Rule
+from hlotext.rewrite.rewriter import Rewrite, RewriteRule
 from hlotext.rewrite.typed_numbers import number_like, number_operands
 from hlotext.semantics.infer import CannotInfer
 
@@ -23,7 +23,7 @@ _INHERITED = frozenset({*INHERITED, "sharding"})
 
 
 @attrs.frozen
-class TextRule(Rule):
+class TextRule(RewriteRule):
     """A rule that was read from a text."""
 
     text: str = ""
@@ -38,7 +38,7 @@ class TextRule(Rule):
         return rule, (self.text, self.name)
 
 
-def rule(text: str, name: str | None = None) -> Rule:
+def rule(text: str, name: str | None = None) -> RewriteRule:
     """The rule of a text: op lines with gaps, as for `hlotext grep`, then `=>`, then the op lines that take a match's place.
 
     On the right stand captures of the left, numbers, and operations with all the attributes they need. `, ...` behind the

@@ -21,7 +21,7 @@ from hlotext.analysis import (
     written_arrays,
 )
 from hlotext.analysis.communication import KINDS
-from hlotext.analysis.entries import Entry
+from hlotext.analysis.entries import EntryArray
 from hlotext.cost import Node, RunCost, analyze, matrix_products, scope_tree
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -440,12 +440,12 @@ class Hlo:
     # ---- arguments and results
 
     @property
-    def arguments(self) -> tuple[Entry, ...]:
+    def arguments(self) -> tuple[EntryArray, ...]:
         """The arrays of the arguments: name, shape, layout, sharding, bytes per device, whether donated, aliased with."""
         return entries.arguments(self.module)
 
     @property
-    def results(self) -> tuple[Entry, ...]:
+    def results(self) -> tuple[EntryArray, ...]:
         """The same for the arrays of the result."""
         return entries.results(self.module)
 

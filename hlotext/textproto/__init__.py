@@ -6,6 +6,6 @@
 (132, 'CUDA')
 """
 
-from hlotext.textproto.reader import Message, TextProtoError, Value, parse
+from hlotext.textproto.reader import TextMessage, TextProtoError, Value, parse
 
-__all__ = ["Message", "TextProtoError", "Value", "parse"]
+__all__ = ["TextMessage", "TextProtoError", "Value", "parse"]

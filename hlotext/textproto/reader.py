@@ -13,7 +13,7 @@ from typing import TypeAlias, Union
 
 from hlotext.ir import sending
 
-Value: TypeAlias = Union[str, int, float, bool, "Message"]
+Value: TypeAlias = Union[str, int, float, bool, "TextMessage"]
 _TOKEN = re.compile(
     r"""(?:\s|\#[^\n]*)*+(?:
     (?P<word>[A-Za-z_][\w.\-]*) | (?P<number>-?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)[fF]?)
@@ -33,13 +33,13 @@ _WORDS: dict[str, bool | float] = {"true": True, "false": False, "inf": float("i
 class TextProtoError(sending.Whole, ValueError):
     """A text that is no proto; the message names the line. `.message` holds what stands before it."""
 
-    def __init__(self, problem: str, line: int, message: Message) -> None:
+    def __init__(self, problem: str, line: int, message: TextMessage) -> None:
         super().__init__(f"line {line}: {problem}")
         self.line = line
         self.message = message
 
 
-class Message(Mapping[str, tuple[Value, ...]]):
+class TextMessage(Mapping[str, tuple[Value, ...]]):
     """The fields of one message, in their order: every field is a tuple, since only the schema says which repeat."""
 
     __slots__ = ("_fields",)
@@ -63,14 +63,14 @@ class Message(Mapping[str, tuple[Value, ...]]):
     def __repr__(self) -> str:
         return f"<Message of {', '.join(self._fields) or 'no fields'}>"
 
-    def messages(self, name: str) -> tuple[Message, ...]:
+    def messages(self, name: str) -> tuple[TextMessage, ...]:
         """The values of a field that are messages."""
-        return tuple(value for value in self._fields.get(name, ()) if isinstance(value, Message))
+        return tuple(value for value in self._fields.get(name, ()) if isinstance(value, TextMessage))
 
-    def message(self, name: str) -> Message:
+    def message(self, name: str) -> TextMessage:
         """The last message of a field; an empty one where there is none, as protobuf has it."""
         found = self.messages(name)
-        return found[-1] if found else Message()
+        return found[-1] if found else TextMessage()
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The values of a field that are texts or words."""
@@ -99,7 +99,7 @@ class Message(Mapping[str, tuple[Value, ...]]):
         return found[-1] if found else None
 
 
-def parse(text: str) -> Message:
+def parse(text: str) -> TextMessage:
     """The message of a text. Raises TextProtoError, which holds what could be read before the error."""
     return _Reading(text).message()
 
@@ -109,8 +109,8 @@ class _Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.top = Message()
-        self.open: list[tuple[Message, str, str]] = [(self.top, "", "")]
+        self.top = TextMessage()
+        self.open: list[tuple[TextMessage, str, str]] = [(self.top, "", "")]
         """The message that is filled, what closes it or its list, and of a list the field's name."""
         self.kind = self.token = ""
         self.place = self.end = 0
@@ -124,7 +124,7 @@ class _Reading:
         self.kind = str(match.lastgroup)
         self.token, self.place, self.end = match[self.kind], match.start(self.kind), match.end()
 
-    def message(self) -> Message:
+    def message(self) -> TextMessage:
         """Reads everything."""
         while True:
             message, closing, list_name = self.open[-1]
@@ -156,11 +156,11 @@ class _Reading:
         self.next()
         return name
 
-    def value(self, into: Message, name: str, *, in_list: bool) -> None:
+    def value(self, into: TextMessage, name: str, *, in_list: bool) -> None:
         """Reads a plain value, or opens a message or a list."""
         kind, token = self.kind, self.token
         if kind == "mark" and token in _CLOSING:
-            inner = Message()
+            inner = TextMessage()
             into.add(name, inner)
             self.open.append((inner, _CLOSING[token], ""))
             self.next()
@@ -179,7 +179,7 @@ class _Reading:
         else:
             self.word(into, name)
 
-    def word(self, into: Message, name: str) -> None:
+    def word(self, into: TextMessage, name: str) -> None:
         """Reads an enumerator, `true`, `-inf` and the like."""
         sign = 1
         if self.kind == "mark" and self.token == "-":

@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
-    from hlotext.thunks.command_buffers import Cause, Run
+    from hlotext.thunks.command_buffers import CaptureBlocker, Run
     from hlotext.thunks.overlap import Overlap, overlaps
     from hlotext.thunks.predicting import predict
     from hlotext.thunks.reading import load, parse
     from hlotext.thunks.sequence import Thunks
-    from hlotext.thunks.tree import Launch, Note, Thunk, ThunkError
+    from hlotext.thunks.tree import Launch, Thunk, ThunkError, ThunkNote
 
 __getattr__ = door(
     __name__,
-    command_buffers=("Cause", "Run"),
+    command_buffers=("CaptureBlocker", "Run"),
     overlap=("Overlap", "overlaps"),
     predicting=("predict",),
     reading=("load", "parse"),
     sequence=("Thunks",),
-    tree=("Launch", "Note", "Thunk", "ThunkError"),
+    tree=("Launch", "ThunkNote", "Thunk", "ThunkError"),
 )
 
 __all__ = [
-    "Cause",
+    "CaptureBlocker",
     "Launch",
-    "Note",
     "Overlap",
     "Run",
     "Thunk",
     "ThunkError",
+    "ThunkNote",
     "Thunks",
     "load",
     "overlaps",

@@ -32,7 +32,7 @@ class Piece(NamedTuple):
         return self.offset + self.size
 
 
-class Buffers:
+class ThunkBuffers:
     """The slices of a module's positions, and what each thunk does with them."""
 
     def __init__(self, memory: Any) -> None:
@@ -65,9 +65,9 @@ class Buffers:
         first, second = self.of(a, at), self.of(b, of_b)
         return first is None or first != second
 
-    def renamed(self, copies: Mapping[Thunk, Thunk]) -> Buffers:
+    def renamed(self, copies: Mapping[Thunk, Thunk]) -> ThunkBuffers:
         """The same with the uses of thunks given to their copies."""
-        found = Buffers(None)
+        found = ThunkBuffers(None)
         found.is_known, found._pieces = self.is_known, self._pieces
         found.read = {copies[thunk]: pieces for thunk, pieces in self.read.items() if thunk in copies}
         found.written = {copies[thunk]: pieces for thunk, pieces in self.written.items() if thunk in copies}
@@ -125,7 +125,7 @@ class Buffers:
 # ---- conflicts
 
 
-def link(thunks: tuple[Thunk, ...], buffers: Buffers) -> None:
+def link(thunks: tuple[Thunk, ...], buffers: ThunkBuffers) -> None:
     """Sets `previous` and `next` of all thunks: the nearest of the same sequence with a conflict on a slice.
 
     Write against write, and write against read, of slices that overlap; what is nested in a thunk counts as its own. Time
@@ -143,7 +143,7 @@ Uses = dict[int, tuple[list[Piece], list[Piece]]]
 """By identity of a thunk: what it reads and what it writes, nested thunks included, each slice once."""
 
 
-def _with_nested(thunks: tuple[Thunk, ...], buffers: Buffers) -> Uses:
+def _with_nested(thunks: tuple[Thunk, ...], buffers: ThunkBuffers) -> Uses:
     found: Uses = {}
     for thunk in reversed(list(walk(thunks))):
         reads = dict.fromkeys(buffers.read.get(thunk, ()))

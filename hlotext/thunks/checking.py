@@ -15,7 +15,7 @@ MADE_BY_PASSES = frozenset({"kCommandBuffer", "kSequential"})
 
 
 @attrs.frozen(kw_only=True)
-class Difference:
+class ThunkDifference:
     """One thunk, or neighbour of a thunk, that is not as XLA has it."""
 
     place: int
@@ -37,20 +37,20 @@ class Difference:
 
 def differences(
     read: Thunks, predicted: Thunks, names: Mapping[int, str] | None = None
-) -> tuple[Difference, ...]:
+) -> tuple[ThunkDifference, ...]:
     """What a file of XLA says otherwise than a prediction, in the order of the file; empty where they agree.
 
     Kinds, numbers, nesting and, where buffers are known, nearest conflicts are compared; names where the file has them, or
     `names` (by number, from `thunk_metadata.txt`) does. From the first thunk on that does not correspond only that is said.
     """
-    found: list[Difference] = []
+    found: list[ThunkDifference] = []
     pairs = zip_longest(read.with_depth(), predicted.with_depth())
     for place, (theirs, ours) in enumerate(pairs):
         if theirs is None or ours is None:
             thunk = (theirs or ours or (0, None, None))[2]
             text = described(thunk) if thunk is not None else ""
             what, expected, ours_text = ("missing", text, "") if ours is None else ("surplus", "", text)
-            found.append(Difference(place=place, what=what, expected=expected, found=ours_text))
+            found.append(ThunkDifference(place=place, what=what, expected=expected, found=ours_text))
             break
         clash = next(_clashes(place, theirs, ours), None)
         if clash is not None:
@@ -69,14 +69,14 @@ def _has_neighbours(read: Thunks, predicted: Thunks) -> bool:
 
 def _clashes(
     place: int, theirs: tuple[int, str | None, Thunk], ours: tuple[int, str | None, Thunk]
-) -> Iterator[Difference]:
+) -> Iterator[ThunkDifference]:
     for what, a, b in (
         ("kind", theirs[2].kind, ours[2].kind),
         ("nesting", f"level {theirs[0]}", f"level {ours[0]}"),
         ("number", str(theirs[2].number), str(ours[2].number)),
     ):
         if a != b and not (what == "number" and None in (theirs[2].number, ours[2].number)):
-            yield Difference(
+            yield ThunkDifference(
                 place=place, what=what, expected=_full(a, what, theirs[2]), found=_full(b, what, ours[2])
             )
 
@@ -87,13 +87,13 @@ def _full(text: str, what: str, thunk: Thunk) -> str:
 
 def _details(
     place: int, theirs: Thunk, ours: Thunk, names: Mapping[int, str], *, has_neighbours: bool
-) -> Iterator[Difference]:
+) -> Iterator[ThunkDifference]:
     name = theirs.name or (names.get(theirs.number) if theirs.number else None)
     if name is not None and ours.kind not in MADE_BY_PASSES and name != ours.name:
-        yield Difference(place=place, what="name", expected=name, found=str(ours.name))
+        yield ThunkDifference(place=place, what="name", expected=name, found=str(ours.name))
     for what in ("target", "trip_count"):
         if what in theirs.facts and what in ours.facts and theirs.facts[what] != ours.facts[what]:
-            yield Difference(
+            yield ThunkDifference(
                 place=place, what=what, expected=str(theirs.facts[what]), found=str(ours.facts[what])
             )
     if has_neighbours:
@@ -103,7 +103,7 @@ def _details(
         ):
             number = mine.number if mine is not None else None
             if shown != number and ours.number is not None:
-                yield Difference(place=place, what=what, expected=str(shown), found=str(number))
+                yield ThunkDifference(place=place, what=what, expected=str(shown), found=str(number))
 
 
 def described(thunk: Thunk) -> str:

@@ -12,7 +12,7 @@ import attrs
 
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.age import XlaAge
-from hlotext.thunks.settings import Settings
+from hlotext.thunks.settings import ThunkSettings
 from hlotext.thunks.tree import NESTED, Thunk, walk
 
 CATEGORIES: dict[str, str] = {
@@ -69,7 +69,7 @@ Compilations ahead of time have no handlers of JAX's: there none of its calls is
 
 
 @attrs.frozen
-class Cause:
+class CaptureBlocker:
     """Why a thunk is not captured."""
 
     code: str
@@ -89,18 +89,18 @@ class Run:
     """False where the run is shorter than `xla_gpu_graph_min_graph_size`."""
     ended_by: Thunk | None
     """The thunk behind it that cannot be captured; None at the end of the sequence."""
-    cause: Cause | None
+    cause: CaptureBlocker | None
     """Why that thunk cannot be captured; None at the end of the sequence."""
     holder: Thunk | None
     """The while or conditional in whose body or branch the run is; None in the outermost sequence."""
-    too_short: Cause | None = None
+    too_short: CaptureBlocker | None = None
     """Why the run itself was not captured."""
 
 
 class Capture:
     """What can be captured under given options; answers are kept, so that nested thunks are looked at once."""
 
-    def __init__(self, settings: Settings, age: XlaAge) -> None:
+    def __init__(self, settings: ThunkSettings, age: XlaAge) -> None:
         self.settings = settings
         self.counts_branches = age.has(xla_changes.COMMANDS_COUNT_BRANCHES)
         self.wanted = settings.command_types
@@ -116,7 +116,7 @@ class Capture:
             reason = f"needs CUDA 12.3 in runtime and driver, here {seen}"
             knows_no_reason = self.counts_branches and not any(version)
             self._switch_off(_TRACED if knows_no_reason else (*_TRACED, *_CONTROL_FLOW), reason)
-        self._known: dict[int, Cause | None] = {}
+        self._known: dict[int, CaptureBlocker | None] = {}
 
     def size(self, run: Sequence[Thunk]) -> int:
         """How many thunks a run is counted as."""
@@ -128,7 +128,7 @@ class Capture:
     def _switch_off(self, categories: Sequence[str], reason: str) -> None:
         self.switched_off |= {category: reason for category in categories if category in self.wanted}
 
-    def why_not(self, top: Thunk) -> Cause | None:
+    def why_not(self, top: Thunk) -> CaptureBlocker | None:
         """Why a thunk cannot be captured; None if it can. Nested thunks are judged first, without recursion."""
         stack = [top]
         while stack:
@@ -144,7 +144,7 @@ class Capture:
             stack.pop()
         return self._known[id(top)]
 
-    def _own(self, thunk: Thunk) -> Cause | None:
+    def _own(self, thunk: Thunk) -> CaptureBlocker | None:
         """What speaks against a thunk apart from what is nested in it."""
         kind = thunk.kind
         if kind in ("kAsyncStart", "kAsyncDone"):
@@ -152,44 +152,46 @@ class Capture:
         category = None if thunk.facts.get("is_host_copy") else CATEGORIES.get(kind)
         if category is None:
             what = "a copy between host and device" if thunk.facts.get("is_host_copy") else kind
-            return Cause("kind", f"{what} is never captured", thunk)
+            return CaptureBlocker("kind", f"{what} is never captured", thunk)
         if category in self.switched_off:
-            return Cause("version", f"{category} {self.switched_off[category]}", thunk)
+            return CaptureBlocker("version", f"{category} {self.switched_off[category]}", thunk)
         if category not in self.wanted:
             message = f"{category} is off: add it to xla_gpu_enable_command_buffer"
-            return Cause("category", message, thunk)
+            return CaptureBlocker("category", message, thunk)
         if category == "COLLECTIVES":
             return self._filtered(thunk)
         if kind == "kCustomCall" and thunk.facts.get("target") not in CAPTURED_TARGETS:
             message = f"the handler of {thunk.facts.get('target')} is not known to be compatible with command buffers"
-            return Cause("handler", message, thunk)
+            return CaptureBlocker("handler", message, thunk)
         if kind == "kDynamicSliceFusion":
             return self._slices(thunk)
         if kind == "kWhile":
             return self._loop(thunk)
         return None
 
-    def _filtered(self, thunk: Thunk) -> Cause | None:
+    def _filtered(self, thunk: Thunk) -> CaptureBlocker | None:
         name = "xla_gpu_enable_collectives_command_buffer_filter"
         wanted = [v.strip().upper() for v in self.settings.debug.get(name, ())]
         kind = _COLLECTIVE_FILTER.get(thunk.kind)
         if wanted and "ALLCOLLECTIVES" not in wanted and kind is not None and kind not in wanted:
-            return Cause("filter", f"{kind} is not in {name}", thunk)
+            return CaptureBlocker("filter", f"{kind} is not in {name}", thunk)
         if thunk.kind == "kRaggedAllToAll" and not self.settings.flag(
             "xla_gpu_unsupported_use_ragged_all_to_all_one_shot_kernel", default=True
         ):
-            return Cause("category", "ragged-all-to-all is captured with its one-shot kernel only", thunk)
+            return CaptureBlocker(
+                "category", "ragged-all-to-all is captured with its one-shot kernel only", thunk
+            )
         return None
 
-    def _slices(self, thunk: Thunk) -> Cause | None:
+    def _slices(self, thunk: Thunk) -> CaptureBlocker | None:
         if self.versions < _CHILD_GRAPHS or self.settings.is_rocm:
             message = "a fusion of slices needs CUDA 12.9 in runtime, driver and toolkit"
-            return Cause("version", message, thunk)
+            return CaptureBlocker("version", message, thunk)
         if self.settings.flag("xla_gpu_experimental_dynamic_slice_fusion_verify_offsets"):
-            return Cause("category", "offsets are verified at run time, on the host", thunk)
+            return CaptureBlocker("category", "offsets are verified at run time, on the host", thunk)
         return None
 
-    def _loop(self, thunk: Thunk) -> Cause | None:
+    def _loop(self, thunk: Thunk) -> CaptureBlocker | None:
         unrolls = self.settings.flag("xla_gpu_command_buffer_unroll_loops")
         if unrolls and thunk.facts.get("trip_count") is not None:
             return None
@@ -201,11 +203,11 @@ class Capture:
                     "its slices move with the loop, which needs xla_gpu_command_buffer_unroll_loops and a known "
                     "trip count"
                 )
-                return Cause("loop-offset", message, inner)
+                return CaptureBlocker("loop-offset", message, inner)
             stack.extend(inner.nested)
         return None
 
-    def _inside(self, thunk: Thunk) -> Cause | None:
+    def _inside(self, thunk: Thunk) -> CaptureBlocker | None:
         """Why what is nested in a thunk cannot be captured (`ThunkSequenceIsConvertible`)."""
         for _, sequence in thunk.children:
             regions = Regions(sequence, self)
@@ -220,7 +222,7 @@ class Capture:
                 elif (size := regions.size(position)) != 0:
                     position += size
                 else:
-                    return Cause("async", "an asynchronous operation does not end inside", inner)
+                    return CaptureBlocker("async", "an asynchronous operation does not end inside", inner)
         return None
 
 
@@ -257,7 +259,7 @@ class Regions:
             place += 1
         return end - begin + 1
 
-    def why_none(self, begin: int) -> Cause:
+    def why_none(self, begin: int) -> CaptureBlocker:
         """Why there is no such stretch."""
         blocked = self._blocked[begin]
         if blocked == begin and (cause := self._causes[begin]) is not None:
@@ -266,8 +268,8 @@ class Regions:
             thunk, cause = self._sequence[blocked], self._causes[blocked]
             assert cause is not None
             message = f"before it is done comes {thunk.name or thunk.kind}: {cause.message}"
-            return Cause("async", message, thunk)
-        return Cause("async", "it is not done in the same sequence", self._sequence[begin])
+            return CaptureBlocker("async", message, thunk)
+        return CaptureBlocker("async", "it is not done in the same sequence", self._sequence[begin])
 
 
 @attrs.frozen(kw_only=True)
@@ -280,7 +282,7 @@ class Converted:
     """The copy of each thunk: those that were given stay as they are."""
 
 
-def convert(thunks: tuple[Thunk, ...], settings: Settings, age: XlaAge) -> Converted:
+def convert(thunks: tuple[Thunk, ...], settings: ThunkSettings, age: XlaAge) -> Converted:
     """The thunks after the command-buffer pass of XLA of an age. See `Thunks.with_command_buffers`."""
     capture = Capture(settings, age)
     outermost, copies = _duplicate(thunks)
@@ -324,7 +326,7 @@ def _convert(
     changed: list[Thunk] = []
     run: list[Thunk] = []
 
-    def flush(ended_by: Thunk | None, cause: Cause | None) -> None:
+    def flush(ended_by: Thunk | None, cause: CaptureBlocker | None) -> None:
         if not run:
             return
         size = capture.size(run)
@@ -337,7 +339,7 @@ def _convert(
                 ended_by=ended_by,
                 cause=cause,
                 holder=holder,
-                too_short=None if is_captured else Cause("short", short),
+                too_short=None if is_captured else CaptureBlocker("short", short),
             )
         )
         changed.extend([_captured(run)] if is_captured else run)
@@ -355,7 +357,7 @@ def _convert(
                 continue
             cause = regions.why_none(position)
         elif thunk.kind == "kAsyncDone":
-            cause = Cause("async", "its start is not in the run", thunk)
+            cause = CaptureBlocker("async", "its start is not in the run", thunk)
         elif cause is None:
             run.append(thunk)
             position += 1

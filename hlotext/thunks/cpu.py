@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hlotext.ir.tables import traits
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
-from hlotext.thunks.emission import Emitter, Rule, Steps, branches, config, loop_facts, nothing, part
+from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
 from hlotext.thunks.tree import CALLED, Thunk
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ def _is_row_major(shape: Shape) -> bool:
 _SOURCE = "cpu::ThunkEmitter::EmitHloInstruction"
 
 
-def _row(thunks: str, emit: Any, *, is_seen: bool = True, source: str = _SOURCE) -> Rule:
-    return Rule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
+def _row(thunks: str, emit: Any, *, is_seen: bool = True, source: str = _SOURCE) -> EmissionRule:
+    return EmissionRule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
 
 
 _COLLECTIVES = traits.COLLECTIVE_KINDS - traits.HAS_PARTIAL_GROUPS - {"ragged-all-to-all"}
@@ -182,7 +182,7 @@ _COLLECTIVES = traits.COLLECTIVE_KINDS - traits.HAS_PARTIAL_GROUPS - {"ragged-al
 _NONE = _row("none: buffer assignment says all of it", nothing)
 _COLLECTIVE = _row("collective", partial(_plain, "collective"))
 _KERNEL = _row("kernel", _kernel)
-RULES: dict[str, Rule] = {
+RULES: dict[str, EmissionRule] = {
     **dict.fromkeys(sorted(traits.IS_FREE), _NONE),
     "call": _row("call{its computation}; kernel for xla_cpu_small_call", _call, source="EmitCallThunk"),
     "while": _row("while{condition, body}", _while, source="EmitWhileThunk"),
@@ -215,7 +215,7 @@ ELEMENTAL = frozenset({
 })
 # fmt: on
 """Opcodes that become one kernel."""
-TARGETS: dict[str, Rule] = {
+TARGETS: dict[str, EmissionRule] = {
     "TopK": _row("topk", partial(_plain, "topk"), source="EmitTopKThunk"),
     "SliceToDynamic": _row("kernel", _kernel, is_seen=False, source="EmitSliceToDynamicThunk"),
     "GetRngSeed": _row("rng-seed", partial(_plain, "rng-seed"), is_seen=False, source="EmitRngSeedThunk"),
@@ -224,7 +224,7 @@ TARGETS: dict[str, Rule] = {
 OTHER_TARGET = _row("custom-call", partial(_plain, "custom-call"), source="EmitCustomCallThunk")
 
 
-def rule_of(instruction: Instruction) -> Rule | None:
+def rule_of(instruction: Instruction) -> EmissionRule | None:
     """The row that an instruction falls under; None for what XLA cannot emit."""
     if instruction.opcode == "custom-call":
         return TARGETS.get(str(instruction.attributes.get("custom_call_target")), OTHER_TARGET)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from hlotext.ir.values.age import XlaAge
-from hlotext.thunks.tree import Note, Thunk, ThunkError
+from hlotext.thunks.tree import Thunk, ThunkError, ThunkNote
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
     from hlotext.ir.nodes.module import Module
-    from hlotext.thunks.buffers import Buffers
+    from hlotext.thunks.buffers import ThunkBuffers
 
 MAX_THUNKS = 1_000_000
 """Thunks of one executable: calls are emitted anew wherever they stand, so a chain of calls could grow without bound."""
@@ -28,7 +28,7 @@ Emit: TypeAlias = Callable[["Emitter", "Instruction"], Steps | list[Thunk]]
 
 
 @attrs.frozen(kw_only=True)
-class Rule:
+class EmissionRule:
     """One row of a platform's table: what an instruction becomes."""
 
     thunks: str
@@ -46,13 +46,13 @@ class Emitter:
 
     module: Module
     options: Any
-    buffers: Buffers
-    rule_of: Callable[[Instruction], Rule | None]
+    buffers: ThunkBuffers
+    rule_of: Callable[[Instruction], EmissionRule | None]
     counts: bool
     """Whether thunks have numbers (GPU)."""
     age: XlaAge = attrs.field(factory=XlaAge)
     """The age of XLA whose rules hold."""
-    notes: list[Note] = attrs.field(factory=list)
+    notes: list[ThunkNote] = attrs.field(factory=list)
     asynchronous: dict[Instruction, Thunk | None] = attrs.field(factory=dict)
     """The start thunk of an asynchronous instruction; None where it is synchronous and its done does nothing."""
     made: int = 0
@@ -72,7 +72,7 @@ class Emitter:
 
     def note(self, instruction: Instruction, message: str) -> None:
         """Something that cannot be told about an instruction."""
-        self.notes.append(Note(message=message, instruction=instruction))
+        self.notes.append(ThunkNote(message=message, instruction=instruction))
 
     def emit(self, entry: Computation) -> list[Thunk]:
         """The thunks of a computation and of all it calls."""

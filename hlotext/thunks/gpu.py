@@ -12,7 +12,7 @@ from hlotext.analysis.devices import Mode, group_mode
 from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.thunks import gpu_fusions as fusions
-from hlotext.thunks.emission import Emitter, Rule, Steps, branches, config, loop_facts, nothing, part
+from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
 from hlotext.thunks.gpu_fusions import KERNEL, kind_of_age
 from hlotext.thunks.tree import NESTED, Thunk, walk
 
@@ -429,12 +429,12 @@ def _transfer_done(emitter: Emitter, done: Instruction) -> list[Thunk]:
 _SOURCE = "ThunkEmitter::EmitHloInstruction"
 
 
-def _row(thunks: str, emit: Any, source: str = _SOURCE, *, is_seen: bool = True) -> Rule:
-    return Rule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
+def _row(thunks: str, emit: Any, source: str = _SOURCE, *, is_seen: bool = True) -> EmissionRule:
+    return EmissionRule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
 
 
 _NONE = _row("none: buffer assignment says all of it", nothing)
-RULES: dict[str, Rule] = {
+RULES: dict[str, EmissionRule] = {
     **dict.fromkeys(sorted(traits.IS_FREE - {"domain", "opt-barrier"}), _NONE),
     "async-update": _NONE,
     "copy": _row("kCopy", _copy, "EmitCopy"),
@@ -486,7 +486,7 @@ RULES: dict[str, Rule] = {
 }
 """By opcode. An opcode without a row does not compile on GPU."""
 
-TARGETS: dict[str, Rule] = {
+TARGETS: dict[str, EmissionRule] = {
     "__cublas$lt$matmul": _row(
         "kCublasLtMatmul", partial(_kernel, kind="kCublasLtMatmul"), "EmitCublasLtMatmulThunk"
     ),
@@ -542,7 +542,7 @@ OTHER_TARGET = _row("kCustomCall", _custom_call, "EmitCustomCallThunk")
 _FAMILIES = ("__cudnn$convReorder", "__cudnn$conv", "__cudnn$fmha", "__cudnn$blockScaledDot")
 
 
-def rule_of(instruction: Instruction) -> Rule | None:
+def rule_of(instruction: Instruction) -> EmissionRule | None:
     """The row that an instruction falls under; None for what XLA cannot emit."""
     if instruction.opcode != "custom-call":
         return RULES.get(instruction.opcode)

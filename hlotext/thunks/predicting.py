@@ -9,11 +9,11 @@ from hlotext.analysis.age import age_for
 from hlotext.analysis.backend import Backend, backend_of
 from hlotext.ir.tables import xla_changes
 from hlotext.thunks import cpu, gpu
-from hlotext.thunks.buffers import Buffers, link
+from hlotext.thunks.buffers import ThunkBuffers, link
 from hlotext.thunks.emission import Emitter
 from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.settings import Settings
-from hlotext.thunks.tree import Note, ThunkError
+from hlotext.thunks.settings import ThunkSettings
+from hlotext.thunks.tree import ThunkError, ThunkNote
 
 if TYPE_CHECKING:
     from datetime import date
@@ -58,13 +58,13 @@ def predict(
     empty = next((c.name for i in module.instructions() for c in i.called_computations if not len(c)), None)
     if empty is not None:
         raise ThunkError(f"the text does not hold computation {empty}, which it calls")
-    notes: list[Note] = []
+    notes: list[ThunkNote] = []
     if memory is None:
         memory = _memory(module, wanted, known_age, notes)
     emitter = Emitter(
         module=module,
-        options=Settings.of(options),
-        buffers=Buffers(memory),
+        options=ThunkSettings.of(options),
+        buffers=ThunkBuffers(memory),
         rule_of=gpu.rule_of if wanted == "gpu" else cpu.rule_of,
         counts=wanted == "gpu" and known_age.has(xla_changes.THUNK_KINDS),
         age=known_age,
@@ -88,9 +88,9 @@ def _platform(module: Module) -> str | None:
     return backend.value if isinstance(backend, Backend) else None
 
 
-def _memory(module: Module, platform: str, age: XlaAge, notes: list[Note]) -> Any:
+def _memory(module: Module, platform: str, age: XlaAge, notes: list[ThunkNote]) -> Any:
     try:
         return memory_model.assign(module, platform=platform, age=age)
     except ValueError as error:
-        notes.append(Note(message=f"buffers are unknown: {error}"))
+        notes.append(ThunkNote(message=f"buffers are unknown: {error}"))
         return None

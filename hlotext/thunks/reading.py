@@ -8,10 +8,10 @@ from typing import Any
 
 from hlotext import textproto
 from hlotext.syntax.source.inputs import unpack
-from hlotext.textproto import Message, TextProtoError
+from hlotext.textproto import TextMessage, TextProtoError
 from hlotext.thunks.executable import read_executable
 from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.tree import NESTED, Launch, Note, Thunk, ThunkError, sequences
+from hlotext.thunks.tree import NESTED, Launch, Thunk, ThunkError, ThunkNote, sequences
 
 _THUNK = re.compile(
     r"(?P<number>\d{3,19}): (?P<kind>\S+) *"
@@ -92,7 +92,7 @@ class _Sequence:
         self.top: list[Thunk] = []
         self.found = 0
         self.is_empty_sequence = False
-        self.notes: list[Note] = []
+        self.notes: list[ThunkNote] = []
         self._open: list[tuple[int, Thunk]] = []
         self._inside: dict[Thunk, dict[str, list[Thunk]]] = {}
         self._label: dict[Thunk, str] = {}
@@ -116,7 +116,7 @@ class _Sequence:
             return
         match = _THUNK.match(body) or _UNNUMBERED.match(body)
         if match is None:
-            self.notes.append(Note(message=f"line {number} is no thunk and was left out"))
+            self.notes.append(ThunkNote(message=f"line {number} is no thunk and was left out"))
             return
         while match is not None:
             thunk, rest = self._thunk(match)
@@ -133,7 +133,7 @@ class _Sequence:
         else:
             holder = next((thunk for at, thunk in reversed(self._open) if at == indent - 2), None)
         if holder is None:
-            self.notes.append(Note(message=f"{label}: stands behind no thunk"))
+            self.notes.append(ThunkNote(message=f"{label}: stands behind no thunk"))
             return
         name = _BOOLEAN.get(label, label)
         self._label[holder] = name
@@ -240,17 +240,17 @@ def read_metadata(text: str, name: str = "<text>") -> Thunks:
 
     Raises ThunkError for what is no message at all; a text that is cut off gives what stands before.
     """
-    notes: list[Note] = []
+    notes: list[ThunkNote] = []
     try:
         message = textproto.parse(text)
     except TextProtoError as error:
         message = error.message
-        notes.append(Note(message=f"{name}: {error}"))
+        notes.append(ThunkNote(message=f"{name}: {error}"))
     thunks = []
     for entry in message.get("thunk_metadata", ()):
-        if not isinstance(entry, Message):
+        if not isinstance(entry, TextMessage):
             continue
-        info = next((part for part in entry.get("thunk_info", ()) if isinstance(part, Message)), None)
+        info = next((part for part in entry.get("thunk_info", ()) if isinstance(part, TextMessage)), None)
         annotation = info.get("profile_annotation", (None,))[-1] if info is not None else None
         number = info.get("thunk_id", (0,))[-1] if info is not None else 0
         thunks.append(

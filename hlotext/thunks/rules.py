@@ -8,7 +8,7 @@ from hlotext.thunks import cpu, gpu, gpu_fusions
 
 
 @attrs.frozen
-class Row:
+class ThunkRule:
     """What becomes of an instruction."""
 
     platform: str
@@ -21,7 +21,7 @@ class Row:
     """False where that is XLA's source alone: no dump has shown it."""
 
 
-def describe() -> list[Row]:
+def describe() -> list[ThunkRule]:
     """Every row, GPU's first."""
     rows = []
     for platform, by_opcode, by_target, other in (
@@ -31,15 +31,17 @@ def describe() -> list[Row]:
         for opcode, rule in by_opcode.items():
             if platform == "gpu" and opcode == "fusion":
                 rows += [
-                    Row("gpu", what, becomes, source, True)
+                    ThunkRule("gpu", what, becomes, source, True)
                     for what, becomes, source in gpu_fusions.describe()
                 ]
                 continue
-            rows.append(Row(platform, opcode, rule.thunks, rule.source, rule.is_seen))
+            rows.append(ThunkRule(platform, opcode, rule.thunks, rule.source, rule.is_seen))
         for target, rule in by_target.items():
-            rows.append(Row(platform, f"custom-call {target}", rule.thunks, rule.source, rule.is_seen))
-        rows.append(Row(platform, "any other custom-call", other.thunks, other.source, other.is_seen))
+            rows.append(ThunkRule(platform, f"custom-call {target}", rule.thunks, rule.source, rule.is_seen))
+        rows.append(ThunkRule(platform, "any other custom-call", other.thunks, other.source, other.is_seen))
     rows.append(
-        Row("cpu", "every elementwise or data-moving opcode", "kernel", "EmitElementalKernelThunk", True)
+        ThunkRule(
+            "cpu", "every elementwise or data-moving opcode", "kernel", "EmitElementalKernelThunk", True
+        )
     )
     return rows

@@ -10,8 +10,8 @@ import attrs
 from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.buffers import link
 from hlotext.thunks.command_buffers import Run, convert
-from hlotext.thunks.settings import Settings
-from hlotext.thunks.tree import Note, Thunk, walk
+from hlotext.thunks.settings import ThunkSettings
+from hlotext.thunks.tree import Thunk, ThunkNote, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
@@ -29,7 +29,7 @@ class Thunks:
     options: Any = attrs.field(default=None, repr=False)
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what was predicted."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ThunkNote, ...] = ()
     ended: tuple[Run, ...] = ()
     """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
     is_predicted: bool = True
@@ -78,7 +78,7 @@ class Thunks:
         if self.platform != "gpu":
             return self
         options = options if options is not None else self.options
-        converted = convert(self.thunks, Settings.of(options), self.age or XlaAge())
+        converted = convert(self.thunks, ThunkSettings.of(options), self.age or XlaAge())
         found = attrs.evolve(self, thunks=converted.thunks, ended=converted.runs, options=options)
         if self.buffers is not None:
             found = attrs.evolve(found, buffers=self.buffers.renamed(converted.copies))

@@ -24,7 +24,7 @@ NO_VERSION = (0, 0, 0)
 
 
 @attrs.frozen
-class Settings:
+class ThunkSettings:
     """Debug options and device of a compilation, with XLA's defaults for what is absent."""
 
     debug: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
@@ -33,14 +33,14 @@ class Settings:
     """`gpu_target_config.pbtxt`, nested; empty where there is none."""
 
     @classmethod
-    def of(cls, options: Any) -> Settings:
+    def of(cls, options: Any) -> ThunkSettings:
         """From `Compilation.options`, a mapping of debug options, another Settings, or None.
 
         Raises TypeError for anything else.
         """
         if options is None:
             return cls()
-        if isinstance(options, Settings):
+        if isinstance(options, ThunkSettings):
             return options
         if isinstance(options, Mapping):
             return cls({name: _values(value) for name, value in options.items()})

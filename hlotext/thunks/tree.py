@@ -68,7 +68,7 @@ class Thunk:
 
 
 @attrs.frozen(kw_only=True)
-class Note:
+class ThunkNote:
     """Something a prediction or a reader could not tell, or that XLA would refuse."""
 
     message: str

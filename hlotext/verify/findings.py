@@ -27,7 +27,7 @@ _LONGEST = 1000
 
 
 @attrs.define
-class Findings:
+class FindingCollector:
     """What was found in one module."""
 
     module: Module

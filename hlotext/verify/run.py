@@ -28,7 +28,7 @@ from hlotext.verify.checks import (
     order,
     shardings,
 )
-from hlotext.verify.findings import Findings, Node
+from hlotext.verify.findings import FindingCollector, Node
 from hlotext.verify.survey import CALLING, Survey
 
 
@@ -52,10 +52,10 @@ def _run(
 ) -> list[Diagnostic]:
     survey = Survey.of(module)
     facts = facts_of(module, survey.shapes, layout_sensitive, mixed_precision)
-    findings = Findings(module)
+    findings = FindingCollector(module)
     memory = Memory()
 
-    def check_header(module: Module, findings: Findings) -> None:
+    def check_header(module: Module, findings: FindingCollector) -> None:
         findings.header(header_problems(module, facts))
 
     _guarded(findings, None, check_header, module, findings)
@@ -73,7 +73,7 @@ def _run(
     return findings.diagnostics()
 
 
-_OF_SURVEY: tuple[Callable[[Survey, Findings], None], ...] = (
+_OF_SURVEY: tuple[Callable[[Survey, FindingCollector], None], ...] = (
     call_graph.check_async_bodies,
     asynchronous.check_pairs,
     asynchronous.check_channels,
@@ -83,7 +83,7 @@ _OF_SURVEY: tuple[Callable[[Survey, Findings], None], ...] = (
 """Checks of the whole module that need nothing else."""
 
 
-def _guarded(findings: Findings, node: Node, check: Callable[..., object], *args: object) -> None:
+def _guarded(findings: FindingCollector, node: Node, check: Callable[..., object], *args: object) -> None:
     """Runs a check; where it raises an error, that is a finding, and the other checks go on."""
     try:
         check(*args)
@@ -147,7 +147,7 @@ class Memory:
 
 
 def _check_computation(
-    computation: Computation, memory: Memory, survey: Survey, facts: Facts, findings: Findings
+    computation: Computation, memory: Memory, survey: Survey, facts: Facts, findings: FindingCollector
 ) -> None:
     """Checks the instructions of one computation, and their order."""
     is_built = findings.module.source is None

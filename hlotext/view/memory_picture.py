@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.findings import escape
 from hlotext.memory import Assignment
-from hlotext.memory.usage import Group, LiveArray, line_text, space_name, temporaries
+from hlotext.memory.usage import LiveArray, LiveGroup, line_text, space_name, temporaries
 from hlotext.view.svg_style import opening, style
 
 _FULL, _PARTS = "█", " ▏▎▍▌▋▊▉"
@@ -230,7 +230,7 @@ def _axes(
         yield f'<text x="{x(time):.1f}" y="{y(0) + 16:.1f}" text-anchor="middle">{time}</text>'
 
 
-def padding_svg(groups: Sequence[Group], title: str) -> str:
+def padding_svg(groups: Sequence[LiveGroup], title: str) -> str:
     """Bytes by scope as bars, the padding in them hatched; a tooltip for each."""
     rows = [group for group in groups if group.bytes][:25]
     most = max((group.bytes for group in rows), default=1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hlotext as hlo
 from hlotext.view.graph import graph_page
-from hlotext.view.report import Subject, report_page, subject
+from hlotext.view.report import ReportInput, report_page, subject
 from hlotext.view.report.page import chart_data
 from hlotext.view.report.sections import memory as memory_section
 from tests.browser import Browser, browser, executable
@@ -83,7 +83,7 @@ def main() -> None:
 
 def run(files: list[Path], chip: str | None, place: Path, window: Browser | None) -> None:
     """All rows."""
-    made = Subject("buffers", buffers(BUFFERS), given_platform="cpu")
+    made = ReportInput("buffers", buffers(BUFFERS), given_platform="cpu")
     made.cost.run  # noqa: B018 - what other sections need as well
     made.memory  # noqa: B018
     begun = time.process_time()

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from hlotext.analysis.origins import Place
+from hlotext.analysis.origins import SourceLocation
 from hlotext.analysis.sizes import Total, array_bytes, arrays_of, memory_space, written_arrays
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -47,7 +47,7 @@ class ArrayGroup:
     allocated_bytes: int
     """Of one array. So is the next."""
     unpadded_bytes: int
-    place: Place | None
+    place: SourceLocation | None
     op_name: str
     """The source program's operation for the first of them; for arguments their names there."""
 
@@ -81,7 +81,7 @@ class Arrays:
     metadata: Metadata | None = None
 
 
-Counted: TypeAlias = Mapping[tuple[str, Shape, Place | None], Arrays]
+Counted: TypeAlias = Mapping[tuple[str, Shape, SourceLocation | None], Arrays]
 """All arrays that are memory of their own, by label, shape and place, in the order of the text, arguments first."""
 
 

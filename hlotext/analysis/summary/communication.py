@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.communication import Exchange, chain_of, exchange, is_started, is_sync, surroundings
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.origins import Origins, SourceLocation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.text import braced
@@ -41,7 +41,7 @@ class Collective:
     runs: int | None
     """How often it runs when the module runs once; None where that depends on values."""
     channel_id: int | None
-    place: Place | None
+    place: SourceLocation | None
     op_name: str
 
 
@@ -74,7 +74,7 @@ class Named:
 
     name: str
     is_sync: bool
-    place: Place | None
+    place: SourceLocation | None
     op_name: str
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.origins import Origins, SourceLocation
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -30,7 +30,7 @@ class Loop:
     """The arrays that go round."""
     inside: str | None
     """The while around it."""
-    place: Place | None
+    place: SourceLocation | None
     op_name: str
 
 
@@ -44,7 +44,7 @@ class While:
     """Its number there."""
     body: Computation
     state: Total
-    source: Place | None
+    source: SourceLocation | None
     op_name: str
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import attrs
 
-from hlotext.analysis.origins import Place
+from hlotext.analysis.origins import SourceLocation
 
 
 @attrs.frozen
 class SourceLine:
     """What one line of the source program became."""
 
-    place: Place
+    place: SourceLocation
     instructions: int
     """All instructions, those in fusions included."""
     written_bytes: int
@@ -30,7 +30,7 @@ class SourceFile:
 
 
 def source_lines(
-    instructions: Mapping[Place, int], written_bytes: Mapping[Place | None, int]
+    instructions: Mapping[SourceLocation, int], written_bytes: Mapping[SourceLocation | None, int]
 ) -> tuple[SourceLine, ...]:
     """The lines of the source program, those that write most first."""
     found = [SourceLine(place, count, written_bytes.get(place, 0)) for place, count in instructions.items()]

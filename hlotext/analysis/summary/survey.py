@@ -14,7 +14,7 @@ import attrs
 
 from hlotext.analysis.call_graph import ASYNC, STEPPED_INTO, CallGraph, Calls
 from hlotext.analysis.communication import KINDS, chain_of
-from hlotext.analysis.origins import Origins, Place
+from hlotext.analysis.origins import Origins, SourceLocation
 from hlotext.analysis.sizes import array_bytes, arrays_of, written_arrays
 from hlotext.analysis.summary.arrays import COPIES, LABELLED, Arrays, moved_arrays, opcode_label
 from hlotext.analysis.summary.communication import Begun, Named, begun, named
@@ -95,9 +95,9 @@ class Survey:
 
     # ---- what was found
 
-    def arrays(self) -> dict[tuple[str, Shape, Place | None], Arrays]:
+    def arrays(self) -> dict[tuple[str, Shape, SourceLocation | None], Arrays]:
         """All arrays that are memory of their own: the arguments of the entry, and what instructions write."""
-        found: dict[tuple[str, Shape, Place | None], Arrays] = {}
+        found: dict[tuple[str, Shape, SourceLocation | None], Arrays] = {}
         for rows in (self.arguments, self.written):
             for (label, array, origin), row in rows.items():
                 key = label, array, self._place(origin)
@@ -107,26 +107,26 @@ class Survey:
                     found[key] = attrs.evolve(row)
         return found
 
-    def written_bytes(self) -> tuple[dict[str, int], dict[Place | None, int]]:
+    def written_bytes(self) -> tuple[dict[str, int], dict[SourceLocation | None, int]]:
         """Allocated bytes of the arrays that are written outside fusions, by label and by place."""
         labels: Counter[str] = Counter()
-        places: Counter[Place | None] = Counter()
+        places: Counter[SourceLocation | None] = Counter()
         for (label, array, origin), row in self.written.items():
             size = (array_bytes(array) or (0, 0))[0] * row.count
             labels[label] += size
             places[self._place(origin)] += size
         return labels, places
 
-    def places(self) -> dict[Place, int]:
+    def places(self) -> dict[SourceLocation, int]:
         """How many instructions come from each place, those in fusions included."""
-        counts: Counter[Place] = Counter()
+        counts: Counter[SourceLocation] = Counter()
         for place, count in self._origins_of.values():
             if place is not None:
                 counts[place] += count
         return counts
 
-    def _place(self, origin: Origin) -> Place | None:
-        place: Place | None = self._origins_of[origin][0] if origin is not None else None
+    def _place(self, origin: Origin) -> SourceLocation | None:
+        place: SourceLocation | None = self._origins_of[origin][0] if origin is not None else None
         return place
 
     # ---- looking at instructions

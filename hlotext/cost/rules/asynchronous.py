@@ -7,13 +7,13 @@ where it is begun: what is read and what is written, once.
 from __future__ import annotations
 
 from hlotext.analysis.communication import received_shape
-from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.cost.work import Work, moved, rule
 from hlotext.ir.nodes.instruction import Instruction
 
 
 @rule("started")
-def _started(instruction: Instruction, sizes: Sizes) -> Work:
+def _started(instruction: Instruction, sizes: ShapeSizes) -> Work:
     work = moved(instruction, sizes)
     arriving = received_shape(instruction)
     if instruction.opcode == "copy-start" and arriving is not None and arriving.tuple_shapes:
@@ -23,12 +23,12 @@ def _started(instruction: Instruction, sizes: Sizes) -> Work:
 
 
 @rule("finished")
-def _finished(instruction: Instruction, sizes: Sizes) -> Work:
+def _finished(instruction: Instruction, sizes: ShapeSizes) -> Work:
     return moved(instruction, sizes)._replace(touched=((), ()))
 
 
 @rule("all_reduce")
-def _all_reduce(instruction: Instruction, sizes: Sizes) -> Work:
+def _all_reduce(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """XLA assumes two replicas and one operation for each element, whatever the reducer."""
     shape = instruction.shape
     arrays = [leaf for _, leaf in shape.leaves() if leaf.is_array] if shape is not None else []
@@ -41,10 +41,10 @@ def _all_reduce(instruction: Instruction, sizes: Sizes) -> Work:
 
 
 @rule("infeed")
-def _infeed(instruction: Instruction, sizes: Sizes) -> Work:
+def _infeed(instruction: Instruction, sizes: ShapeSizes) -> Work:
     return Work(written=sizes.leaves(instruction.shape), at_once=True)
 
 
 @rule("outfeed")
-def _outfeed(instruction: Instruction, sizes: Sizes) -> Work:
+def _outfeed(instruction: Instruction, sizes: ShapeSizes) -> Work:
     return Work(read=tuple(sum(sizes.leaves(operand.shape)) for operand in instruction.operands))

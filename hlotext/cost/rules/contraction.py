@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.cost.work import CannotCountError, Work, moved, rule
 from hlotext.ir.memo import remembered
 from hlotext.ir.nodes.instruction import Instruction
@@ -22,12 +22,12 @@ _FEW_POSITIONS = 64
 
 
 @rule("dot")
-def _dot(instruction: Instruction, sizes: Sizes) -> Work:
+def _dot(instruction: Instruction, sizes: ShapeSizes) -> Work:
     return moved(instruction, sizes, flops=_product_flops(instruction, elements(instruction.shape)))
 
 
 @rule("ragged_dot")
-def _ragged_dot(instruction: Instruction, sizes: Sizes) -> Work:
+def _ragged_dot(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """As a dot whose result has lost as many dimensions as there are group dimensions.
 
     XLA deletes them by position while it counts up: the first, then the second of what is left.
@@ -53,7 +53,7 @@ def _array(operand: Instruction) -> Shape:
 
 
 @rule("convolution")
-def _convolution(instruction: Instruction, sizes: Sizes) -> Work:
+def _convolution(instruction: Instruction, sizes: ShapeSizes) -> Work:
     lhs, rhs = (_array(operand) for operand in instruction.operands[:2])
     if instruction.shape is None:
         raise CannotCountError("it has no shape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.analysis.communication import KINDS, chain_of, is_started
 from hlotext.cost.rules.indexing import gather, scatter
 from hlotext.cost.rules.touched import SELECTIVE, touched
-from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.cost.work import CannotCountError, Taken, Work, rule
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -14,7 +14,7 @@ from hlotext.ir.values.shape import Shape
 
 
 @rule("fusion")
-def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
+def _fusion(instruction: Instruction, sizes: ShapeSizes) -> Work:
     callees = instruction.called_computations
     if not callees or not len(callees[0]):
         raise CannotCountError("its computation is not in the text")
@@ -48,7 +48,7 @@ def _fusion(instruction: Instruction, sizes: Sizes) -> Work:
     )
 
 
-def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes: Sizes) -> bool:
+def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes: ShapeSizes) -> bool:
     """Whether more is read of a parameter than there is of it: XLA counts some of its users apart."""
     return any(size > sizes.of(parameter.shape) for size, parameter in zip(read, parameters, strict=True))
 
@@ -97,7 +97,7 @@ def _once(
     return tuple(new), tuple(fresh)
 
 
-def _written(shape: Shape | None, root: Instruction, sizes: Sizes) -> tuple[int, ...]:
+def _written(shape: Shape | None, root: Instruction, sizes: ShapeSizes) -> tuple[int, ...]:
     """Bytes of each array of the result; what is updated in place counts by its update."""
     if shape is None:
         return (sizes.of(None),)
@@ -119,7 +119,7 @@ def _written(shape: Shape | None, root: Instruction, sizes: Sizes) -> tuple[int,
     return tuple(found)
 
 
-def _read(parameter: Instruction, sizes: Sizes) -> int:
+def _read(parameter: Instruction, sizes: ShapeSizes) -> int:
     """Bytes that the body reads of a parameter, of a tuple by its elements (`FusionProcessOperandBytesRead`)."""
     shape = parameter.shape
     if shape is None or not shape.is_tuple:
@@ -139,7 +139,7 @@ def _element(parameter: Instruction, index: tuple[int, ...]) -> Instruction:
     return found
 
 
-def _read_directly(value: Instruction, sizes: Sizes) -> int:
+def _read_directly(value: Instruction, sizes: ShapeSizes) -> int:
     """Bytes read of a parameter or an element of one (`FusionParameterReadBytes`).
 
     Slices by what they take, broadcasts and reshapes the whole each, all others together the whole once.
@@ -162,7 +162,7 @@ def _read_directly(value: Instruction, sizes: Sizes) -> int:
     return total
 
 
-def _read_by_nested(value: Instruction, fusion: Instruction, sizes: Sizes) -> int:
+def _read_by_nested(value: Instruction, fusion: Instruction, sizes: ShapeSizes) -> int:
     """Bytes that a nested fusion reads, for each place where the value is an operand and each of its own users."""
     callees = fusion.called_computations
     if not callees or not len(callees[0]):

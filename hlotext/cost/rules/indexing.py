@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from hlotext.cost.sizes import Sizes, elements
+from hlotext.cost.sizes import ShapeSizes, elements
 from hlotext.cost.work import Work, rule
 from hlotext.ir.nodes.instruction import Instruction
 
 
 @rule("slice")
-def _slice(instruction: Instruction, sizes: Sizes) -> Work:
+def _slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
     size = sizes.of(instruction.shape)
     return Work(written=(size,), read=(size,), at_once=True)
 
 
 @rule("dynamic_slice")
-def _dynamic_slice(instruction: Instruction, sizes: Sizes) -> Work:
+def _dynamic_slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """Of the start indices XLA counts the first operand alone."""
     size = sizes.of(instruction.shape)
     return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 
 
 @rule("dynamic_update_slice")
-def _dynamic_update_slice(instruction: Instruction, sizes: Sizes) -> Work:
+def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """The update is read, and written in the place of operand 0."""
     update = sizes.operand(instruction.operands[1])
     read = (0, update, sizes.operand(instruction.operands[2]))
@@ -29,14 +29,14 @@ def _dynamic_update_slice(instruction: Instruction, sizes: Sizes) -> Work:
 
 
 @rule("gather")
-def gather(instruction: Instruction, sizes: Sizes) -> Work:
+def gather(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """As much of the table as is taken out, and the indices."""
     size = sizes.of(instruction.shape)
     return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 
 
 @rule("scatter")
-def scatter(instruction: Instruction, sizes: Sizes) -> Work:
+def scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
     """The updates are read, and as much of the arrays is read and written. The combiner runs once for each update."""
     operands = instruction.operands
     count = (len(operands) - 1) // 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlotext.cost.sizes import Body, Sizes, elements
+from hlotext.cost.sizes import Body, ShapeSizes, elements
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcode import Family
@@ -44,7 +44,7 @@ Touched = tuple[tuple[int, ...], tuple[int, ...]]
 """Bytes written by leaf of the result, and read by operand."""
 
 
-def touched(fusion: Instruction, body: Computation, sizes: Sizes) -> Touched:
+def touched(fusion: Instruction, body: Computation, sizes: ShapeSizes) -> Touched:
     """What a fusion writes and reads. Of a result that is an update of an operand only the update is written.
 
     As in XLA's analysis the two are taken to share their buffer, which is the memory planner's to decide.
@@ -66,7 +66,7 @@ def touched(fusion: Instruction, body: Computation, sizes: Sizes) -> Touched:
 class _Chains:
     """The ways from results back to the parameters that they are updates of."""
 
-    def __init__(self, body: Computation, sizes: Sizes) -> None:
+    def __init__(self, body: Computation, sizes: ShapeSizes) -> None:
         self._root = body.root
         self._sizes = sizes
         self._seen: set[Instruction] = set()
@@ -132,7 +132,7 @@ class _Chains:
 class _Needs:
     """How many elements of each instruction of a body are needed, users before what they use."""
 
-    def __init__(self, body: Computation, sizes: Sizes, chains: _Chains | None) -> None:
+    def __init__(self, body: Computation, sizes: ShapeSizes, chains: _Chains | None) -> None:
         self._body = body
         self._sizes = sizes
         self._steps = chains.steps if chains is not None else set()

@@ -7,22 +7,22 @@ what it would refuse, so whatever goes to jaxlib is verified first.
 from hlotext.execution import NotExecutable
 from hlotext.interop.jax.backend import CopyError, DonationError, NotEmittedError, ScheduleError
 from hlotext.interop.jax.execution import assert_equivalent, random_inputs, run
-from hlotext.interop.jax.explaining import Explanation, Figures, Trial, explain
+from hlotext.interop.jax.explaining import CollectivesExplanation, Figures, Trial, explain
 from hlotext.interop.jax.lowering import DryRun, change_lowered, dry_run
 from hlotext.interop.jax.passes import ModulePass, register_pass
 from hlotext.interop.jax.protos import from_jax, module_of_proto, proto_of_module
-from hlotext.interop.jax.registration import Outcome, Registration
+from hlotext.interop.jax.registration import PassOutcome, Registration
 
 __all__ = [
+    "CollectivesExplanation",
     "CopyError",
     "DonationError",
     "DryRun",
-    "Explanation",
     "Figures",
     "ModulePass",
     "NotEmittedError",
     "NotExecutable",
-    "Outcome",
+    "PassOutcome",
     "Registration",
     "ScheduleError",
     "Trial",

@@ -69,7 +69,7 @@ def _change(before: int | None, after: int | None) -> str:
 
 
 @attrs.frozen(eq=False)
-class Explanation:
+class CollectivesExplanation:
     """Why a program's collectives are there, and what became of suggestions."""
 
     compilation: dumps.Compilation
@@ -104,7 +104,7 @@ def explain(
     try_suggestions: bool = False,
     chip: str | None = None,
     **kwargs: Any,
-) -> Explanation:
+) -> CollectivesExplanation:
     """Why the collectives of a jitted function are there, and which annotation would spare them.
 
     Compiles once more, with the texts around partitioning dumped into a temporary folder.
@@ -146,7 +146,7 @@ def explain(
     if try_suggestions:
         trial = _Trials(function, args, kwargs, compiled, figures, chip)
         trials = tuple(trial.of(one) for one in _distinct(causes))
-    return Explanation(compilation, causes, figures, trials, folder)
+    return CollectivesExplanation(compilation, causes, figures, trials, folder)
 
 
 def _jit(function: Callable[..., Any], **options: Any) -> Any:

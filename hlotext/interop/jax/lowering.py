@@ -10,7 +10,7 @@ import attrs
 
 import hlotext
 from hlotext.interop.jax.protos import module_of_proto, proto_of_module
-from hlotext.interop.jax.registration import Outcome, summary
+from hlotext.interop.jax.registration import PassOutcome, summary
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.pipeline import Pipeline
 
@@ -64,7 +64,7 @@ def _signature(module: Module) -> str:
 class DryRun:
     """The outcomes of a pass that was tried on copies of modules."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PassOutcome, ...]
 
     def __str__(self) -> str:
         return f"would {summary(self.outcomes).replace('changes', 'change').replace('skips', 'skip')}"
@@ -86,9 +86,11 @@ def dry_run(function: Callable[[Module], object] | Pipeline, sources: Iterable[A
             try:
                 function.run(copy) if isinstance(function, Pipeline) else function(copy)
             except Exception as error:
-                outcomes.append(Outcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
+                outcomes.append(PassOutcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
             else:
-                outcomes.append(Outcome(module.name, "unchanged" if copy.revision == before else "changed"))
+                outcomes.append(
+                    PassOutcome(module.name, "unchanged" if copy.revision == before else "changed")
+                )
     return DryRun(tuple(outcomes))
 
 

@@ -16,7 +16,7 @@ from hlotext.interop.jax import cache, choices
 from hlotext.interop.jax.backend import DonationError, ScheduleError, check_emitted, insert_copies
 from hlotext.interop.jax.probes import check_heard, forgets_donation
 from hlotext.interop.jax.protos import donates, module_of_proto, proto_of_module
-from hlotext.interop.jax.registration import Outcome, Registration
+from hlotext.interop.jax.registration import PassOutcome, Registration
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.pipeline import Pipeline
 
@@ -148,7 +148,7 @@ class _Work:
                 raise RuntimeError(f"hlotext pass {self.registration.label}: {reason}") from error
             self._skip(name, reason)
             return None
-        self.registration.outcomes.append(Outcome(name, "unchanged" if new is None else "changed"))
+        self.registration.outcomes.append(PassOutcome(name, "unchanged" if new is None else "changed"))
         return None if self.is_dry else new
 
     def _changed(self, module: Module, proto: bytes) -> bytes | None:
@@ -182,7 +182,7 @@ class _Work:
             _warn(f"{lost}: what {label} changes needs memory for arguments and results at once")
 
     def _skip(self, module: str, reason: str) -> None:
-        self.registration.outcomes.append(Outcome(module, "skipped", reason))
+        self.registration.outcomes.append(PassOutcome(module, "skipped", reason))
         _log.warning("the pass %s skipped %s: %s", self.registration.label, module, reason)
         _warn(f"hlotext pass {self.registration.label}: {module} is compiled without it: {reason}")
 

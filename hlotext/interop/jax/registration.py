@@ -23,7 +23,7 @@ _MOST_OUTCOMES = 10_000
 
 
 @attrs.frozen
-class Outcome:
+class PassOutcome:
     """One module on its way through a pass."""
 
     module: str
@@ -33,7 +33,7 @@ class Outcome:
     """The error for which it was skipped; empty for others."""
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
+def summary(outcomes: Iterable[PassOutcome]) -> str:
     """The outcomes in one line.
 
     >>> summary([Outcome("jit_f", "changed"), Outcome("jit_g", "skipped", "KeyError: 1")])
@@ -56,7 +56,7 @@ class Registration:
     ) -> None:
         self.label = label
         """What messages call the pass."""
-        self.outcomes: deque[Outcome] = deque(maxlen=_MOST_OUTCOMES)
+        self.outcomes: deque[PassOutcome] = deque(maxlen=_MOST_OUTCOMES)
         """The modules that the pass has seen, the last ten thousand of them, with what became of each."""
         self._stage = stage
         self._platforms = platforms

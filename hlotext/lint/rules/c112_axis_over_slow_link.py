@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import Backend, Link, axes_of, byte_text, joined_devices, mesh_of
+from hlotext.analysis import Backend, Interconnect, axes_of, byte_text, joined_devices, mesh_of
 from hlotext.analysis.communication import Communication
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
@@ -36,9 +36,11 @@ class AxisOverSlowLink(Rule):
         for one in context.communications:
             sent = one.sent_bytes * context.runs(one.start)
             kind = one.kind.removeprefix("dcn ")
-            if not sent or one.link is Link.HOST or kind not in COLLECTIVE_KINDS:
+            if not sent or one.link is Interconnect.HOST or kind not in COLLECTIVE_KINDS:
                 continue
-            if one.link is Link.DCN or (context.backend is Backend.GPU and self._leaves_host(one, context)):
+            if one.link is Interconnect.DCN or (
+                context.backend is Backend.GPU and self._leaves_host(one, context)
+            ):
                 slow.append((one, sent))
             else:
                 fast += sent
@@ -48,7 +50,9 @@ class AxisOverSlowLink(Rule):
             return
         largest = max(slow, key=lambda row: row[1])[0]
         network = (
-            "between slices" if largest.link is Link.DCN else f"between hosts of {self.devices_per_host}"
+            "between slices"
+            if largest.link is Interconnect.DCN
+            else f"between hosts of {self.devices_per_host}"
         )
         yield Report(
             largest.start,

@@ -10,7 +10,7 @@ from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
-from hlotext.rewrite.passes.algebra import Options, Simplifier
+from hlotext.rewrite.passes.algebra import AlgebraicSimplifierOptions, Simplifier
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.dimensions import is_identity
 from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
@@ -19,16 +19,16 @@ RERUNS = 50
 """Walks over a computation at most (`kAlgSimpRerunLimit`)."""
 
 PLATFORMS = {
-    "cpu": Options(
+    "cpu": AlgebraicSimplifierOptions(
         executing_on_cpu=True, supports_non_canonical_dots=False, rewrite_no_op_bitcast_convert_to_bitcast=True
     ),
-    "gpu": Options(
+    "gpu": AlgebraicSimplifierOptions(
         enable_dot_strength_reduction=False, supports_non_canonical_dots=False,
         enable_unconditional_reduce_of_concat_replacement=False, rewrite_no_op_bitcast_convert_to_bitcast=True,
         enable_conditional_simplification=True, unconditionally_simplify_reduce_of_transpose_or_reshape=True,
         rewrite_reshape_transpose_as_slice_concatenate=False, enable_hoist_transpose_of_reshape=True,
     ),
-    "tpu": Options(prefers_transposes=True, keeps_dot_param_on_rhs=True),
+    "tpu": AlgebraicSimplifierOptions(prefers_transposes=True, keeps_dot_param_on_rhs=True),
 }  # fmt: skip
 """What the compilers ask for (`cpu_compiler.cc`, `gpu_compiler.cc`); that of TPU is not public, so XLA's defaults."""
 

@@ -12,7 +12,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.types import ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, array_of, shape_of, type_of
+from hlotext.rewrite.passes.algebra.engine import (
+    AlgebraicSimplifierOptions,
+    Simplifier,
+    array_of,
+    shape_of,
+    type_of,
+)
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.expanding import is_typed
 
@@ -39,7 +45,7 @@ class ConvertMover(Pass):
     summary: ClassVar[str] = "Moves conversions so that data is moved in the narrower type."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         growth = Growth(self.name, module)
         down = up = 0
         for computation in nonfusion_computations(module):

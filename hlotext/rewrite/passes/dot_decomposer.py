@@ -10,7 +10,14 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra.dots import DotNumbers, settings
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, resized, shape_of, sizes, type_of
+from hlotext.rewrite.passes.algebra.engine import (
+    AlgebraicSimplifierOptions,
+    Simplifier,
+    resized,
+    shape_of,
+    sizes,
+    type_of,
+)
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
@@ -34,7 +41,7 @@ class DotDecomposer(Pass):
     summary: ClassVar[str] = "Gives dots at most one dimension of each kind, and batch dimensions first."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         found = [
             i
             for computation in nonfusion_computations(module)

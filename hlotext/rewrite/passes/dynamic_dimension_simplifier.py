@@ -9,7 +9,14 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, dims, is_scalar, shape_of, sizes
+from hlotext.rewrite.passes.algebra.engine import (
+    AlgebraicSimplifierOptions,
+    Simplifier,
+    dims,
+    is_scalar,
+    shape_of,
+    sizes,
+)
 from hlotext.rewrite.passes.algebra.slices import ranges
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
@@ -34,7 +41,7 @@ class DynamicDimensionSimplifier(Pass):
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         counts: dict[str, int] = {}
         for step in STEPS:
             for computation in nonfusion_computations(module):

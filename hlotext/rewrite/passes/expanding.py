@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier
+from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier
 from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
 
 
@@ -30,9 +30,9 @@ class Expander(Pass):
         """What takes its place (`ExpandInstruction`); None leaves it, the instruction itself was changed in place."""
         raise NotImplementedError
 
-    def options(self, module: Module) -> Options:
+    def options(self, module: Module) -> AlgebraicSimplifierOptions:
         """What `expand` may ask of the simplifier: in a pass of which releases of XLA differ, the age."""
-        return Options()
+        return AlgebraicSimplifierOptions()
 
     def run(self, module: Module) -> PassResult:
         """Expands what matches; None where control dependencies are in the way."""

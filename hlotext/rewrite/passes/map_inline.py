@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of
+from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.expanding import is_typed
 
@@ -32,7 +32,7 @@ class MapInline(Pass):
     summary: ClassVar[str] = "Makes maps of one operation that operation on arrays."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         count = 0
         for computation in module.computations:
             if computation.is_implicit or not len(computation):

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, type_of
+from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, type_of
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.expanding import is_typed
 
@@ -36,7 +36,7 @@ class SimplifyFPConversions(Pass):
     preserves_results: ClassVar[bool] = False
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         count = 0
         for computation in post_order(module.computations):
             for i in instruction_post_order(computation):

@@ -10,7 +10,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of
+from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import CONTROL
 from hlotext.rewrite.passes.expanding import is_typed
@@ -35,7 +35,7 @@ class SortSimplifier(Pass):
     summary: ClassVar[str] = "Takes operands out of sorts that nothing needs."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         found = [i for c in nonfusion_computations(module) for i in c.instructions if i.opcode == "sort"]
         return PassResult.of({"operands": sum(_simplify(s, i) for i in found if is_typed(i))})
 

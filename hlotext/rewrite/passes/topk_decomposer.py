@@ -19,7 +19,13 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, shape_of, sizes, type_of
+from hlotext.rewrite.passes.algebra.engine import (
+    AlgebraicSimplifierOptions,
+    Simplifier,
+    shape_of,
+    sizes,
+    type_of,
+)
 from hlotext.rewrite.passes.base import Age, is_age
 from hlotext.rewrite.passes.expanding import Expander
 
@@ -51,8 +57,8 @@ class TopkDecomposer(Expander):
     age: Age = attrs.field(default="", validator=is_age)
     """How old the XLA is whose words for the order of floats are written."""
 
-    def options(self, module: Module) -> Options:
-        return Options(age=age_for(module, self.age or None))
+    def options(self, module: Module) -> AlgebraicSimplifierOptions:
+        return AlgebraicSimplifierOptions(age=age_for(module, self.age or None))
 
     def matches(self, i: Instruction) -> bool:
         is_call = i.attributes.get("custom_call_target") == "TopK" and len(i.called_computations) == 1

@@ -10,7 +10,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.rewrite.passes.algebra.dots import DotNumbers, settings
-from hlotext.rewrite.passes.algebra.engine import Options, Simplifier, dims, shape_of, sizes
+from hlotext.rewrite.passes.algebra.engine import (
+    AlgebraicSimplifierOptions,
+    Simplifier,
+    dims,
+    shape_of,
+    sizes,
+)
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.dimensions import is_identity
 
@@ -40,7 +46,7 @@ class TransposeFolding(Pass):
     """Also folds transposes into convolutions."""
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, Options())
+        s = Simplifier(module, AlgebraicSimplifierOptions())
         found = [i for c in nonfusion_computations(module) for i in c.instructions]
         count = 0
         for i in found:

@@ -25,7 +25,7 @@ from hlotext.semantics.infer.agreement import Agreement, agreement
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
 from hlotext.semantics.infer.left_out import with_layouts
 from hlotext.semantics.infer.op import Op, ProgramShape, op_of
-from hlotext.semantics.infer.rules import RULES, Open, Rule
+from hlotext.semantics.infer.rules import RULES, Open, ShapeRule
 
 __all__ = [
     "Agreement",
@@ -33,8 +33,8 @@ __all__ = [
     "Op",
     "Open",
     "ProgramShape",
-    "Rule",
     "ShapeInferenceError",
+    "ShapeRule",
     "agreement",
     "infer_left_out",
     "infer_op",
@@ -46,7 +46,7 @@ FAMILIES = (communication, contraction, control, elementwise, indexing, linear_a
 """The modules that hold the rules."""
 
 
-def rule_of(opcode: str) -> Rule | None:
+def rule_of(opcode: str) -> ShapeRule | None:
     """The shape rule of an opcode; None where operands determine nothing (`parameter`, `custom-call`)."""
     row = opcodes.opcode(opcode)
     return RULES[row.shape_rule] if row is not None and row.shape_rule is not None else None

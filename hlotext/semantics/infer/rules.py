@@ -26,7 +26,7 @@ class Open(enum.Enum):
 
 
 @attrs.frozen
-class Rule:
+class ShapeRule:
     """Inference rule for the result shape of some opcodes."""
 
     name: str
@@ -35,7 +35,7 @@ class Rule:
     """Gives the shape without layouts. Raises ShapeInferenceError and CannotInfer."""
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, ShapeRule] = {}
 """Every rule; filled by the decorator when the modules of this package are imported."""
 
 
@@ -45,7 +45,7 @@ def rule(name: str, leaves_open: Open = Open.NOTHING) -> Callable[[RuleFunction]
     def register(function: RuleFunction) -> RuleFunction:
         if name in RULES:
             raise ValueError(f"there is a shape rule {name} already")
-        RULES[name] = Rule(name, leaves_open, function)
+        RULES[name] = ShapeRule(name, leaves_open, function)
         return function
 
     return register

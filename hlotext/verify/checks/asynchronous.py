@@ -11,11 +11,11 @@ from hlotext.ir.values.shape import Shape
 from hlotext.semantics.infer.control import is_bound
 from hlotext.semantics.infer.shapes import compatible
 from hlotext.semantics.words import shown
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
 
-def check_pairs(survey: Survey, findings: Findings) -> None:
+def check_pairs(survey: Survey, findings: FindingCollector) -> None:
     """Starts and dones belong together (`VerifyAsynchronousInstructionPairs`)."""
     users = _users(survey.asynchronous)
     dones = _dones(survey, findings)
@@ -49,7 +49,7 @@ def _users(instructions: Iterable[Instruction]) -> dict[Instruction, list[Instru
     return users
 
 
-def _dones(survey: Survey, findings: Findings) -> dict[Instruction, list[tuple[Instruction, bool]]]:
+def _dones(survey: Survey, findings: FindingCollector) -> dict[Instruction, list[tuple[Instruction, bool]]]:
     """The dones of each async-start, and whether each may as well belong to another start, as in a loop that carries it."""
     found: dict[Instruction, list[tuple[Instruction, bool]]] = {
         start: [] for start in survey.asynchronous if start.opcode == "async-start"
@@ -66,7 +66,7 @@ def _dones(survey: Survey, findings: Findings) -> dict[Instruction, list[tuple[I
     return found
 
 
-def _check_state(start: Instruction, users: list[Instruction], findings: Findings) -> None:
+def _check_state(start: Instruction, users: list[Instruction], findings: FindingCollector) -> None:
     """Nothing takes the state of an asynchronous operation but its next part and what passes it on."""
     for user in users:
         is_next = user.opcode in ("async-update", "async-done")
@@ -89,7 +89,9 @@ def _check_state(start: Instruction, users: list[Instruction], findings: Finding
         )  # fmt: skip
 
 
-def _check_dones(start: Instruction, dones: list[tuple[Instruction, bool]], findings: Findings) -> None:
+def _check_dones(
+    start: Instruction, dones: list[tuple[Instruction, bool]], findings: FindingCollector
+) -> None:
     computation = start.computation
     if computation is not None and computation.is_implicit and start.is_root:
         return  # a pasted op line
@@ -114,7 +116,7 @@ def _is_wrapped(instruction: Instruction, survey: Survey) -> bool:
     )
 
 
-def _check_operand(done: Instruction, findings: Findings) -> None:
+def _check_operand(done: Instruction, findings: FindingCollector) -> None:
     allowed = STARTS[done.opcode]
     operand = done.operands[0] if done.operands else None
     if operand is None or operand.opcode in allowed or _is_open(operand):
@@ -131,7 +133,7 @@ def _is_open(operand: Instruction) -> bool:
     return operand.opcode == "parameter" and computation is not None and computation.is_implicit
 
 
-def _check_users(start: Instruction, users: list[Instruction], findings: Findings) -> None:
+def _check_users(start: Instruction, users: list[Instruction], findings: FindingCollector) -> None:
     computation = start.computation
     if computation is not None and computation.is_implicit and start.is_root:
         return  # a pasted op line
@@ -156,7 +158,7 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
         )  # fmt: skip
 
 
-def _check_thread(start: Instruction, survey: Survey, findings: Findings) -> None:
+def _check_thread(start: Instruction, survey: Survey, findings: FindingCollector) -> None:
     """`CheckAsyncOpComputationThreadName`; XLA's reader gives a computation the thread of what starts it."""
     stated = start.attributes.get("async_execution_thread", "main")
     for body in start.called_computations:
@@ -175,7 +177,7 @@ def _check_thread(start: Instruction, survey: Survey, findings: Findings) -> Non
             )
 
 
-def _check_bound(later: Instruction, findings: Findings) -> None:
+def _check_bound(later: Instruction, findings: FindingCollector) -> None:
     """What is bound is the wrapped computation's, and all of it is in the end.
 
     As `CheckAsyncOpComputationShapes`, `CheckAsyncDoneOperands`.
@@ -211,7 +213,7 @@ def _check_bound(later: Instruction, findings: Findings) -> None:
 # ---- channels
 
 
-def check_channels(survey: Survey, findings: Findings) -> None:
+def check_channels(survey: Survey, findings: FindingCollector) -> None:
     """Both halves of a transfer say the same; so do host transfers of one channel (`VerifyChannels`)."""
     host: dict[int, Instruction] = {}
     for instruction in survey.asynchronous:
@@ -227,7 +229,7 @@ def check_channels(survey: Survey, findings: Findings) -> None:
                 )  # fmt: skip
 
 
-def _check_halves(done: Instruction, findings: Findings) -> None:
+def _check_halves(done: Instruction, findings: FindingCollector) -> None:
     start = done.operands[0] if done.operands else None
     if start is None or start.opcode != done.opcode.removesuffix("-done"):
         return

@@ -11,11 +11,11 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.semantics.words import plural
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
 
-def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
+def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> None:
     """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
     known = set(module.computations)
     for caller in survey.callers:
@@ -40,7 +40,9 @@ def check_calls(module: Module, survey: Survey, findings: Findings) -> None:
             )
 
 
-def _check_thread(caller: Instruction, attribute: str, callee: Computation, findings: Findings) -> None:
+def _check_thread(
+    caller: Instruction, attribute: str, callee: Computation, findings: FindingCollector
+) -> None:
     own = caller.computation.execution_thread if caller.computation is not None else "main"
     if caller.opcode in traits.CALLEE_ON_SAME_THREAD and callee.execution_thread != own:
         findings.at(
@@ -83,7 +85,7 @@ def _recursive(module: Module, survey: Survey) -> list[Instruction]:
 
 
 def check_fusion_body(
-    computation: Computation, used: set[Instruction], survey: Survey, findings: Findings
+    computation: Computation, used: set[Instruction], survey: Survey, findings: FindingCollector
 ) -> None:
     """What a fusion calls is its own, and all of it is needed (`CheckFusionInstruction`)."""
     callers = survey.calls[computation]
@@ -113,7 +115,7 @@ def check_fusion_body(
 # ---- parameters and asynchronous computations
 
 
-def check_parameters(computation: Computation, findings: Findings) -> None:
+def check_parameters(computation: Computation, findings: FindingCollector) -> None:
     """Parameter numbers are 0, 1, 2, ..., each once. The reader knows that of text; edits may break it."""
     parameters = [i for i in computation if i.opcode == "parameter"]
     numbers = Counter(i.parameter_number for i in parameters)
@@ -129,7 +131,7 @@ def check_parameters(computation: Computation, findings: Findings) -> None:
             findings.at(parameter, "V312", f"{numbers[number]} parameters have the number {number}")
 
 
-def check_async_bodies(survey: Survey, findings: Findings) -> None:
+def check_async_bodies(survey: Survey, findings: FindingCollector) -> None:
     """On the main thread an async-start wraps one operation (`VerifyAsyncComputation`).
 
     But for groups of collectives and of transfers, and for barriers, which only pass their parameters on.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hlotext.ir.nodes.module import Module
 from hlotext.semantics.custom import buffer_problems
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
 # ---- buffers
 
 
-def check_buffers(module: Module, survey: Survey, findings: Findings) -> None:
+def check_buffers(module: Module, survey: Survey, findings: FindingCollector) -> None:
     """Where values of shape `b(array)` may be, and that one operation writes each (`VerifyBuffers`).
 
     Only for modules that have such values.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
 # ---- source_target_pairs
@@ -11,7 +11,7 @@ from hlotext.verify.survey import Survey
 # ---- channels and layouts of all-reduces
 
 
-def check_constrained(survey: Survey, findings: Findings) -> None:
+def check_constrained(survey: Survey, findings: FindingCollector) -> None:
     """All-reduces constrain their layout all or none (`VerifyLayoutConstrainedAllReduce`)."""
     if not survey.all_reduces:
         return

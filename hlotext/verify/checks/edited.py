@@ -7,10 +7,10 @@ import attrs
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.semantics import conditions
 from hlotext.semantics.problems import Part
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 
 
-def check_edited(instruction: Instruction, findings: Findings) -> None:
+def check_edited(instruction: Instruction, findings: FindingCollector) -> None:
     """Operand count, attributes, and the reader's conditions on single opcodes (`X1xx`) of an edited instruction.
 
     Its line is printed only where something is wrong; a pass may have edited every line of a large module.

@@ -6,10 +6,10 @@ from hlotext.ir.nodes.module import Module
 from hlotext.semantics.facts import Facts
 from hlotext.semantics.host_memory import asks_for_host, computation_problems, move_problems
 from hlotext.semantics.problems import Problem
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 
 
-def check_host_memory(module: Module, facts: Facts, findings: Findings) -> None:
+def check_host_memory(module: Module, facts: Facts, findings: FindingCollector) -> None:
     """Every instruction with an operand or a result in host memory. Only for modules that use it at all."""
     for computation in module.computations:
         on_host = computation.execution_thread == "host"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.frames import StackFrameIndex
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 
 
-def check_tables(module: Module, findings: Findings) -> None:
+def check_tables(module: Module, findings: FindingCollector) -> None:
     """Every row refers to rows that exist, and a frame's callers end (`StackFrameIndexProto`)."""
     index = module.stack_frames
     for table, row, message in _table_problems(index):

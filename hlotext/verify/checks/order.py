@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 
 
-def check_operands(instruction: Instruction, before: set[Instruction], findings: Findings) -> None:
+def check_operands(instruction: Instruction, before: set[Instruction], findings: FindingCollector) -> None:
     """Says what is wrong with operands that do not stand before their use (`VerifyHloStructure`, `HloSchedule::Verify`).
 
     The order of the text is the schedule of a scheduled module; in any other the text could not be read again.
@@ -38,7 +38,7 @@ def _is_in(instruction: Instruction, computation: Computation | None) -> bool:
     )
 
 
-def check_control(instruction: Instruction, before: set[Instruction], findings: Findings) -> None:
+def check_control(instruction: Instruction, before: set[Instruction], findings: FindingCollector) -> None:
     """Control predecessors stand before the instruction, in the same computation (`HloSchedule::Verify`)."""
     for predecessor in instruction.control_predecessors:
         if predecessor in before:
@@ -52,7 +52,7 @@ def check_control(instruction: Instruction, before: set[Instruction], findings: 
         )
 
 
-def check_cycles(computation: Computation, findings: Findings) -> None:
+def check_cycles(computation: Computation, findings: FindingCollector) -> None:
     """No instruction needs its own result. Only a computation with a use before the definition can have a cycle."""
     done: set[Instruction] = set()
     for start in computation:
@@ -74,7 +74,7 @@ def check_cycles(computation: Computation, findings: Findings) -> None:
                 stack.extend((other, False) for other in needed if other is not instruction)
 
 
-def _report(instruction: Instruction, path: list[Instruction], findings: Findings) -> None:
+def _report(instruction: Instruction, path: list[Instruction], findings: FindingCollector) -> None:
     cycle = path[path.index(instruction) :]
     shown = [node.name for node in cycle[:8]] + (["..."] if len(cycle) > 8 else [])
     findings.at(
@@ -83,7 +83,7 @@ def _report(instruction: Instruction, path: list[Instruction], findings: Finding
     )  # fmt: skip
 
 
-def check_structure(computation: Computation, findings: Findings) -> None:
+def check_structure(computation: Computation, findings: FindingCollector) -> None:
     """Every instruction knows its computation, and the root is one of them (`VerifyHloStructure`)."""
     if computation.module is not findings.module:
         findings.in_computation(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sharding import Sharding, TupleSharding
 from hlotext.layout.errors import shorten
-from hlotext.verify.findings import Findings
+from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
 
-def check_consistency(survey: Survey, findings: Findings) -> None:
+def check_consistency(survey: Survey, findings: FindingCollector) -> None:
     """A loop, its body's parameter and root and its condition's parameter agree; so do a branch's root and its result.
 
     `InstructionVerifier::VerifyConsistentSharding`; what has no sharding agrees with all.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hlotext.view.report.subject import Subject, subject
+from hlotext.view.report.subject import ReportInput, subject
 
 HINT = "reports need the extra: pip install 'hlotext[report]'"
 
-__all__ = ["HINT", "Subject", "report_page", "subject"]
+__all__ = ["HINT", "ReportInput", "report_page", "subject"]
 
 
-def report_page(*subjects: Subject, title: str | None = None) -> str:
+def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     """The report of one module, or of two side by side, as one HTML page that works offline.
 
     The same page for the same input, byte for byte. A section that the input cannot give is left out, with one line why.

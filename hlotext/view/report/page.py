@@ -31,9 +31,9 @@ from hlotext.view.report.sections import (
     runtime,
     schedule,
 )
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.subject import ReportInput
 
-_SECTIONS: tuple[tuple[str, str, Callable[[Subject], Section | Missing]], ...] = (
+_SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ...] = (
     ("memory", "Memory", memory.section),
     ("scopes", "Scopes", costs.by_scope),
     ("lines", "Lines of Python", costs.by_line),
@@ -68,7 +68,7 @@ class Side:
 
     key: str
     """`a`, and `b` for the second."""
-    subject: Subject
+    subject: ReportInput
     sections: Sequence[Section]
     missing: Sequence[Missing]
     tiles: Sequence[Tile]
@@ -82,7 +82,7 @@ class Side:
         return next((one.why for one in self.missing if one.id == id), "")
 
 
-def report_page(*subjects: Subject, title: str | None = None) -> str:
+def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     """The report of one module, or of two side by side, as an HTML page.
 
     The same page for the same input, byte for byte. A section that the input cannot give is left out, with one line why.
@@ -120,7 +120,7 @@ def report_page(*subjects: Subject, title: str | None = None) -> str:
     )
 
 
-def _side(key: str, subject: Subject) -> Side:
+def _side(key: str, subject: ReportInput) -> Side:
     sections: list[Section] = []
     missing: list[Missing] = []
     for id, name, make in _SECTIONS:
@@ -132,7 +132,7 @@ def _side(key: str, subject: Subject) -> Side:
     return Side(key, subject, sections, missing, tuple(_tiles(subject)))
 
 
-def _tiles(subject: Subject) -> Iterator[Tile]:
+def _tiles(subject: ReportInput) -> Iterator[Tile]:
     """The figures at the top, those that are known."""
     try:
         space = usage.space_usage(subject.memory, 0)

@@ -18,7 +18,7 @@ MOST_ROWS = 100
 
 
 @attrs.frozen
-class Column:
+class PageColumn:
     """One column of a table."""
 
     key: str
@@ -48,16 +48,16 @@ class Column:
         return f"+{text}" if self.is_signed and value > 0 else text
 
 
-def columns_of(table: str) -> tuple[Column, ...]:
+def columns_of(table: str) -> tuple[PageColumn, ...]:
     """The columns of a table of the page, as `hlotext.schemas.columns` describes them."""
     return tuple(_column(one) for one in columns.columns(table))
 
 
-def _column(one: columns.Column) -> Column:
+def _column(one: columns.Column) -> PageColumn:
     title, kind = one.title, one.kind
     assert title is not None
     bar, hatched, signed = (one.options.get(name) for name in ("bar", "hatched", "signed"))
-    return Column(one.key, title, kind, bool(bar), hatched or "", bool(signed))
+    return PageColumn(one.key, title, kind, bool(bar), hatched or "", bool(signed))
 
 
 def signed_bytes(count: float) -> str:
@@ -79,12 +79,12 @@ _TEXTS: Mapping[str, Any] = {
 
 
 @attrs.frozen
-class Table:
+class PageTable:
     """Rows of values, the first of which names the row."""
 
     id: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[PageColumn]
     rows: Sequence[Sequence[Cell]]
     total: int | None = None
     """How many rows there are where not all are here."""
@@ -136,7 +136,7 @@ class Section:
     """What it is about, and from which command the numbers are."""
     facts: Sequence[tuple[str, str]] = ()
     charts: Sequence[Chart] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
 
 

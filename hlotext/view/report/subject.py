@@ -19,7 +19,7 @@ from hlotext.dumps.texts import compilation_beside, compilation_of
 
 
 @attrs.define(eq=False, slots=False)
-class Subject:
+class ReportInput:
     """One side of a report."""
 
     label: str
@@ -104,7 +104,7 @@ def subject(
     chip: str | Chip | None = None,
     platform: str | None = None,
     mesh: DeviceMesh | None = None,
-) -> Subject:
+) -> ReportInput:
     """What stands behind a path: a module's file, or a dump folder, packed or not, of which `module` names one compilation.
 
     Without a name a folder of several gives the one with the largest final text, and `notes` says so. Raises InputError,
@@ -117,7 +117,7 @@ def subject(
         if module is not None:
             raise LookupError(f"{place} is one module: only of a folder one can be chosen")
         real = None if place == "-" else place
-        return Subject(place, hlo.load(place, only=True), None, real, known, platform, mesh)
+        return ReportInput(place, hlo.load(place, only=True), None, real, known, platform, mesh)
     folder = dumps.open(place)
     if module is not None:
         chosen = folder[int(module) if module.isdecimal() else module]
@@ -128,7 +128,7 @@ def subject(
     if step is None:
         raise LookupError(f"{place} holds no text of the module {chosen.name}")
     real = step.path if step.file.archive is None else None
-    return Subject(place, step.module, chosen, real, known, platform, mesh, notes)
+    return ReportInput(place, step.module, chosen, real, known, platform, mesh, notes)
 
 
 def _largest(place: str, folder: dumps.DumpFolder) -> tuple[dumps.Compilation, tuple[str, ...]]:

@@ -15,6 +15,6 @@ from hlotext.rewrite.passes.algebra import (  # noqa: F401 - each adds its rules
     sums,
     transposes,
 )  # isort: skip  # fmt: skip
-from hlotext.rewrite.passes.algebra.engine import RULES, Options, Rule, Simplifier
+from hlotext.rewrite.passes.algebra.engine import RULES, AlgebraicSimplifierOptions, AlgebraRule, Simplifier
 
-__all__ = ["RULES", "Options", "Rule", "Simplifier"]
+__all__ = ["RULES", "AlgebraRule", "AlgebraicSimplifierOptions", "Simplifier"]

@@ -32,14 +32,14 @@ from hlotext.rewrite.passes.editor import CONTROL, Visitor, derived_attributes
 from hlotext.semantics.facts import Facts
 from hlotext.semantics.operation import errors_of
 
-RULES: list[Rule] = []
+RULES: list[AlgebraRule] = []
 """Every rule, in the order in which XLA's handlers try them."""
 
 PRED = ELEMENT_TYPES["pred"]
 
 
 @attrs.frozen
-class Options:
+class AlgebraicSimplifierOptions:
     """`AlgebraicSimplifierOptions`, those that rules ask for."""
 
     is_layout_sensitive: bool = False
@@ -67,7 +67,7 @@ Function = Callable[["Simplifier", Instruction], bool]
 
 
 @attrs.frozen
-class Rule:
+class AlgebraRule:
     """What is done with instructions of some opcodes."""
 
     name: str
@@ -86,7 +86,7 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
     """Makes a function the rule for instructions of these opcodes."""
 
     def make(function: Function) -> Function:
-        RULES.append(Rule(function.__name__, opcodes, handler, function))
+        RULES.append(AlgebraRule(function.__name__, opcodes, handler, function))
         return function
 
     return make
@@ -109,13 +109,15 @@ _FACTS = Facts(layout_sensitive=False, mixed_precision=True)
 class Simplifier(Visitor):
     """Applies rules to every instruction, operands first, again and again until none fits."""
 
-    def __init__(self, module: Module, options: Options, rules: Iterable[Rule] = ()) -> None:
+    def __init__(
+        self, module: Module, options: AlgebraicSimplifierOptions, rules: Iterable[AlgebraRule] = ()
+    ) -> None:
         super().__init__(module)
         self.options = options
         self.counts: dict[str, int] = {}
         self.sums: dict[str, Computation] = {}
         """Computations that add two numbers, by type, once rules have needed them."""
-        self._rules: dict[str, list[Rule]] = {}
+        self._rules: dict[str, list[AlgebraRule]] = {}
         for one in rules or RULES:
             for opcode in one.opcodes:
                 self._rules.setdefault(opcode, []).append(one)
@@ -140,7 +142,7 @@ class Simplifier(Visitor):
                 self.changed = True
                 return
 
-    def _apply(self, one: Rule, i: Instruction) -> bool:
+    def _apply(self, one: AlgebraRule, i: Instruction) -> bool:
         """Applies a rule, but not to what is no right instruction: rules rely on operands and attributes."""
         try:
             return one.function(self, i)

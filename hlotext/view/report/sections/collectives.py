@@ -9,8 +9,8 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import seconds
 from hlotext.dumps.collectives import wording
 from hlotext.memory.usage import line_text
-from hlotext.view.report.parts import Cell, Missing, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _MATRIX = columns_of("report.collectives_matrix")
 _FLOWS = columns_of("report.collectives_flows")
@@ -19,7 +19,7 @@ _SUGGESTIONS = columns_of("report.collectives_suggestions")
 _WAITS = columns_of("report.collectives_waits")
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """By mesh axis, kind and link; with a chip also how much of each transfer other work hides."""
     found = subject.traffic
     if not found.flows and not found.copies:
@@ -51,7 +51,7 @@ def section(subject: Subject) -> Section | Missing:
     ]
     tables = []
     if rows:
-        tables.append(Table("collectives-matrix", "By axis and kind, one run", _MATRIX, rows))
+        tables.append(PageTable("collectives-matrix", "By axis and kind, one run", _MATRIX, rows))
     notes = []
     if subject.estimate is not None:
         facts += _exposed_facts(subject.estimate)
@@ -64,7 +64,7 @@ def section(subject: Subject) -> Section | Missing:
         notes += list(dict.fromkeys(note for one in subject.causes for note in one.notes))
     if flows:
         tables.append(
-            Table("collectives-flows", "Operations", _FLOWS, flows, len(found.flows), is_open=False)
+            PageTable("collectives-flows", "Operations", _FLOWS, flows, len(found.flows), is_open=False)
         )
     return Section(
         "collectives",
@@ -76,7 +76,7 @@ def section(subject: Subject) -> Section | Missing:
     )
 
 
-def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[Table]:
+def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
     """Why they are there, those with the same reason together; and the annotations whose change may spare them."""
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
@@ -89,10 +89,10 @@ def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[Table]:
             told = (reason.because.removeprefix("because "), reason.origin, reason.scheme, reason.confidence)
             rows.append((start, one.communication.kind, *figures, *told))
         changes += [(start, *_change(suggestion)) for suggestion in one.suggestions]
-    yield Table("collectives-why", "Why they are there", _WHY, cut(rows), len(rows))
+    yield PageTable("collectives-why", "Why they are there", _WHY, cut(rows), len(rows))
     if changes:
         title = "Annotations whose change may spare them"
-        yield Table("collectives-suggestions", title, _SUGGESTIONS, cut(changes), len(changes))
+        yield PageTable("collectives-suggestions", title, _SUGGESTIONS, cut(changes), len(changes))
 
 
 def _change(one: dumps.Suggestion) -> tuple[Cell, ...]:
@@ -125,7 +125,7 @@ def _exposed_facts(estimate: cost.Estimate) -> list[tuple[str, str]]:
     ]
 
 
-def _waits(estimate: cost.Estimate) -> Table:
+def _waits(estimate: cost.Estimate) -> PageTable:
     rows: list[tuple[Cell, ...]] = [
         (
             one.start.name,
@@ -137,7 +137,7 @@ def _waits(estimate: cost.Estimate) -> Table:
         )
         for one in cut(estimate.transfers, 50)
     ]
-    return Table(
+    return PageTable(
         "collectives-waits",
         f"Transfers on {estimate.chip.name}, the most waited for first (estimated; hatched: waited for)",
         _WAITS,

@@ -6,7 +6,7 @@ import attrs
 
 from hlotext.diff import Diff
 from hlotext.diff.report import totals
-from hlotext.view.report.parts import Section, Table, columns_of, cut
+from hlotext.view.report.parts import PageTable, Section, columns_of, cut
 
 _COUNTS = columns_of("report.comparison_counts")
 _GROUPS = columns_of("report.comparison_groups")
@@ -34,8 +34,8 @@ def section(found: Diff) -> Section:
         kind = _KINDS.get(unit, "count")
         columns = [attrs.evolve(c, kind=kind if c.kind == "count" else c.kind) for c in _COUNTS]
         if rows:
-            tables.append(Table(f"comparison-{unit or 'counts'}", title, columns, rows))
-    tables.append(Table("comparison-changes", "Changes", _GROUPS, cut(groups), len(groups)))
+            tables.append(PageTable(f"comparison-{unit or 'counts'}", title, columns, rows))
+    tables.append(PageTable("comparison-changes", "Changes", _GROUPS, cut(groups), len(groups)))
     return Section(
         "comparison",
         "Comparison",

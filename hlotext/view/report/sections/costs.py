@@ -13,8 +13,8 @@ from hlotext.analysis.quantities import amount, counted
 from hlotext.analysis.quantities import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Chart, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _LINES, _SCOPES = columns_of("report.costs_lines"), columns_of("report.costs_scopes")
 """The last column, of seconds, needs the chip."""
@@ -22,7 +22,7 @@ _MOST_LEVELS = 14
 """Levels of scopes below the module that are drawn at once."""
 
 
-def by_scope(subject: Subject) -> Section:
+def by_scope(subject: ReportInput) -> Section:
     """The tree of scopes, as an icicle and as a table."""
     found = subject.cost
     root = cost.scope_tree(found)
@@ -56,7 +56,7 @@ def by_scope(subject: Subject) -> Section:
     )
 
 
-def _compiler_facts(subject: Subject) -> Iterator[tuple[str, str]]:
+def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
     """The figures of the TPU compiler's own analysis; nothing where there are none, or a rate of the chip is not known."""
     choice = subject.chip_choice
     if choice is None or choice.chip.rates.compiler_limits is None or subject.platform != "tpu":
@@ -75,7 +75,7 @@ def _compiler_facts(subject: Subject) -> Iterator[tuple[str, str]]:
     yield "chip", str(choice)
 
 
-def by_line(subject: Subject) -> Section:
+def by_line(subject: ReportInput) -> Section:
     """The lines of the program."""
     found = subject.cost
     times = _seconds_by(subject, "line")
@@ -87,7 +87,7 @@ def by_line(subject: Subject) -> Section:
         "lines",
         "Lines of Python",
         "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too.",
-        tables=[Table("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
+        tables=[PageTable("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
     )
 
 
@@ -117,11 +117,11 @@ def _row(name: str, part: cost.Cost, found: cost.Analysis, times: dict[str, floa
     )
 
 
-def _scope_table(subject: Subject, found: cost.Analysis) -> Table:
+def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
     times = _seconds_by(subject, "scope")
     rows = [_row(name, part, found, times) for name, part in found.by("scope").items()]
     columns = _SCOPES if times is not None else _SCOPES[:-1]
-    return Table(
+    return PageTable(
         "scopes-cost",
         "Costs by scope, each without those inside it",
         columns,
@@ -134,12 +134,12 @@ def _scope_table(subject: Subject, found: cost.Analysis) -> Table:
 # ---- times
 
 
-def _core(subject: Subject) -> Iterable[tuple[Any, float]]:
+def _core(subject: ReportInput) -> Iterable[tuple[Any, float]]:
     estimate = subject.estimate
     return () if estimate is None else ((one.instruction, one.seconds) for one in estimate.instructions)
 
 
-def _seconds_by(subject: Subject, key: str) -> dict[str, float] | None:
+def _seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
     """Seconds of the core by scope or line; None where the chip is not known."""
     if subject.estimate is None:
         return None
@@ -155,7 +155,7 @@ def _seconds_by(subject: Subject, key: str) -> dict[str, float] | None:
     return found
 
 
-def _tree_seconds(subject: Subject, root: cost.Node) -> dict[cost.Node, float] | None:
+def _tree_seconds(subject: ReportInput, root: cost.Node) -> dict[cost.Node, float] | None:
     """Seconds of the core by scope of the tree, what is inside a scope counted with it."""
     if subject.estimate is None:
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hlotext import lint
-from hlotext.view.report.parts import Missing, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _COLUMNS = columns_of("report.lint_rows")
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """The findings with the rules that are on by default, the costliest first."""
     found = sorted(
         lint.run(subject.module), key=lambda one: (one.severity.value != "error", -(one.bytes or 0))
@@ -33,5 +33,5 @@ def section(subject: Subject) -> Section | Missing:
         "lint",
         "Findings",
         "What costs time or memory, and what to do about it; `hlotext rule CODE` explains a code.",
-        tables=[Table("lint-findings", "Findings", _COLUMNS, rows, len(found))],
+        tables=[PageTable("lint-findings", "Findings", _COLUMNS, rows, len(found))],
     )

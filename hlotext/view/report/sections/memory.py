@@ -12,8 +12,8 @@ from hlotext.memory import usage
 from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
 from hlotext.view.page.colours import scope_colours
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Chart, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 MOST_PIECES = 40_000
 """Temporaries of one memory space that are drawn; of more the largest are."""
@@ -23,7 +23,7 @@ _SPACE_COLUMNS = columns_of("report.memory_space")
 _LIVE_COLUMNS = columns_of("report.memory_live")
 
 
-def section(subject: Subject) -> Section:
+def section(subject: ReportInput) -> Section:
     """Rectangles of each memory space that holds temporaries, and what lives at the peak. Raises MemoryModelError."""
     shown = subject.memory
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
@@ -77,7 +77,7 @@ def _fast_facts(shown: memory.Assignment) -> list[tuple[str, str]]:
     return [(usage.space_name(shown, platform.fast_space), str(found))]
 
 
-def _spaces(spaces: Sequence[SpaceUsage]) -> Table:
+def _spaces(spaces: Sequence[SpaceUsage]) -> PageTable:
     rows = [
         (s.name, s.capacity, s.static, s.heap, s.peak, s.fragmentation if s.heap else None, s.padding)
         for s in spaces
@@ -85,10 +85,10 @@ def _spaces(spaces: Sequence[SpaceUsage]) -> Table:
     columns = [c for n, c in enumerate(_SPACE_COLUMNS) if n != 1 or any(row[1] is not None for row in rows)]
     if len(columns) < len(_SPACE_COLUMNS):
         rows = [(row[0], *row[2:]) for row in rows]  # type: ignore[misc]
-    return Table("memory-spaces", "Memory spaces", columns, rows)
+    return PageTable("memory-spaces", "Memory spaces", columns, rows)
 
 
-def _live(shown: memory.Assignment, space: SpaceUsage) -> Table:
+def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
     arrays = usage.live_arrays(shown, space.memory_space, space.peak_time)
     rows = [
         (
@@ -104,7 +104,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> Table:
         )
         for array in cut(arrays)
     ]
-    return Table(
+    return PageTable(
         f"memory-live-{space.memory_space}",
         f"{space.name}: what lives at the peak, {byte_text(space.peak)} at step {space.peak_time:,}"
         + (f" ({space.peak_instruction})" if space.peak_instruction else ""),

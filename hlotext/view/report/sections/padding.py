@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hlotext.analysis import byte_text
 from hlotext.memory import usage
-from hlotext.view.report.parts import Missing, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _GROUPS = columns_of("report.padding_groups")
 _ARRAYS = columns_of("report.padding_arrays")
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """Bytes at the peak that hold no element, by scope and by array. Raises MemoryModelError."""
     shown = subject.memory
     space = usage.space_usage(shown, 0)
@@ -41,7 +41,7 @@ def section(subject: Subject) -> Section | Missing:
         f"{byte_text(space.padding)} of the {byte_text(space.peak)} that live at the peak of {space.name} hold no element "
         "(hatched).",
         tables=[
-            Table("padding-scopes", "Padding at the peak by scope", _GROUPS, cut(rows), len(rows)),
-            Table("padding-arrays", "The most padded arrays", _ARRAYS, cells, len(padded), is_open=False),
+            PageTable("padding-scopes", "Padding at the peak by scope", _GROUPS, cut(rows), len(rows)),
+            PageTable("padding-arrays", "The most padded arrays", _ARRAYS, cells, len(padded), is_open=False),
         ],
     )

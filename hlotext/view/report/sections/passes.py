@@ -10,8 +10,8 @@ from hlotext.dumps import Compilation
 from hlotext.dumps.causes import COPIES, causes
 from hlotext.dumps.timeline import Row
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.view.report.parts import Cell, Missing, Section, Table, columns_of
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of
+from hlotext.view.report.subject import ReportInput
 
 _MOST = 400
 _MOST_ASKED = 40
@@ -20,7 +20,7 @@ _WHY = columns_of("report.passes_why")
 _COLUMNS = columns_of("report.passes_rows")
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """The steps that changed something. Raises InputError for a text that cannot be read."""
     compilation = subject.compilation
     if compilation is None:
@@ -55,7 +55,7 @@ def section(subject: Subject) -> Section | Missing:
         "the pass ran (`hlotext dump timeline`).",
         facts=facts,
         tables=[
-            Table(
+            PageTable(
                 "passes-steps",
                 "Steps with a change",
                 columns,
@@ -68,7 +68,7 @@ def section(subject: Subject) -> Section | Missing:
     )
 
 
-def _why(compilation: Compilation) -> Iterator[Table]:
+def _why(compilation: Compilation) -> Iterator[PageTable]:
     """Why the collectives, loops and largest copies of the final text are there, as a chain each."""
     if compilation.after is None or not compilation.identity.shows_passes:
         return
@@ -82,7 +82,7 @@ def _why(compilation: Compilation) -> Iterator[Table]:
     ]
     if rows:
         total = len(asked) + len(copies)
-        yield Table("passes-why", "Why it is there", _WHY, rows, total, is_open=False)
+        yield PageTable("passes-why", "Why it is there", _WHY, rows, total, is_open=False)
 
 
 def _is_inside(instruction: Instruction) -> bool:

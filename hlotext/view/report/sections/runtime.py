@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hlotext import thunks
 from hlotext.thunks import tpu
 from hlotext.thunks.checking import described
-from hlotext.view.report.parts import Cell, Column, Missing, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Cell, Missing, PageColumn, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _COUNTS = columns_of("report.runtime_counts")
 _THUNKS = columns_of("report.runtime_thunks")
@@ -16,7 +16,7 @@ _RUNS = columns_of("report.runtime_runs")
 _OPERATIONS = columns_of("report.runtime_operations")
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """The thunks, predicted from the final text, with XLA's own list where the folder has it. Raises ThunkError."""
     if subject.platform == "tpu":
         return _on_tpu(subject)
@@ -40,10 +40,10 @@ def section(subject: Subject) -> Section | Missing:
             launch = thunk.facts.get("launch") or launches.get(thunk.number or 0)
             text = _launch(launch) if isinstance(launch, thunks.Launch) else ""
             rows.append((thunk.number or None, lead + thunk.kind, thunk.name or "", text))
-    columns: Sequence[Column] = _THUNKS if any(row[3] for row in rows) else _THUNKS[:3]
+    columns: Sequence[PageColumn] = _THUNKS if any(row[3] for row in rows) else _THUNKS[:3]
     if not any(row[0] for row in rows):
         columns, rows = columns[1:], [row[1:] for row in rows]
-    tables = [Table("thunks-kinds", "Thunks by kind", _COUNTS, counts)]
+    tables = [PageTable("thunks-kinds", "Thunks by kind", _COUNTS, counts)]
     if tree.platform == "gpu":
         tables.append(_runs(after))
         captured = sum(len(run.thunks) for run in after.ended if run.is_captured)
@@ -54,7 +54,7 @@ def section(subject: Subject) -> Section | Missing:
             )
         )
     tables.append(
-        Table(
+        PageTable(
             "thunks-order",
             "In the order of execution",
             columns,
@@ -79,7 +79,7 @@ def _launch(launch: thunks.Launch) -> str:
     return f"{grid} blocks of {threads}"
 
 
-def _runs(tree: thunks.Thunks) -> Table:
+def _runs(tree: thunks.Thunks) -> PageTable:
     rows = []
     for run in tree.ended:
         first, last = run.thunks[0], run.thunks[-1]
@@ -93,10 +93,12 @@ def _runs(tree: thunks.Thunks) -> Table:
                 run.cause.message if run.cause is not None else "",
             )
         )
-    return Table("thunks-runs", "Runs that can be captured, and what ended each", _RUNS, cut(rows), len(rows))
+    return PageTable(
+        "thunks-runs", "Runs that can be captured, and what ended each", _RUNS, cut(rows), len(rows)
+    )
 
 
-def _on_tpu(subject: Subject) -> Section:
+def _on_tpu(subject: ReportInput) -> Section:
     operations = tpu.operations(subject.module)
     counts: dict[str, int] = {}
     cycles: dict[str, int] = {}
@@ -114,5 +116,5 @@ def _on_tpu(subject: Subject) -> Section:
         "TPU programs have no thunks. These are the scheduled operations, and what the compiler expects of each in one "
         "execution (`hlotext thunks`).",
         facts=[("operations", f"{len(operations):,}")],
-        tables=[Table("tpu-operations", "By opcode", columns, [row[: len(columns)] for row in rows])],
+        tables=[PageTable("tpu-operations", "By opcode", columns, [row[: len(columns)] for row in rows])],
     )

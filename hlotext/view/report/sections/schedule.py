@@ -9,15 +9,15 @@ from hlotext.analysis import places, scopes
 from hlotext.analysis.quantities import seconds
 from hlotext.cost.schedule import CORE
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Cell, Chart, Missing, Section, Table, columns_of, cut
-from hlotext.view.report.subject import Subject
+from hlotext.view.report.parts import Cell, Chart, Missing, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
 
 _PATH = columns_of("report.schedule_path")
 _CORE = columns_of("report.schedule_core")
 _WAITING, _BODY = "waiting", "loop or call"
 
 
-def section(subject: Subject) -> Section | Missing:
+def section(subject: ReportInput) -> Section | Missing:
     """Lanes of the entry's schedule and the critical path; needs the chip. Raises ValueError for what has no cost."""
     found = subject.estimate
     if found is None:
@@ -63,7 +63,7 @@ def _time(time: float) -> str:
     return seconds(time).replace("us", "µs")
 
 
-def _chart(subject: Subject, found: cost.Estimate) -> Chart:
+def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     lanes, rows = _lanes(subject, found)
     summary = (
         f"{len(rows['lane']):,} spans in {len(lanes)} lanes: the core and what works beside it. "
@@ -79,7 +79,7 @@ def _chart(subject: Subject, found: cost.Estimate) -> Chart:
     )
 
 
-def _lanes(subject: Subject, found: cost.Estimate) -> tuple[list[str], dict[str, Any]]:
+def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[str, Any]]:
     walk = found.walk
     words, lines, named = Words(), places(subject.module), scopes(subject.module)
     lanes = [CORE]
@@ -127,12 +127,12 @@ def _lanes(subject: Subject, found: cost.Estimate) -> tuple[list[str], dict[str,
     return lanes, rows
 
 
-def _line(subject: Subject, instruction: Any) -> str:
+def _line(subject: ReportInput, instruction: Any) -> str:
     place = places(subject.module).get(instruction)
     return f"{place[0].file.rsplit('/', 1)[-1]}:{place[0].line}" if place is not None else ""
 
 
-def _path(subject: Subject, found: cost.Estimate) -> Table:
+def _path(subject: ReportInput, found: cost.Estimate) -> PageTable:
     steps = sorted(found.critical_path, key=lambda step: -step.seconds)
     rows: list[tuple[Cell, ...]] = [
         (
@@ -144,10 +144,10 @@ def _path(subject: Subject, found: cost.Estimate) -> Table:
         )
         for step in cut(steps, 50)
     ]
-    return Table("schedule-path", "Critical path, its longest steps", _PATH, rows, len(steps))
+    return PageTable("schedule-path", "Critical path, its longest steps", _PATH, rows, len(steps))
 
 
-def _core(subject: Subject, found: cost.Estimate) -> Table:
+def _core(subject: ReportInput, found: cost.Estimate) -> PageTable:
     has_cycles = found.compiler is not None
     has_fast = any(one.weight > one.seconds for one in found.instructions)
     rows: list[tuple[Cell, ...]] = [
@@ -166,7 +166,7 @@ def _core(subject: Subject, found: cost.Estimate) -> Table:
     ]
     without = {"weight": not has_fast, "compiler": not has_cycles}
     columns = [column for column in _CORE if not without.get(column.key)]
-    return Table(
+    return PageTable(
         "schedule-core", "What the core does, all runs", columns, rows, len(found.instructions), is_open=False
     )
 
