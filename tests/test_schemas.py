@@ -12,6 +12,7 @@ from tests.cli_support import run
 from tests.schemas import Case, cases, document, leaves, strict, undescribed, writes_json
 
 NO_JSON = {
+    "bugreport": "writes a script",
     "convert": "writes files of other kinds",
     "fmt": "prints HLO text",
     "rewrite": "prints HLO text",

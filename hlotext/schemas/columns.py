@@ -16,8 +16,6 @@ from typing import Any
 
 import attrs
 
-from hlotext.analysis.quantities import amount, seconds
-from hlotext.analysis.sizes import byte_text
 
 Cell = Any
 """A string, number, truth value, list or None, as JSON has it, or a `Shown`."""
@@ -79,12 +77,31 @@ WORDS = ("name", "code", "shape", "place", "scope", "prose", "word", "text", "fl
 """Kinds of texts, which say how they get shorter; the last four are as other columns of
 their title."""
 
+
+def _bytes(value: float) -> str:
+    from hlotext.analysis.sizes import byte_text  # with numpy, which commands about opcodes do without
+
+    return byte_text(int(value))
+
+
+def _amount(value: float) -> str:
+    from hlotext.analysis.quantities import amount
+
+    return amount(value)
+
+
+def _seconds(value: float) -> str:
+    from hlotext.analysis.quantities import seconds
+
+    return seconds(value)
+
+
 NUMBERS: Mapping[str, Any] = {
     "number": str,
     "count": lambda value: f"{value:,}",
-    "bytes": lambda value: byte_text(int(value)),
-    "amount": amount,
-    "seconds": seconds,
+    "bytes": _bytes,
+    "amount": _amount,
+    "seconds": _seconds,
     "share": lambda value: f"{100 * value:.1f} %",
     "percent": lambda value: f"{100 * value:.0f} %",
     "factor": lambda value: f"{value:.2g}x" if value >= 1.005 else "",
