@@ -210,7 +210,7 @@ def test_imports_inside_functions_are_listed() -> None:
         for target, is_late in imports(path, known)
         if is_late and target in known
     }
-    assert len(found) < 25
+    assert len(found) <= 25
     assert found == {
         line for line in (DATA / "imports" / "late.txt").read_text().splitlines() if line[0] != "#"
     }

@@ -20,7 +20,6 @@ NO_JSON = {
     "reduce": "prints HLO text",
     "report": "prints a page",
     "graph": "prints a page or a picture",
-    "bugreport": "writes a script",
     "schema": "prints a schema",
     "lsp": "speaks the language server protocol",
     "skill": "copies pages",

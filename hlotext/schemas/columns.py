@@ -16,7 +16,6 @@ from typing import Any
 
 import attrs
 
-
 Cell = Any
 """A string, number, truth value, list or None, as JSON has it, or a `Shown`."""
 
@@ -78,30 +77,21 @@ WORDS = ("name", "code", "shape", "place", "scope", "prose", "word", "text", "fl
 their title."""
 
 
-def _bytes(value: float) -> str:
-    from hlotext.analysis.sizes import byte_text  # with numpy, which commands about opcodes do without
+def _formatted(value: float, kind: str) -> str:
+    """Text of a number as `hlotext.analysis` formats it: imported with numpy, which commands about opcodes do without."""
+    from hlotext import analysis
 
-    return byte_text(int(value))
-
-
-def _amount(value: float) -> str:
-    from hlotext.analysis.quantities import amount
-
-    return amount(value)
-
-
-def _seconds(value: float) -> str:
-    from hlotext.analysis.quantities import seconds
-
-    return seconds(value)
+    if kind == "bytes":
+        return analysis.byte_text(int(value))
+    return {"amount": analysis.quantities.amount, "seconds": analysis.quantities.seconds}[kind](value)
 
 
 NUMBERS: Mapping[str, Any] = {
     "number": str,
     "count": lambda value: f"{value:,}",
-    "bytes": _bytes,
-    "amount": _amount,
-    "seconds": _seconds,
+    "bytes": lambda value: _formatted(value, "bytes"),
+    "amount": lambda value: _formatted(value, "amount"),
+    "seconds": lambda value: _formatted(value, "seconds"),
     "share": lambda value: f"{100 * value:.1f} %",
     "percent": lambda value: f"{100 * value:.0f} %",
     "factor": lambda value: f"{value:.2g}x" if value >= 1.005 else "",
