@@ -140,3 +140,40 @@ def test_every_kind_of_module(path: Path, command: list[str]) -> None:
     """Text and JSON, whatever the module."""
     assert run(command[0], str(path), *command[1:]).exit_code == 0
     json.loads(run(command[0], str(path), *command[1:], "--format", "json").stdout)
+
+
+SOME_ROUNDS = """HloModule m, is_scheduled=true
+
+round {
+  state = (f32[1048576], pred[]) parameter(0)
+  x = f32[1048576] get-tuple-element(state), index=0
+  more = pred[] get-tuple-element(state), index=1
+  y = f32[1048576] sine(x)
+  ROOT out = (f32[1048576], pred[]) tuple(y, more)
+}
+
+going {
+  state = (f32[1048576], pred[]) parameter(0)
+  ROOT more = pred[] get-tuple-element(state), index=1
+}
+
+ENTRY main {
+  x = f32[1048576] parameter(0)
+  more = pred[] parameter(1)
+  start = (f32[1048576], pred[]) tuple(x, more)
+  ROOT loop = (f32[1048576], pred[]) while(start), condition=going, body=round
+}
+"""
+
+
+def test_time_takes_the_rounds_of_loops() -> None:
+    """A loop of unknown rounds counts as often as is said; a body that is not there, or no number, is refused."""
+
+    def seconds(*more: str) -> float:
+        result = run("time", "-", "--chip", "h100", "--format", "json", *more, input=SOME_ROUNDS)
+        assert result.exit_code == 0, result.stderr
+        return float(json.loads(result.stdout)["modules"][0]["seconds"])
+
+    assert seconds("--trips", "round=100") == pytest.approx(100 * seconds("--trips", "%round=1"), rel=0.1)
+    for wrong in ("elsewhere=3", "round=many", "round"):
+        assert run("time", "-", "--chip", "h100", "--trips", wrong, input=SOME_ROUNDS).exit_code == 2

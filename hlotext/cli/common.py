@@ -357,3 +357,23 @@ def _size(text: str | Text) -> int:
         return os.stat(text).st_size
     except (OSError, ValueError):
         return 0
+
+
+TRIPS = click.option(
+    "--trips",
+    metavar="BODY=N",
+    multiple=True,
+    help="How often a loop runs whose rounds the text does not tell, by its body.",
+)
+"""The option of rounds, which `trips_of` reads."""
+
+
+def trips_of(given: Iterable[str]) -> dict[str, int]:
+    """Rounds by the names of bodies."""
+    found: dict[str, int] = {}
+    for one in given:
+        body, _, count = one.rpartition("=")
+        if not body or not count.isdecimal():
+            raise click.UsageError(f"--trips takes BODY=N, not {one!r}")
+        found[body.lstrip("%")] = int(count)
+    return found

@@ -17,7 +17,7 @@ from hlotext import lint, reports
 from hlotext.analysis import Backend
 from hlotext.analysis.quantities import counted
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import Unreadable, is_folder, say, say_outward_links
+from hlotext.cli.common import TRIPS, Unreadable, is_folder, say, say_outward_links, trips_of
 from hlotext.cli.documents import json_text
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import (
@@ -88,12 +88,7 @@ _MANY = 20
 @click.option(
     "--chip", metavar="NAME", help="The chip that times are estimated for.  [default: h100, v5e or cpu]"
 )
-@click.option(
-    "--trips",
-    metavar="BODY=N",
-    multiple=True,
-    help="How often a loop runs whose rounds the text does not tell, by its body.",
-)
+@TRIPS
 @click.option(
     "--fail-on",
     metavar="CONDITION",
@@ -168,7 +163,7 @@ def command(
             config,
             source_root=source_root or config.source_root,
             chip=config.chip if chip is None else chip,
-            trips={**config.trips, **_trips(trips)},
+            trips={**config.trips, **trips_of(trips)},
         )
         active = config.active_rules()
         known = _known(baseline) if baseline is not None else lint.Baseline()
@@ -246,17 +241,6 @@ def _fails(finding: lint.Finding, least: tuple[float, bool] | None) -> bool:
         return finding.severity is not hlo.Severity.NOTE
     share, is_enough = least
     return finding.share > share or (is_enough and finding.share == share)
-
-
-def _trips(given: Sequence[str]) -> dict[str, int]:
-    """Rounds by the names of bodies."""
-    found: dict[str, int] = {}
-    for one in given:
-        body, _, count = one.rpartition("=")
-        if not body or not count.isdecimal():
-            raise click.UsageError(f"--trips takes BODY=N, not {one!r}")
-        found[body.lstrip("%")] = int(count)
-    return found
 
 
 def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path | None) -> None:

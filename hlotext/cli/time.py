@@ -22,7 +22,7 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
-from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
+from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, limit_option, trips_of, write_json
 from hlotext.cli.figures import amount, chip_of, choice_json, line_cell, seconds, share, told, with_set
 from hlotext.cli.listing import Listing, Shown
 from hlotext.cli.output import Output, output
@@ -47,6 +47,7 @@ Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
     help="Another figure: bandwidth=8e11, bf16=2e14.",
 )
 @click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@TRIPS
 @limit_option(_LIMIT)
 @FORMAT
 def command(
@@ -54,6 +55,7 @@ def command(
     chip: str | None,
     figures: tuple[str, ...],
     mesh: str | None,
+    trips: tuple[str, ...],
     limit: int,
     output_format: str,
 ) -> None:
@@ -68,8 +70,10 @@ def command(
     Examples:
       hlotext time module_0001.jit_step.after_optimizations.txt --chip v5e
       hlotext time dump.txt --chip h100 --set bandwidth=3e12
+      hlotext time dump.txt --chip h100 --trips body.12=100
     """
     given_chip = chip_of(chip) if chip is not None else None
+    rounds = trips_of(trips)
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     inputs = Inputs(files)
     documents = []
@@ -82,7 +86,9 @@ def command(
             if choice is None:
                 raise click.UsageError(f"{place} does not tell the chip: set --chip ({', '.join(CHIPS)})")
             row = with_set(choice.chip, figures)
-            found = told(lambda module=module, row=row: cost.estimate(module, row, given))  # type: ignore[misc]
+            found = told(
+                lambda module=module, row=row: cost.estimate(module, row, given, trips=rounds or None)  # type: ignore[misc]
+            )
             if output_format == "json":
                 documents.append(_json(place, found, choice))
                 continue
