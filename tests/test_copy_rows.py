@@ -104,6 +104,11 @@ class _Program:
         return results
 
 
+def _scheduled(text: str) -> str:
+    """A text whose lines are the schedule."""
+    return text.replace("HloModule m", "HloModule m, is_scheduled=true", 1)
+
+
 def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str) -> None:
     """Compares the two ways."""
     monkeypatch.setattr(rows, "_MANY", 1)
@@ -120,9 +125,10 @@ def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str)
 def test_copies_stay_and_go_as_if_all_were_compared(monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
     shorter = counted(monkeypatch, Rows, "is_over_for_all")
     for seed in seeds:
-        module = hlo.parse(_Program(seed).text())
-        for platform in PLATFORMS:
-            _compare(monkeypatch, module, platform)
+        text = _Program(seed).text()
+        for module in (hlo.parse(text), hlo.parse(_scheduled(text))):
+            for platform in PLATFORMS:
+                _compare(monkeypatch, module, platform)
     assert shorter[0] > 3 * len(seeds)
 
 
@@ -139,10 +145,12 @@ def test_recorded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         _compare(monkeypatch, hlo.parse(step.before), step.platform)
 
 
-def test_comparisons_grow_with_the_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_scheduled", [False, True])
+def test_comparisons_grow_with_the_copies(monkeypatch: pytest.MonkeyPatch, is_scheduled: bool) -> None:
     """Loops one after the other, whose states all end up in one piece of memory, and whose counters begin with one zero."""
     compared, looked = counted(monkeypatch, _Remover, "_overlap"), counted(monkeypatch, Ordering, "relation")
-    module = hlo.parse(MODULES["loops"][1](60))
+    text = MODULES["loops"][1](60)
+    module = hlo.parse(_scheduled(text) if is_scheduled else text)
     decisions = compiler.copy_insertion(module, "cpu").decisions
     assert len(decisions) > 60
     assert compared[0] < 30 * 60

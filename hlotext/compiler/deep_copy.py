@@ -31,10 +31,9 @@ class Copier:
         home = operands[0].computation
         assert home is not None
         order = home.order
-        place = order.place(max(operands, key=order.__getitem__)) + 1
-        instructions = home.instructions
+        after = order.following(max(operands, key=order.__getitem__))
         new = Instruction(self.module.instruction_names.unique(opcode), opcode, shape, operands, attributes)
-        return home.add(new, instructions[place] if place < len(instructions) else None, typed=False)
+        return home.add(new, after, typed=False)
 
     def copy(self, i: Instruction) -> Instruction:
         """A copy of one array."""

@@ -40,8 +40,8 @@ class Ordering:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.is_sequential = module.is_scheduled
-        self.has_its_paths = not module.is_scheduled
-        """Whether paths tell the order, and are those of the module: then they are transitive."""
+        self.has_its_paths = True
+        """Whether the order is that of the module, by paths or by its schedule: then it is transitive."""
         self._caller: dict[Computation, Instruction | None] = {}
         self._above: dict[Computation, tuple[Computation, ...]] = {}
         self._reach: dict[Computation, tuple[dict[Instruction, int], list[int]]] = {}

@@ -305,7 +305,7 @@ class _Remover:
         level = rows.level(last, first) if last is not None and first is not None else None
         after = first
         while after is not None:
-            before = last
+            before, skips = last, level is not None
             while before is not None:
                 pairs += 1
                 if pairs > _MOST_PAIRS:
@@ -317,10 +317,12 @@ class _Remover:
                 late = self._overlap(copy, before, after)
                 if late is not None:
                     return late
-                if level is not None and rows.is_over(before, after, level):
-                    if before is last and rows.is_over_for_all(before, after):
+                if skips and level is not None and rows.is_over(before, after, level):
+                    skips = rows.are_loose_over(before, after, level)
+                    if skips and before is last and rows.is_over_for_all(before, after):
                         return None
-                    break
+                    if skips:
+                        break
                 before = rows.prev(before)
             after = rows.next(after)
         return None

@@ -1,10 +1,11 @@
 """Rows of values that share memory, in the order in which they are written, while copies are taken out of them.
 
-After `ValueNode` and `CopyRemover` (`xla/service/copy_removal.cc`). XLA compares each value of one row with each
-of another. Most of that follows from a few comparisons, since paths between instructions are transitive: where in both rows
-all reads of each value come before the next one is written, and all reads of the last of the first row before the first of
-the second, all of the first row is over before any of the second begins. So each row knows whether its neighbours follow each
-other in this way (it is tight); what is seen of them are the instructions that run them in one computation, its level.
+After `ValueNode` and `CopyRemover` (`xla/service/copy_removal.cc`). XLA compares each value of one row with each of another.
+Most of that follows from a few comparisons, since paths between instructions are transitive, as is a schedule: where in both
+rows all reads of each value come before the next one is written, and all reads of the last of the first row before the first
+of the second, all of the first row is over before any of the second begins. So each row knows those of its values that are
+perhaps still read when the next one is written (they are loose) and have to be compared themselves; what is seen of values
+are the instructions that run them in one computation, the row's level.
 """
 
 from __future__ import annotations
@@ -24,37 +25,38 @@ _MANY = 8
 class ValueList:
     """What is known of all values of a row, or of more than that: of a joint row all that was known of both."""
 
-    __slots__ = ("homes", "joined", "level", "loose", "roots")
+    __slots__ = ("homes", "joined", "level", "loose", "roots", "unordered")
 
     def __init__(self) -> None:
         self.joined: ValueList | None = None
         """The row that it became a part of."""
         self.level: Computation | None = None
         """The innermost computation in which all is written and read, there or in what it runs; None if none is known."""
-        self.loose = 0
+        self.loose: dict[Node, None] = {}
         """Values that are perhaps read after the next one is written."""
+        self.unordered: set[Node] = set()
+        """Values of which it is not even certain that they are written before the next one."""
         self.roots: set[Computation] = set()
         """Computations that give a value of the row back."""
         self.homes: set[Computation] = set()
         """Computations that write a value of the row."""
 
     @property
-    def is_tight(self) -> bool:
-        """Whether each value is certain to be over before the next one begins, seen from the level."""
-        return self.level is not None and not self.loose
+    def size(self) -> int:
+        """How much is known of it: the larger row takes in the smaller."""
+        return sum(map(len, (self.homes, self.roots, self.loose, self.unordered)))
 
 
 class Node:
     """A value in its row; the rows are rings."""
 
-    __slots__ = ("is_loose", "next", "over", "prev", "row", "uses", "value")
+    __slots__ = ("next", "over", "prev", "row", "uses", "value")
 
     def __init__(self, value: Value, row: ValueList) -> None:
         self.value = value
         self.uses: list[Use] = list(value.uses)
         self.next = self.prev = self
         self.row = row
-        self.is_loose = False
         self.over: tuple[Instruction, int] | None = None
         """How many uses, from the first on, are over before an instruction begins."""
 
@@ -89,6 +91,8 @@ class Rows:
         self._ordering = ordering
         self._heads: set[Node] = set()
         self._nodes: dict[Value, Node] = {}
+        self._with_new_root: set[Computation] = set()
+        """Where another instruction became the root: in a schedule it now runs before none, whatever was found of it."""
 
     def __getitem__(self, value: Value) -> Node:
         return self._nodes[value]
@@ -119,6 +123,7 @@ class Rows:
 
     def has_root(self, computation: Computation, values: Iterable[Value | None]) -> None:
         """Notes that a computation now gives these values back."""
+        self._with_new_root.add(computation)
         for value in values:
             node = self._nodes.get(value) if value is not None else None
             if node is not None:
@@ -164,50 +169,61 @@ class Rows:
     def _join(self, row: ValueList, other: ValueList) -> None:
         if row is other:
             return
-        if len(row.homes) + len(row.roots) < len(other.homes) + len(other.roots):
+        if row.size < other.size:
             row, other = other, row
         other.joined = row
         row.level = self._common(row.level, other.level)
-        row.loose += other.loose
+        row.loose |= other.loose
+        row.unordered |= other.unordered
         row.homes |= other.homes
         row.roots |= other.roots
 
     def remove(self, node: Node) -> None:
         """Takes a value that is not the first out of its row."""
         row = self.row(node)
-        row.loose -= node.is_loose
+        row.loose.pop(node, None)
+        row.unordered.discard(node)
         before = node.prev
         before.next, node.next.prev = node.next, before
 
     def look_again(self, node: Node) -> None:
         """Finds out anew whether a value is over before the next one begins."""
         row, after = self.row(node), self.next(node)
-        is_loose = (
-            after is not None
-            and row.level is not None
-            and not self._is_over(node, after, row.level, may_be_one=True)
-        )
-        row.loose += is_loose - node.is_loose
-        node.is_loose = is_loose
+        row.loose.pop(node, None)
+        row.unordered.discard(node)
+        if after is None or row.level is None or self._is_over(node, after, row.level, may_be_one=True):
+            return
+        row.loose[node] = None
+        if not self._is_written_before(node, after, row.level):
+            row.unordered.add(node)
 
     # ---- in time
 
     def level(self, last: Node, first: Node) -> Computation | None:
-        """Where two rows can be seen in one computation, of which the first is tight; None: compare all values."""
+        """Where two rows can be seen in one computation; None: compare all values."""
         row, other = self.row(last), self.row(first)
-        if row is other or not row.is_tight or not self._ordering.has_its_paths:
+        if row is other or not self._ordering.has_its_paths:
             return None
-        return self._common(row.level, other.level)
+        return self._known(self._common(row.level, other.level))
 
-    def is_over(self, last: Node, first: Node, level: Computation) -> bool:
-        """Whether a value, and with it all before it in its tight row, is over before another one begins."""
-        home = first.writer.computation
-        return home not in self.row(last).roots and self._is_over(last, first, level)
+    def _known(self, level: Computation | None) -> Computation | None:
+        """A computation, if what was found about its order still holds."""
+        return None if self._ordering.is_sequential and level in self._with_new_root else level
+
+    def is_over(self, node: Node, after: Node, level: Computation) -> bool:
+        """Whether a value, and with it all before it back to the next loose one, is over before another one begins."""
+        return after.writer.computation not in self.row(node).roots and self._is_over(node, after, level)
+
+    def are_loose_over(self, last: Node, after: Node, level: Computation) -> bool:
+        """Whether all loose values of a row are over before a value of another one begins."""
+        return all(self._is_over(node, after, level) for node in self.row(last).loose)
 
     def is_over_for_all(self, last: Node, first: Node) -> bool:
         """Whether what holds of the first value of a row, that others are over before, holds of all behind it."""
         other = self.row(first)
-        return other.is_tight and other.homes.isdisjoint(self.row(last).roots)
+        return (
+            other.level is not None and not other.unordered and other.homes.isdisjoint(self.row(last).roots)
+        )
 
     def uses_over(self, node: Node, after: Node) -> int:
         """How many of a value's uses, from the first on, are found to be over before another value begins.
@@ -219,6 +235,7 @@ class Rows:
             return 0
         known, home = node.over, node.writer.computation
         level = known[0].computation if known is not None else self._common(home, writer.computation)
+        level = self._known(level)
         target = ordering.within(writer, level) if level is not None else None
         if target is None or level is None or target.opcode == "parameter":
             return 0
@@ -250,6 +267,19 @@ class Rows:
             ):
                 return False
         return True
+
+    def _is_written_before(self, node: Node, after: Node, level: Computation) -> bool:
+        """Whether a value is certain to be written before another one, or by what is run by one."""
+        ordering = self._ordering
+        first, second = ordering.within(node.writer, level), ordering.within(after.writer, level)
+        if (
+            first is None
+            or second is None
+            or second.opcode == "parameter"
+            or after.writer.opcode.startswith("async-")
+        ):
+            return False
+        return first is second or ordering.runs_before(first, second)
 
     def _is_read_behind(self, node: Node, level: Computation) -> bool:
         """Whether what reads a value stands behind what writes it, as it should."""
