@@ -423,3 +423,23 @@ def test_a_conversion_that_gives_a_tuple_is_no_trouble() -> None:
         "  ROOT d = f32[128,128]{1,0} dot(t, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
     )
     assert "X900" not in [finding.code for finding in lint.run(hlo.parse(text))]
+
+
+def test_fusions_in_themselves_and_sizes_without_bound() -> None:
+    """Rules that go up through fusions come to an end, and those that count elements let be what has no number of them."""
+    product = "f32[4,4] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    itself = hlo.parse_tolerant(
+        f"HloModule m\n\nf {{\n  p = f32[4,4] parameter(0)\n  d = {product}\n"
+        "  ROOT g = f32[4,4] fusion(d), kind=kLoop, calls=f\n}\n\n"
+        "ENTRY e {\n  a = f32[4,4] parameter(0)\n  ROOT r = f32[4,4] fusion(a), kind=kLoop, calls=f\n}\n"
+    ).module
+    scatter = hlo.parse(
+        "HloModule m, is_scheduled=true\n\nsum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
+        "  ROOT s = f32[] add(x, y)\n}\n\nENTRY e {\n  t = f32[?,8]{1,0} parameter(0)\n"
+        "  i = s32[3,1]{1,0} parameter(1)\n  u = f32[3,8]{1,0} parameter(2)\n"
+        "  k = f32[8,8]{1,0} parameter(3)\n  d = f32[?,8] dot(t, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  ROOT r = f32[?,8]{1,0} scatter(t, i, u), update_window_dims={1}, inserted_window_dims={0}, "
+        "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum\n}\n"
+    )
+    for module in (itself, scatter):
+        assert not [finding for finding in lint.run(module) if finding.code == "X900"]

@@ -23,7 +23,7 @@ from tests.pages import Page
 
 DUMPS = support.DATA / "dumps"
 TPU, GPU, CPU = (DUMPS / f"{name}.mlp_train.tar.xz" for name in ("tpu", "gpu", "cpu"))
-CHIPS = {TPU: "v5e", GPU: "h100", CPU: None}
+CHIPS: dict[Path, str | None] = {TPU: "v5e", GPU: "h100", CPU: None}
 
 
 @functools.cache
@@ -39,7 +39,7 @@ def dump(request: pytest.FixtureRequest) -> Path:
 
 
 def rows_of(path: Path, table: str) -> list[dict[str, Any]]:
-    return page(path, CHIPS[path]).tables[f"a-{table}"].records()
+    return page(path, CHIPS.get(path)).tables[f"a-{table}"].records()
 
 
 def command(name: str, path: Path, *more: str) -> Any:
@@ -71,7 +71,17 @@ def test_memory_is_what_the_command_says(dump: Path) -> None:
     told = command("memory", dump, "--limit", "0", "--timeline", *(["--chip", chip] if chip else []))
     spaces = [space for space in told["memory_spaces"] if space["needed"]]
     agree(rows_of(dump, "memory-spaces"), spaces, "name", "static", "heap", "peak", "padding")
-    agree(rows_of(dump, "memory-live-0"), told["live"], "bytes", "first", "last", "kind", "layout", "scope")
+    assert sum(row["count"] for row in told["live_alike"]) == told["live_count"] > 0
+    agree(
+        rows_of(dump, "memory-live-0"),
+        told["live_alike"],
+        "bytes",
+        "first",
+        "last",
+        "kind",
+        "layout",
+        "scope",
+    )
     charts = dict(page(dump, chip).charts())
     data = charts["a-chart-memory-0"]
     times, sizes = data["timeline"]
@@ -319,3 +329,20 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
     assert found is not None
     assert sorted((str(r["code"]), int(float(r["bytes"] or 0))) for r in found.records()) == expected
+
+
+def test_equal_arrays_of_layers_are_one_row(tmp_path: Path) -> None:
+    """In the page as in the JSON, with how many they are and the bytes of all."""
+    lines = "".join(f'  a{n} = f32[64]{{0}} sine(p), metadata={{op_name="f/sin"}}\n' for n in range(5))
+    every = ", ".join(f"a{n}" for n in range(5))
+    place = tmp_path / "layers.txt"
+    place.write_text(
+        "HloModule layers, is_scheduled=true\n\nENTRY e {\n  p = f32[64]{0} parameter(0)\n"
+        f'{lines}  ROOT r = f32[64]{{0}} custom-call({every}), custom_call_target="sum"\n}}\n'
+    )
+    (row,) = (row for row in rows_of(place, "memory-live-0") if row["count"] == 5)
+    (told,) = (
+        row for row in command("memory", place, "--platform", "cpu")["live_alike"] if row["count"] == 5
+    )
+    assert row["bytes"] == told["bytes"] == 5 * 256
+    assert row["label"] == f"{told['name']} ..." == "a0 ..."

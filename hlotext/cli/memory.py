@@ -357,6 +357,25 @@ def _fast_json(computed: memory.Assignment) -> dict[str, Any] | None:
     return None if found is None else {**attrs.asdict(found), "is_exact": found.is_exact}
 
 
+def _alike_json(arrays: Sequence[usage.LiveArray], limit: int) -> list[dict[str, Any]]:
+    """The arrays of a moment, those that are the same in every layer as one row."""
+    folded = usage.repeated(arrays)
+    return [
+        {
+            "name": row.array.label,
+            "count": row.count,
+            "bytes": row.bytes,
+            "first": row.first,
+            "last": row.last,
+            "kind": row.array.kind,
+            "layout": row.array.layout,
+            "scope": row.array.scope,
+            "line": usage.line_text(row.array.place),
+        }
+        for row in (folded[:limit] if limit else folded)
+    ]
+
+
 def _json(
     asked: _Asked, timeline: bool, differences: Sequence[memory.AssignmentDifference] | None
 ) -> dict[str, Any]:
@@ -387,6 +406,7 @@ def _json(
         "time": asked.time,
         "live": [attrs.asdict(array) for array in rows],
         "live_count": len(arrays),
+        "live_alike": _alike_json(arrays, asked.limit),
     }
     if asked.by is not None:
         document["groups"] = [attrs.asdict(group) for group in usage.group_by(arrays, asked.by)]

@@ -215,7 +215,7 @@ class Rows:
         return after.writer.computation not in self.row(node).roots and self._is_over(node, after, level)
 
     def are_loose_over(self, last: Node, after: Node, level: Computation) -> bool:
-        """Whether all loose values of a row are over before a value of another one begins."""
+        """True if all loose values of a row are over before a value of another one begins."""
         return all(self._is_over(node, after, level) for node in self.row(last).loose)
 
     def is_over_for_all(self, last: Node, first: Node) -> bool:
@@ -269,7 +269,7 @@ class Rows:
         return True
 
     def _is_written_before(self, node: Node, after: Node, level: Computation) -> bool:
-        """Whether a value is certain to be written before another one, or by what is run by one."""
+        """True if a value is certain to be written before another one, or one instruction runs what writes both."""
         ordering = self._ordering
         first, second = ordering.within(node.writer, level), ordering.within(after.writer, level)
         if (

@@ -62,6 +62,7 @@ def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
         or rhs is None
         or result is None
         or not (lhs.is_array and rhs.is_array and result.is_array)
+        or any(shape.is_unbounded for shape in (lhs, rhs, result))
     ):
         return None
     if product.opcode == "convolution":

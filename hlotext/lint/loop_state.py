@@ -40,7 +40,7 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
     computation = one.computation
     while computation is not None and computation is not loop.attributes.get("body"):
         caller = context.graph.caller(computation)
-        if caller is None or caller.opcode not in ("fusion", "async-start", "call"):
+        if caller is None or caller.opcode not in ("fusion", "async-start", "call") or caller in callers:
             return False
         callers.insert(0, caller)
         computation = caller.computation

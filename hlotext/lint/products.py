@@ -48,7 +48,7 @@ def _product(dot: Instruction, context: Context) -> Product | None:
     home = dot.computation
     while home is not None and home not in context.graph.stepped:
         caller = context.graph.caller(home)
-        if caller is None or caller.opcode != "fusion":
+        if caller is None or caller.opcode != "fusion" or caller in fusions:
             return None
         fusions.insert(0, caller)
         home = caller.computation

@@ -73,7 +73,7 @@ def _place(piece: Instruction) -> tuple[str, ...]:
     """Where a dynamic slice begins, and what it takes, also inside of fusions: equal for slices that are the same."""
     fusions: list[Instruction] = []
     home = piece.computation
-    while home is not None and home.is_fusion_body and home.callers:
+    while home is not None and home.is_fusion_body and home.callers and home.callers[0] not in fusions:
         fusions.insert(0, home.callers[0])
         home = fusions[0].computation
     left = [_MOST]

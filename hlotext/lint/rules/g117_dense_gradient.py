@@ -37,7 +37,9 @@ class DenseGradient(Rule):
         if not isinstance(reducer, Computation) or reducer.root.opcode != "add":
             return
         updates = instruction.operands[2].shape
-        if updates is None or _FEW * (updates.element_count or 0) > (shape.element_count or 0):
+        if updates is None or shape.is_unbounded or updates.is_unbounded:
+            return
+        if _FEW * (updates.element_count or 0) > (shape.element_count or 0):
             return
         fusions = fusions_around(instruction, context)
         whole = (*fusions, instruction)[0]

@@ -90,19 +90,21 @@ def _spaces(spaces: Sequence[SpaceUsage]) -> PageTable:
 
 def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
     arrays = usage.live_arrays(shown, space.memory_space, space.peak_time)
+    folded = usage.repeated(arrays)
     rows = [
         (
-            array.label,
-            array.bytes,
-            array.padding or None,
-            array.first,
-            array.last,
-            array.kind,
-            array.layout,
-            array.scope,
-            line_text(array.place),
+            row.array.label + (" ..." if row.count > 1 else ""),
+            row.count if row.count > 1 else None,
+            row.bytes,
+            (row.array.padding or 0) * row.count or None,
+            row.first,
+            row.last,
+            row.array.kind,
+            row.array.layout,
+            row.array.scope,
+            line_text(row.array.place),
         )
-        for array in cut(arrays)
+        for row in cut(folded)
     ]
     return PageTable(
         f"memory-live-{space.memory_space}",
@@ -110,7 +112,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
         + (f" ({space.peak_instruction})" if space.peak_instruction else ""),
         _LIVE_COLUMNS,
         rows,
-        total=len(arrays),
+        total=len(folded),
         is_open=False,
     )
 
