@@ -35,8 +35,11 @@ OF_THE_CODE_ALONE = {
     "hlotext/syntax/literals/arrays.py:_number",
     "hlotext/tables/arrow.py:_named",
     "hlotext/tables/arrow.py:arrow_schema",
+    "hlotext/lint/registry.py:all_rules",
+    "hlotext/lsp/diagnostics.py:page_address",
+    "hlotext/schemas/columns.py:_tables",
 }
-"""Functions with arguments, each of a set that the code gives: opcodes, types, terminals, kinds, tables."""
+"""Functions with arguments, each of a set that the code or the settings give: opcodes, types, terminals, kinds, tables."""
 
 
 def cached_functions() -> set[str]:

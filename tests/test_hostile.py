@@ -242,10 +242,10 @@ def test_a_killed_worker_names_its_file(tmp_path: Path, monkeypatch: pytest.Monk
         files.append(str(path))
     real = lint.engine.lint_source
 
-    def deadly(source: hlo.Source, config: lint.Config) -> object:
+    def deadly(source: hlo.Source, config: lint.Config, *more: object) -> object:
         if source.name == files[17]:
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(source, config)
+        return real(source, config, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(lint.files, "lint_source", deadly)
     results = list(lint.lint_files(files, lint.Config(), 2))
