@@ -173,6 +173,31 @@ def test_a_text_whose_structure_is_a_guess_is_not_edited(text: str) -> None:
     assert str(m) == text
 
 
+BOUND_LATE = """HloModule m
+
+ENTRY main {
+  p = f32[9]{0} parameter(0)
+  s = ((), (), s32[]) call-start(), to_apply={
+    x = f32[9]{0} parameter(0)
+    ROOT z = f32[9]{0} negate(x)
+  }
+  u = ((f32[9]{0}), (), s32[]) call-update(s, p)
+  d = f32[9]{0} call-done(u)
+  ROOT r = f32[9]{0} negate(p)
+}
+"""
+
+
+def test_another_shape_of_a_done_leaves_what_is_wrapped_alone() -> None:
+    """Spelled short, the wrapped operation would be read with the shape of the done."""
+    m = hlo.parse(BOUND_LATE)
+    m.instruction("d").shape = "f32[2,3]{1,0}"
+    again = hlo.parse(str(m))
+    wrapped = [one.instruction("d").async_wrapped_computation for one in (m, again)]
+    assert [str(body.root.shape) for body in wrapped if body is not None] == ["f32[9]{0}"] * 2
+    assert [f.code for f in hlo.verify(again)] == [f.code for f in hlo.verify(m)] != []
+
+
 def test_a_root_whose_line_has_no_name_that_can_be_read_stays_the_root() -> None:
     """Wherever it is moved: its text says ROOT."""
     text = "ENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] negate(a)\n  ROOT x: = f32[] ?negate(b)\n}\n"

@@ -320,6 +320,11 @@ def _touch_around(
             if lasting.relaid is None:
                 lasting.relaid = {}
             lasting.relaid[instruction] = None
+        elif instruction._opcode in ROLES:
+            body = instruction.async_wrapped_computation
+            # Spelled short, the wrapped operation would be read with the shape of the last in the chain.
+            if body is not None and body._is_implicit:
+                marks.touch_computation(journal, body)
     if "_attributes" in new:
         lost = [c for value in old["_attributes"].values() for c in _called(value) if not c.calls]
         for callee in (*instruction.called_computations, *lost):
