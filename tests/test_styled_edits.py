@@ -173,6 +173,16 @@ def test_a_text_whose_structure_is_a_guess_is_not_edited(text: str) -> None:
     assert str(m) == text
 
 
+@pytest.mark.parametrize("name", ["_", "add"])
+def test_a_line_whose_callee_is_elsewhere_becomes_no_module(name: str) -> None:
+    """Also where a short spelling names it for the operation that it wraps."""
+    line = f"%s = ((), (), s32[]) call-start(), to_apply=%{name}"
+    m = hlo.parse(line)
+    with pytest.raises(hlo.EditError, match=f"names {name}, which is not there"):
+        m.name = "module"
+    assert str(m) == line
+
+
 BOUND_LATE = """HloModule m
 
 ENTRY main {

@@ -176,7 +176,9 @@ def check_types(computation: Computation) -> None:
                 f"{i._name} has no type, so that its op line cannot become a module",
                 f"set the shape of {i._name} first",
             )
-        named = next((c for c in i.called_computations if c._module is not computation._module), None)
+        wrapped = i.async_wrapped_instruction
+        called = (*i.called_computations, *(wrapped.called_computations if wrapped is not None else ()))
+        named = next((c for c in called if c._module is not computation._module), None)
         if named is not None:
             raise EditError(
                 f"{i._name} names {named._name}, which is not there, so that its op line cannot become a module"
