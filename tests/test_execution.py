@@ -232,3 +232,28 @@ def test_the_command(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["results"][0]["max"] == -1
     assert run("run", one, "-c", "nowhere").exit_code == 1
     assert run("run", one, "--input", tmp_path / "none.npy").exit_code == 2
+
+
+PLAIN = """HloModule m
+
+ENTRY e {
+  s = u64[2] parameter(0)
+  a = c128[3] parameter(1)
+  x = f32[4] parameter(2)
+  bits = (u64[2], u32[4]) rng-bit-generator(s), algorithm=rng_three_fry
+  size = f64[3] abs(a)
+  is_less = pred[4] compare(x, x), direction=LT, order=TOTAL
+  ROOT all = ((u64[2], u32[4]), f64[3], pred[4]) tuple(bits, size, is_less)
+}
+"""
+
+
+@pytest.mark.parametrize(("release", "order"), [("0.10.2", "type=TOTALORDER"), ("0.12.0.1", "order=TOTAL")])
+def test_plain_text_is_in_the_words_of_the_jaxlib_that_reads_it(
+    release: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hlotext.execution.plain_text.metadata.version", lambda _: release)
+    text = execution.plain(hlo.parse(PLAIN)).text
+    assert order in text
+    assert "algorithm=rng_three_fry" in text
+    assert " f64[3] abs(" in text

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 
 import attrs
 
@@ -21,7 +22,10 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import comparison, traits, xla_changes
 from hlotext.ir.tables.opcodes import ELEMENTWISE, NATIVE_ASYNC
+from hlotext.ir.values.age import as_age
+from hlotext.ir.values.enums import ComparisonOrder
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, element_type
@@ -52,7 +56,7 @@ _DROPPED = frozenset(
             "replica_groups",
         ),
         *("operand_layout_constraints", "output_to_operand_aliasing", "api_version", "custom_call_schedule"),
-        *("result_accuracy", "is_composite", "algorithm", "is_stable_layout", "constrain_layout"),
+        *("result_accuracy", "is_composite", "is_stable_layout", "constrain_layout"),
         *("cross_program_prefetch_index", "called_computations", "original_value", "execution_thread"),
     }
 )
@@ -307,6 +311,12 @@ class _Body:
         found = []
         for text in _PRINTER.attributes(i, _no_name, 0, None):
             name = text.partition("=")[0]
+            if name == "algorithm" and i.opcode in traits.DOTS:
+                continue  # of another platform's units
+            if name in ("type", "order") and i.opcode == "compare":
+                text = _order_text(i)
+                if not text:
+                    continue
             if name not in _DROPPED and name not in calls and name not in dropped and name not in _CALLS:
                 found.append(text)
         for name, callees in calls.items():
@@ -378,7 +388,10 @@ class _Body:
     def in_one_type(self, i: Instruction, operands: Sequence[Plain], which: Sequence[int]) -> Plain:
         """Computed in the widest type of the operands and the result, as a TPU mixes them."""
         shape = self.shape(i)
-        type_ = wider([*(operands[number].type for number in which), shape.element_type])
+        types = [operands[number].type for number in which]
+        if any(one.is_complex is not shape.element_type.is_complex for one in types):
+            return self.plainly(i, i.opcode, operands, shape)  # from complex numbers to real ones, or back
+        type_ = wider([*types, shape.element_type])
         values = [
             self.lines.convert(value, type_) if number in which else value
             for number, value in enumerate(operands)
@@ -486,6 +499,21 @@ class _Body:
     def custom(self, i: Instruction, operands: Sequence[Plain]) -> Plain:
         found = custom_call(self.lines, i, operands, self.shape(i))
         return found if found is not None else self.plainly(i, i.opcode, operands, self.shape(i))
+
+
+def _order_text(compare: Instruction) -> str:
+    """The order of a comparison in the word that the installed jaxlib reads; empty for the usual one."""
+    shape = compare.operands[0].shape if compare.operands else None
+    order = comparison.order_of(compare.attributes, shape.element_type) if shape is not None else None
+    if shape is None or order is None or order is comparison.default_order(shape.element_type):
+        return ""
+    try:
+        age = as_age(metadata.version("jaxlib"))
+    except (metadata.PackageNotFoundError, ValueError):
+        age = None
+    if age is None or age.has(xla_changes.COMPARISON_ORDER):
+        return f"order={order.value}"
+    return f"type={'TOTALORDER' if order is ComparisonOrder.TOTAL else 'FLOAT'}"
 
 
 def _no_name(instruction: Instruction) -> str:
