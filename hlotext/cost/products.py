@@ -71,7 +71,10 @@ def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
         attributes = product.attributes
         batch, contracted = attributes.get("lhs_batch_dims", ()), attributes.get("lhs_contracting_dims", ())
     elif product.opcode == "custom-call" and product.attributes.get("custom_call_target") in _CALLS:
-        batch, contracted = _library_dimensions(product)
+        found = _library_dimensions(product)
+        if found is None:
+            return None
+        batch, contracted = found
     else:
         return None
     if any(not 0 <= d < len(lhs.dimensions) for d in (*batch, *contracted)):
@@ -107,16 +110,16 @@ def _convolution_sizes(
     return 1, a // k, b // k, k
 
 
-def _library_dimensions(product: Instruction) -> tuple[Sequence[int], Sequence[int]]:
-    """Batch and contracting dimensions of the left operand as the configuration of a call says; none where it does not."""
+def _library_dimensions(product: Instruction) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Batch and contracting dimensions of the left operand as the configuration of a call says; None where it does not."""
     config = product.backend_config
     try:
         numbers: Mapping[str, Any] = config.json()["gemm_backend_config"]["dot_dimension_numbers"]  # type: ignore[union-attr]
         names = ("lhs_batch_dimensions", "lhs_contracting_dimensions")
         batch, contracted = (tuple(int(one) for one in numbers.get(name, ())) for name in names)
     except (AttributeError, LookupError, TypeError, ValueError):
-        return (), (-1,)  # nothing is known
-    return (batch, contracted) if contracted else ((), (-1,))
+        return None
+    return (batch, contracted) if contracted else None
 
 
 def _product(one: Instruction, runs: int | None) -> MatrixProduct | None:

@@ -129,32 +129,29 @@ class _Narrow:
         return False
 
 
-def _elements(value: Value) -> int:
-    """Elements of a value, of a broadcast those that it repeats."""
+def _repeated(value: Value) -> Value:
+    """The value that broadcasts, bitcasts and conversions hand on; the value itself if it is of another kind."""
     for _ in range(_MOST_STEPS):
         value = entered(value)
-        if (
-            value.instruction.opcode not in ("broadcast", "bitcast", "convert")
-            or not value.instruction.operands
-        ):
+        if value.instruction.opcode not in _REPEATING or not value.instruction.operands:
             break
         value = value.operands()[0]
-    shape = value.instruction.shape
+    return value
+
+
+_REPEATING = frozenset({"broadcast", "bitcast", "convert"})
+
+
+def _elements(value: Value) -> int:
+    """Elements of a value, of a broadcast those that it repeats."""
+    shape = _repeated(value).instruction.shape
     return (shape.element_count or 0) if shape is not None and shape.is_array else 0
 
 
 def _is_filled(value: Value) -> bool:
-    for _ in range(_MOST_STEPS):
-        value = entered(value)
-        if (
-            value.instruction.opcode not in ("broadcast", "convert", "bitcast")
-            or not value.instruction.operands
-        ):
-            break
-        value = value.operands()[0]
-    shape = value.instruction.shape
-    return value.instruction.opcode in ("constant", "iota") or (
-        shape is not None and shape.element_type.name == "pred"
+    made = _repeated(value).instruction
+    return made.opcode in ("constant", "iota") or (
+        made.shape is not None and made.shape.element_type.name == "pred"
     )
 
 
