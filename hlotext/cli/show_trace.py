@@ -80,7 +80,7 @@ def _names(module: hlo.proto.TracedModule) -> list[str]:
 
 
 def _row(module: hlo.proto.TracedModule, name: str) -> Row:
-    """What an operation took, joined to the module's instruction by name."""
+    """The measured time of an operation, joined to the module's instruction by name."""
     time = module.times[name]
     node = module.module.find(name)
     instruction = node if isinstance(node, hlo.Instruction) else None

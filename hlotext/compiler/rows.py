@@ -43,7 +43,7 @@ class ValueList:
 
     @property
     def size(self) -> int:
-        """How much is known of it: the larger row takes in the smaller."""
+        """The amount known of it: the larger row takes in the smaller."""
         return sum(map(len, (self.homes, self.roots, self.loose, self.unordered)))
 
 

@@ -57,7 +57,7 @@ def current_code(code: str) -> str:
 
 
 def note_of(code: str) -> str:
-    """What is to be said of a code of an earlier release; empty for others."""
+    """The note on a code of an earlier release; empty for others."""
     if code in GONE:
         return f"{code} is no rule any more: {GONE[code]}"
     now = current_code(code)

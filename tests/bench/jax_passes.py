@@ -1,4 +1,4 @@
-"""What registered passes do to sixty programs: `python -m tests.bench.jax_passes [--passes NAME ...] [--stage STAGE ...]`.
+"""Registered passes tried on sixty programs: `python -m tests.bench.jax_passes [--passes NAME ...] [--stage STAGE ...]`.
 
 Each pass, and each of three pipelines, goes through the compilations of all programs of `tests.jax_everyday` in a process
 of its own, with `on_error="skip"`: with an empty compilation cache on disk, then from that cache, then on four threads. A

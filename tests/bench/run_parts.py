@@ -1,4 +1,4 @@
-"""How many computations of final CPU texts run by themselves: `python -m tests.bench.run_parts [FILE|FOLDER ...] [--most N]`.
+"""Computations of final CPU texts, run by themselves: `python -m tests.bench.run_parts [FILE|FOLDER ...] [--most N]`.
 
 Every computation of each text but its entry becomes a module of its own (fusions, reducers, bodies and conditions of loops,
 branches) and is executed in a child process, as `hlotext run -c NAME` does it. Prints the share that runs, and for what does

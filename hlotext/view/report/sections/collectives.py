@@ -1,4 +1,4 @@
-"""What is sent, along which axes and over which links, why, and what of it is waited for: `hlotext comm`, `hlotext time`."""
+"""Communication by axis and link, its causes, and the waits for it: `hlotext comm`, `hlotext time`."""
 
 from __future__ import annotations
 
