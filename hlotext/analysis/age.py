@@ -45,7 +45,7 @@ _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-al
 
 
 def _is_of_old_jax(text: str) -> bool:
-    """Whether every scope of the program stands below `jit(main)`, as JAX named it: not a function called so."""
+    """True if every scope of the program stands below `jit(main)`, as JAX named it: not a function called so."""
     return (
         "stack_frame_id=" not in text
         and "source_end_line=" not in text
@@ -58,7 +58,7 @@ def _has_no_tables(text: str) -> bool:
 
 
 def _is_plain_and_synchronous(text: str) -> bool:
-    """Whether a collective with `is_sync` stands outside of the computations of asynchronous ones."""
+    """True if a collective with `is_sync` stands outside of the computations of asynchronous ones."""
     for match in re.finditer(rf' (?:{_COLLECTIVES})\([^\n]*"is_sync":true', text):
         head = text.rfind("\n\n", 0, match.start()) + 2
         if "async" not in text[head : text.find("\n", head)]:

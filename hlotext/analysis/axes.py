@@ -37,7 +37,7 @@ class FoundMesh:
 
     @property
     def has_names(self) -> bool:
-        """Whether the axes have the program's own names, and not `axis_0`."""
+        """True if the axes have the program's own names, and not `axis_0`."""
         return self.source in (MeshSource.GIVEN, MeshSource.SHARDY, MeshSource.SHARDINGS, MeshSource.PROGRAM)
 
 

@@ -50,5 +50,5 @@ def backend_of(module: Module) -> Backend | None:
 
 @fact
 def is_optimized(module: Module) -> bool:
-    """Whether the compiler has made its choices: the module is scheduled, or holds fusions."""
+    """True if the compiler has made its choices: the module is scheduled, or holds fusions."""
     return module.is_scheduled or any(one._opcode == "fusion" for one in module.instructions())

@@ -119,7 +119,7 @@ class Communication:
 
     @property
     def is_at_most(self) -> bool:
-        """Whether what is sent is known only when it runs, so that `wire_bytes` bounds it."""
+        """True if what is sent is known only when it runs, so that `wire_bytes` bounds it."""
         return self.kind == "ragged-all-to-all"
 
 
@@ -152,7 +152,7 @@ def chain_of(instruction: Instruction) -> tuple[str, str] | None:
 
 
 def is_started(instruction: Instruction) -> bool:
-    """Whether an asynchronous collective fusion starts this collective: of a chain that is the part to name."""
+    """True if an asynchronous collective fusion starts this collective: of a chain that is the part to name."""
     targets = (user.attributes.get("custom_call_target") for user in instruction.users)
     return "AsyncCollectiveStart" in targets
 
@@ -233,11 +233,11 @@ class Surroundings:
     runs: int | None
 
     def is_pair(self, found: Exchange) -> bool:
-        """Whether what stands here is written as a start and a done."""
+        """True if what stands here is written as a start and a done."""
         return found.is_pair or self.is_wrapped
 
     def is_async(self, found: Exchange, is_sync: bool) -> bool:
-        """Whether other work can run meanwhile; `is_sync` is what the start of what stands here says of itself."""
+        """True if other work can run meanwhile; `is_sync` is what the start of what stands here says of itself."""
         return self.is_pair(found) and not (found.is_sync or is_sync)
 
 
@@ -289,7 +289,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
 
 
 def is_sync(instruction: Instruction) -> bool:
-    """Whether the GPU compiler marks an asynchronous operation as one that runs as if it were none."""
+    """True if the GPU compiler marks an asynchronous operation as one that runs as if it were none."""
     config = instruction.backend_config
     if config is None or '"is_sync":true' not in config.text:
         return False

@@ -68,7 +68,7 @@ def devices_of(module: Module) -> Devices:
 
 
 def _is_new(module: Module) -> bool:
-    """Whether a release wrote the header that prints counts other than one."""
+    """True if a release wrote the header that prints counts other than one."""
     return bool(module.stack_frames.file_names) or "frontend_attributes" in module.attributes
 
 

@@ -33,7 +33,7 @@ def kind_of(shape: Shape, reduced: tuple[int, ...]) -> Kind | None:
 
 
 def is_faster(is_row: bool, sizes: tuple[int, int, int]) -> bool:
-    """Whether the emitter pays for a reduction of that kind (`IsReductionFromOrToContiguousDimensions`)."""
+    """True if the emitter pays for a reduction of that kind (`IsReductionFromOrToContiguousDimensions`)."""
     _, middle, minor = sizes
     if is_row:
         return minor >= _WARP or (minor > 0 and _WARP % minor == 0)

@@ -53,7 +53,7 @@ class Scope:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether another instruction says it."""
+        """True if another instruction says it."""
         return self.source is not MetadataSource.OWN
 
     def __str__(self) -> str:

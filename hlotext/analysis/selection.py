@@ -35,7 +35,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is asked for."""
+        """True if nothing is asked for."""
         return self.line is None and self.function is None and self.scope is None
 
     def predicate(self, module: Module) -> Callable[[Instruction], bool]:
@@ -89,11 +89,11 @@ def _is_line(wanted: str, file: str, line: int) -> bool:
 
 
 def _is_end(wanted: str, text: str, separator: str) -> bool:
-    """Whether a name is the wanted one, or ends with it behind a separator."""
+    """True if a name is the wanted one, or ends with it behind a separator."""
     return fnmatchcase(text, wanted) or fnmatchcase(text, f"*{separator}{wanted}")
 
 
 def _is_scope(wanted: str, scope: str) -> bool:
-    """Whether the names of the wanted scope stand one behind the other in a scope."""
+    """True if the names of the wanted scope stand one behind the other in a scope."""
     wanted = wanted.strip("/")
     return any(fnmatchcase(scope, form) for form in (wanted, f"{wanted}/*", f"*/{wanted}", f"*/{wanted}/*"))

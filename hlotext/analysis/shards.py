@@ -22,7 +22,7 @@ from hlotext.ir.values.sharding import OpSharding, Sharding
 
 @fact
 def is_partitioned(module: Module) -> bool:
-    """Whether shapes are those of one device already, so that shardings must not be applied again.
+    """True if shapes are those of one device already, so that shardings must not be applied again.
 
     So after optimization for several partitions. The text does not name its stage; a schedule and fusions are signs. Before
     optimization it is one that the partitioner has left: with communication, and without a sharding inside or a mark that the
@@ -39,7 +39,7 @@ _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy."
 
 
 def _has_been_split(module: Module) -> bool:
-    """Whether there is communication that no mark of a part written by hand (`shard_map`) stands around."""
+    """True if there is communication that no mark of a part written by hand (`shard_map`) stands around."""
     known = census(module)
     if not any(known.by_opcode.get(opcode) for opcode in (*KINDS, "partition-id")):
         return False

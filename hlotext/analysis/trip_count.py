@@ -125,7 +125,7 @@ def _count(direction: str, start: int, step: int, bound: int) -> int | None:
 
 
 def _fits(loop: Instruction, counter: _Linear, last: int) -> bool:
-    """Whether the counter's type holds its last value, and what is compared then."""
+    """True if the counter's type holds its last value, and what is compared then."""
     shape = loop.operands[0].shape
     if shape is None or not shape.is_tuple or counter.element is None:
         return False
@@ -276,7 +276,7 @@ def _step(body: Computation, element: int) -> int | None:
 
 
 def _is_kept(body: Computation, element: int) -> bool:
-    """Whether an element of the state never changes."""
+    """True if an element of the state never changes."""
     return _step(body, element) == 0
 
 

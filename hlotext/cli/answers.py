@@ -57,7 +57,7 @@ def decisions_json(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
 
 
 def is_module_alone(path: str) -> bool:
-    """Whether a path is a file that is no part of a dump folder."""
+    """True if a path is a file that is no part of a dump folder."""
     if not os.path.isfile(path):
         return path == "-"
     try:

@@ -328,7 +328,7 @@ def say_outward_links(place: str) -> None:
 
 
 def is_folder(place: str) -> bool:
-    """Whether a path is a dump folder, or a packed one."""
+    """True if a path is a dump folder, or a packed one."""
     if place == "-" or not os.path.exists(place):
         return False
     if os.path.isdir(place):

@@ -123,7 +123,7 @@ def command(
 
 
 def _of_more_than_modules(old: str, new: str, exact: bool, limit: int, output_format: str) -> bool | None:
-    """Whether two folders, or the keys in two logs, are the same, after saying how they differ; None for what is a module."""
+    """True if two folders, or the keys in two logs, are the same, after saying how they differ; None for what is a module."""
     if is_folder(old) and is_folder(new):
         found = diff_folders.compare_folders(old, new, exact)
         if output_format == "json":

@@ -236,7 +236,7 @@ def _least_share(condition: str) -> tuple[float, bool]:
 
 
 def _fails(finding: lint.Finding, least: tuple[float, bool] | None) -> bool:
-    """Whether a finding makes the exit status 1; errors always do."""
+    """True if a finding makes the exit status 1; errors always do."""
     if least is None or finding.severity is hlo.Severity.ERROR:
         return finding.severity is not hlo.Severity.NOTE
     share, is_enough = least

@@ -62,7 +62,7 @@ def terminal_width() -> int | None:
 
 
 def is_colourful() -> bool:
-    """Whether standard output is a terminal on which colours are wanted: https://no-color.org, and TERM says that it can."""
+    """True if standard output is a terminal on which colours are wanted: https://no-color.org, and TERM says that it can."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

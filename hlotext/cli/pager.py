@@ -20,7 +20,7 @@ class _Held(io.TextIOWrapper):
 
 
 def is_held() -> bool:
-    """Whether standard output is held back now."""
+    """True if standard output is held back now."""
     return isinstance(sys.stdout, _Held)
 
 

@@ -115,7 +115,7 @@ class PrintStyle:
 
 
 def _is_compact(module: Module) -> bool:
-    """Whether the source writes elements of tuples behind the tuples' names, `%t#0`, and gives none but roots a line."""
+    """True if the source writes elements of tuples behind the tuples' names, `%t#0`, and gives none but roots a line."""
     elements = [i for i in module.instructions() if i.opcode == "get-tuple-element" and not i.is_root]
     return bool(elements) and all(i.form is Form.COMPACT for i in elements)
 

@@ -219,7 +219,7 @@ class Accounting:
             )
 
     def adds_up(self) -> bool:
-        """Whether the changes make of the operations before, opcode by opcode, those after."""
+        """True if the changes make of the operations before, opcode by opcode, those after."""
         counts = Counter(i.opcode for i in self.before.instructions())
         for change in self.changes:
             if change.kind == ADDED:

@@ -333,19 +333,19 @@ def _unwrap(start: Instruction, done: Instruction) -> None:
 
 
 def is_start(i: Instruction) -> bool:
-    """Whether a collective starts here (`IsAsyncCollectiveStartOp`); of async-starts those that run one."""
+    """True if a collective starts here (`IsAsyncCollectiveStartOp`); of async-starts those that run one."""
     return i.opcode in STARTS and (i.opcode != "async-start" or _wraps_collective(i))
 
 
 def is_done(i: Instruction) -> bool:
-    """Whether a collective ends here (`IsAsyncCollectiveDoneOp`)."""
+    """True if a collective ends here (`IsAsyncCollectiveDoneOp`)."""
     if i.opcode == "async-done":
         return _wraps_collective(i)
     return i.opcode.endswith("-done") and f"{i.opcode[:-5]}-start" in STARTS
 
 
 def is_synchronous(i: Instruction) -> bool:
-    """Whether a collective's configuration says that it does not overlap with anything (`IsGPUSyncCollective`)."""
+    """True if a collective's configuration says that it does not overlap with anything (`IsGPUSyncCollective`)."""
     config = i.backend_config
     if config is None:
         return False

@@ -146,7 +146,7 @@ class CpuFusion(Pass):
 
 
 def _is_entered(computation: Computation) -> bool:
-    """Whether fusion looks into a computation (`IsEmbeddedComputation`: all callers are of one kind)."""
+    """True if fusion looks into a computation (`IsEmbeddedComputation`: all callers are of one kind)."""
     return not computation.callers or computation.callers[0].opcode in ENTERED
 
 
@@ -258,7 +258,7 @@ class _Run:
     # ---- what may be fused
 
     def is_fusible(self, node: Node) -> bool:
-        """Whether an instruction may be in a fusion at all (`HloInstruction::IsFusible`)."""
+        """True if an instruction may be in a fusion at all (`HloInstruction::IsFusible`)."""
         opcode = node.opcode
         if opcode in NOT_FUSIBLE:
             return False
@@ -381,7 +381,7 @@ def _is_widening(producer: Node) -> bool:
 
 
 def _is_small_product(producer: Node, consumer: Node) -> bool:
-    """Whether a product of a matrix and a small vector takes in the matrix."""
+    """True if a product of a matrix and a small vector takes in the matrix."""
     for vector, matrix in ((0, 1), (1, 0)):
         small = consumer.own[vector].shape
         if consumer.own[matrix] is producer and small.rank == 1 and element_bytes(small) < SMALL_VECTOR_BYTES:

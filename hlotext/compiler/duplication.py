@@ -20,7 +20,7 @@ _OUTSIDE = None
 
 
 def same_place(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are equal but for the element type (`Shape::Equal().IgnoreElementType()`)."""
+    """True if two shapes are equal but for the element type (`Shape::Equal().IgnoreElementType()`)."""
     if a.is_tuple or b.is_tuple:
         return a == b
     return (
@@ -51,7 +51,7 @@ class Duplication:
         return sum(self._counts[reader] for reader in self._indexers.get(operand, ()))
 
     def is_too_high(self, producer: Node) -> bool:
-        """Whether a producer may not come in (`CodeDuplicationTooHigh`); broadcasts always may."""
+        """True if a producer may not come in (`CodeDuplicationTooHigh`); broadcasts always may."""
         if producer.opcode == "broadcast":
             return False
         count = self.of(producer)

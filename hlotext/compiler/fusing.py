@@ -92,7 +92,7 @@ class Node:
 
     @property
     def is_fusion(self) -> bool:
-        """Whether it is a fusion now."""
+        """True if it is a fusion now."""
         return self.body is not None or self.origin.opcode == "fusion"
 
     @property
@@ -127,7 +127,7 @@ class Node:
 
     @property
     def is_root(self) -> bool:
-        """Whether its result is the computation's."""
+        """True if its result is the computation's."""
         return self.origin.is_root
 
 

@@ -57,12 +57,12 @@ UNSUPPORTED_INSIDE = frozenset(
 
 
 def is_effective_scalar(shape: Shape) -> bool:
-    """Whether an array has one element only (`ShapeUtil::IsEffectiveScalar`)."""
+    """True if an array has one element only (`ShapeUtil::IsEffectiveScalar`)."""
     return shape.is_array and all(size == 1 for size in shape.dimensions)
 
 
 def is_expensive(i: Instruction) -> bool:
-    """Whether an instruction should not be computed twice (`CpuInstructionFusion::IsExpensive`)."""
+    """True if an instruction should not be computed twice (`CpuInstructionFusion::IsExpensive`)."""
     opcode, shape = i.opcode, shape_of(i)
     if opcode in _CHEAP:
         return False
@@ -84,7 +84,7 @@ def _is_one_constant(i: Instruction) -> bool:
 
 
 def is_loop_fusible(node: Node, elementwise: Elementwise) -> bool:
-    """Whether an instruction may be in a loop fusion (`CanBeLoopFused`)."""
+    """True if an instruction may be in a loop fusion (`CanBeLoopFused`)."""
     if node.body is not None:
         return all(elementwise.everywhere(member.origin) for member in node.body.members)
     return node.opcode in MOVES or elementwise.everywhere(node.origin)
@@ -207,7 +207,7 @@ def _updates(consumer: Node) -> list[Node | Member]:
 
 
 def _read_out_of_order(consumer: Node, producer: Node, root: Node | Member, elementwise: Elementwise) -> bool:
-    """Whether anything but the root that is not elementwise depends on what a producer gives."""
+    """True if anything but the root that is not elementwise depends on what a producer gives."""
     return any(
         member is not root and _is_other(member.opcode, member.origin, elementwise)
         for member in _reached(consumer, producer)
@@ -271,7 +271,7 @@ def _integer(i: Instruction) -> int | None:
 
 
 def is_output_fusible(producer: Node, consumer: Node) -> bool:
-    """Whether an addition may be fused into the product that it takes (`CanBeOutputFused`)."""
+    """True if an addition may be fused into the product that it takes (`CanBeOutputFused`)."""
     return (
         consumer.opcode == "add"
         and is_vector_dot(producer)

@@ -20,7 +20,7 @@ _BANKS, _BANK_BITS = 32, 32
 
 
 def is_input_fusible(i: Instruction) -> bool:
-    """Whether a single operation has an emitter of its own (`IsInputFusible`)."""
+    """True if a single operation has an emitter of its own (`IsInputFusible`)."""
     return i.opcode == "scatter" or is_fast_reduction(i) or is_tiled_transpose(i)
 
 
@@ -28,7 +28,7 @@ def is_input_fusible(i: Instruction) -> bool:
 
 
 def is_fast_reduction(i: Instruction) -> bool:
-    """Whether a reduction is over adjacent dimensions, and large enough (`IsReductionFromOrToContiguousDimensions`)."""
+    """True if a reduction is over adjacent dimensions, and large enough (`IsReductionFromOrToContiguousDimensions`)."""
     if i.opcode != "reduce" or not i.operands or i.operands[0].shape is None:
         return False
     kind = reductions.kind_of(i.operands[0].shape, tuple(i.attributes.get("dimensions", ())))
@@ -39,7 +39,7 @@ def is_fast_reduction(i: Instruction) -> bool:
 
 
 def is_tiled_transpose(i: Instruction) -> bool:
-    """Whether a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`).
+    """True if a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`).
 
     Layouts must be descending. Transposes of elements below 32 bits that are packed (`CanEmitPackedTranspose`) are larger
     than the limits here anyway, but for a few shapes, which are taken for loops.

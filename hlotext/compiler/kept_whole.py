@@ -122,7 +122,7 @@ def _is_maximum(node: Node) -> bool:
 
 
 def _is_at_most_unary(node: Node) -> bool:
-    """Whether at most one operand is as large as the result, by its dimensions (`EffectivelyAtMostUnary`)."""
+    """True if at most one operand is as large as the result, by its dimensions (`EffectivelyAtMostUnary`)."""
     rank = max((leaf.true_rank for _, leaf in node.shape.leaves() if leaf.is_array), default=0)
     count = 0
     for operand in node.own:

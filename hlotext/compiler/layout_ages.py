@@ -53,7 +53,7 @@ class Ages:
                 lows[i] = min(found)
 
     def _follows_itself(self, i: Instruction) -> bool:
-        """Whether a higher number than that of another that needs it says that it was made after the first form of that."""
+        """True if a higher number than that of another that needs it says that it was made after the first form of that."""
         assert i.computation is not None
         root = i.name.partition(".")[0]
         number = _number(i, root)
@@ -88,7 +88,7 @@ class Ages:
         return i.opcode == "reshape" and self._is_late_reshape(i)
 
     def _is_late_reshape(self, i: Instruction) -> bool:
-        """Whether a reshape is younger than its users."""
+        """True if a reshape is younger than its users."""
         assert i.computation is not None
         number, operand = _number(i), i.operands[0]
         source, target = shape_of(operand), shape_of(i)
@@ -119,7 +119,7 @@ class Ages:
         return len(users) == 1 and operand.opcode != "broadcast" and _is_merged(source, target)
 
     def _is_late_behind_elementwise(self, i: Instruction, number: int) -> bool:
-        """Whether `ReshapeMover` or `AlgebraicSimplifier` made a reshape of an elementwise result."""
+        """True if `ReshapeMover` or `AlgebraicSimplifier` made a reshape of an elementwise result."""
         operand = i.operands[0]
         source, target = shape_of(operand), shape_of(i)
         if self._follows_itself(i) or self._follows_itself(operand):
@@ -139,7 +139,7 @@ def long_sizes(shape: Shape) -> list[int]:
 
 
 def is_with_ones(few: tuple[int, ...], many: tuple[int, ...]) -> bool:
-    """Whether sizes are others with some of 1 put between them.
+    """True if sizes are others with some of 1 put between them.
 
     >>> is_with_ones((2, 3), (2, 1, 3)), is_with_ones((2, 1), (1, 2))
     (True, False)
@@ -163,21 +163,21 @@ def _number(i: Instruction, root: str = "reshape") -> int | None:
 
 
 def _is_merged(source: Shape, target: Shape) -> bool:
-    """Whether a reshape both regroups sizes and adds some of 1, as `AlgebraicSimplifier` leaves where it merges two."""
+    """True if a reshape both regroups sizes and adds some of 1, as `AlgebraicSimplifier` leaves where it merges two."""
     return long_sizes(source) != long_sizes(target) and target.dimensions.count(1) > source.dimensions.count(
         1
     )
 
 
 def _is_two_steps(source: Shape, target: Shape) -> bool:
-    """Whether a reshape does more than add sizes of 1, or more than take some out."""
+    """True if a reshape does more than add sizes of 1, or more than take some out."""
     return not is_with_ones(source.dimensions, target.dimensions) and not is_with_ones(
         target.dimensions, source.dimensions
     )
 
 
 def _is_insertion_in_two(source: Shape, target: Shape) -> bool:
-    """Whether two sizes of 1 or more are added, and nothing else is done."""
+    """True if two sizes of 1 or more are added, and nothing else is done."""
     return (
         is_with_ones(source.dimensions, target.dimensions)
         and len(target.dimensions) - len(source.dimensions) > 1
@@ -185,7 +185,7 @@ def _is_insertion_in_two(source: Shape, target: Shape) -> bool:
 
 
 def _is_merged_with_own(i: Instruction) -> bool:
-    """Whether a reshape with the name of an operation of the program that only adds sizes of 1 does more than that.
+    """True if a reshape with the name of an operation of the program that only adds sizes of 1 does more than that.
 
     Then one of two that were merged came from its operand.
     """
@@ -205,7 +205,7 @@ def _is_merged_with_own(i: Instruction) -> bool:
 
 
 def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
-    """Whether a reshape of indices or updates was merged after `GatherSimplifier` or `ScatterSimplifier` made its user.
+    """True if a reshape of indices or updates was merged after `GatherSimplifier` or `ScatterSimplifier` made its user.
 
     Updates get two reshapes, indices one, which joins one of the program's only where that added the dimension of the index.
     """
@@ -218,14 +218,14 @@ def _is_of_simplifier(i: Instruction, user: Instruction) -> bool:
 
 
 def _is_numbered_with_updates(i: Instruction, number: int) -> bool:
-    """Whether `ScatterSimplifier` made the reshape of indices that a gather uses too: it goes on with the updates."""
+    """True if `ScatterSimplifier` made the reshape of indices that a gather uses too: it goes on with the updates."""
     scatter = next(user for user in i.users if user.opcode == "scatter")
     updates = _number(scatter.operands[-1])
     return updates is not None and number < updates <= number + MOST_BETWEEN
 
 
 def _is_normalized(i: Instruction) -> bool:
-    """Whether a conversion to a wider type was put before a collective that was there already (`FloatNormalization`)."""
+    """True if a conversion to a wider type was put before a collective that was there already (`FloatNormalization`)."""
     assert i.computation is not None
     given, made = shape_of(i.operands[0]).element_type, shape_of(i).element_type
     return (

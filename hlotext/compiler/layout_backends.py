@@ -100,7 +100,7 @@ def _is_tiny(shape: Shape) -> bool:
 
 
 def _wants_column_major(i: Instruction, known: dict[Instruction, bool]) -> bool:
-    """Whether the matrix of a product is a constant that all its users want column by column."""
+    """True if the matrix of a product is a constant that all its users want column by column."""
     if not _gains_from_columns(i) or i.operands[1].opcode != "constant":
         return False
     matrix = i.operands[1]

@@ -61,7 +61,7 @@ class Backend(Protocol):
         """Demands the layouts that operations of the backend need (`AddBackendConstraints`)."""
 
     def reduces_rows(self, reduce: Instruction) -> bool:
-        """Whether a reduction should run along its minor dimensions (`PropagateReductionLayoutToOperand`)."""
+        """True if a reduction should run along its minor dimensions (`PropagateReductionLayoutToOperand`)."""
 
 
 class Engine:
@@ -484,7 +484,7 @@ class Engine:
                 self.set_buffer(constraint.order, state, False, True, self.priority, why)
 
     def _is_flat(self, i: Instruction) -> bool:
-        """Whether all arrays of an instruction have one dimension at most; asked for each element of a wide tuple in turn."""
+        """True if all arrays of an instruction have one dimension at most; asked for each element of a wide tuple in turn."""
         if i not in self._flat:
             self._flat[i] = at_most_rank_1(shape_of(i))
         return self._flat[i]
@@ -565,7 +565,7 @@ def _entry_interface(entry: Computation, given: ComputationLayout | None) -> Int
 def _update(
     known: BufferConstraint, order: Order, mandatory: bool, dfs: bool, priority: int, because: str
 ) -> bool:
-    """Whether a wish changes what is known of an array (`BufferLayoutConstraint::UpdateLayout`)."""
+    """True if a wish changes what is known of an array (`BufferLayoutConstraint::UpdateLayout`)."""
     if known.order == order:
         changed = (
             (mandatory and not known.is_mandatory) or (dfs and not known.is_dfs) or known.priority < priority
@@ -596,7 +596,7 @@ def _rank(i: Instruction) -> int | None:
 
 
 def _is_deep(i: Instruction) -> bool:
-    """Whether layouts go through an instruction before all others (`InstructionShouldPropagateDepthFirst`)."""
+    """True if layouts go through an instruction before all others (`InstructionShouldPropagateDepthFirst`)."""
     if i.opcode in ("gather", "scatter", "transpose"):
         return True
     if i.opcode != "reshape":

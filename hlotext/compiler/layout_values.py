@@ -145,7 +145,7 @@ def without(order: Order, deleted: tuple[int, ...]) -> Order:
 
 
 def at_most_rank_1(shape: Shape) -> bool:
-    """Whether all arrays have one dimension at most (`IsAtMostRank1`)."""
+    """True if all arrays have one dimension at most (`IsAtMostRank1`)."""
     return all(leaf.rank <= 1 for _, leaf in arrays_of(shape))
 
 
@@ -173,12 +173,12 @@ class Sources:
         return self._of[i]
 
     def is_own(self, i: Instruction, index: Index) -> bool:
-        """Whether an instruction makes the array there."""
+        """True if an instruction makes the array there."""
         buffer = self._of[i].get(index)
         return buffer is not None and buffer.instruction is i
 
     def is_handed_on(self, i: Instruction, number: int) -> bool:
-        """Whether a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
+        """True if a part of an operand is a part of the result (`AnyOperandBufferForwarded`)."""
         if i.opcode not in _MAY_HAND_ON:
             return False
         if i.opcode != "copy":

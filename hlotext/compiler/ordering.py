@@ -74,7 +74,7 @@ class Ordering:
         return known
 
     def is_nested(self, i: Instruction, computation: Computation) -> bool:
-        """Whether an instruction runs inside of a computation (`InstructionIsNestedIn`)."""
+        """True if an instruction runs inside of a computation (`InstructionIsNestedIn`)."""
         return i.computation is not None and computation in self.chain(i.computation)
 
     def ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
@@ -109,7 +109,7 @@ class Ordering:
     # ---- in one computation
 
     def runs_before(self, a: Instruction, b: Instruction) -> bool:
-        """Whether one runs before another of its computation (`ExecutesBeforeInSameComputation`)."""
+        """True if one runs before another of its computation (`ExecutesBeforeInSameComputation`)."""
         if a is b or a.computation is None:
             return False
         if self.is_sequential:
@@ -188,7 +188,7 @@ class Ordering:
         return Relation.UNORDERED
 
     def runs_before_anywhere(self, a: Instruction, b: Instruction) -> bool:
-        """Whether one certainly runs before another ends, or is what runs it."""
+        """True if one certainly runs before another ends, or is what runs it."""
         return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.SAME)
 
     def executes_before(self, a: Instruction, b: Instruction) -> bool:
@@ -196,7 +196,7 @@ class Ordering:
         return self.relation(a, b) in (Relation.BEFORE, Relation.BEFORE_END, Relation.EXCLUSIVE_BEFORE)
 
     def is_defined_before(self, a: Value, b: Value) -> bool:
-        """Whether a value is there before another is written (`IsDefinedBefore`), with the places where phis begin."""
+        """True if a value is there before another is written (`IsDefinedBefore`), with the places where phis begin."""
         first, second = _writer(a), _writer(b)
         entry = self.module.entry
         if second.opcode == "parameter" and second.computation is entry:
@@ -279,7 +279,7 @@ class UsesBefore:
         return reader.opcode == "conditional" and self._is_before_branches(use, reader, value)
 
     def _shares(self, use: Use, value: Value) -> bool:
-        """Whether the instruction that writes the value may do so over what it reads."""
+        """True if the instruction that writes the value may do so over what it reads."""
         reader, writer = use.instruction, _writer(value)
         assert reader is not None
         operand, index = reader.operands[use.operand_number], use.operand_index

@@ -110,7 +110,7 @@ class Regions:
         self._forced: dict[Instruction, list[Instruction]] = {}
 
     def interfere(self, source: Region, result: Region, where: int) -> bool:
-        """Whether the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
+        """True if the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
         if len(source) * len(result) > MOST_PAIRS:
             return True
         first, second = self._compare(source, result), self._compare(result, source)
@@ -194,7 +194,7 @@ class Regions:
         return order, intercepts
 
     def _can_intercept(self, entry: RegionEntry, region: Region) -> bool:
-        """Whether an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
+        """True if an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
         i = entry.instruction
         if not entry.writes:
             return any(

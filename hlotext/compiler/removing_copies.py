@@ -263,7 +263,7 @@ class _Remover:
         return None
 
     def _meet(self, copy: Instruction, source: Node, result: Node, where: int) -> bool:
-        """Whether the lives of two rows meet, where that is asked; else control dependencies keep them apart."""
+        """True if the lives of two rows meet, where that is asked; else control dependencies keep them apart."""
         if self.platform is not Backend.TPU or copy.operands[0].opcode == "broadcast":
             return True
         regions = Regions(self.ordering, self.pairs)
@@ -357,7 +357,7 @@ class _Remover:
         return self._kept(copy, "read at an unknown time", because, a.writer, b.writer, use.instruction)
 
     def _is_root_of(self, value: Value, computation: Computation | None) -> bool:
-        """Whether a value is what a computation gives back, now (`HloValue::IsRootOf`)."""
+        """True if a value is what a computation gives back, now (`HloValue::IsRootOf`)."""
         if computation is None:
             return False
         root = computation.root
@@ -384,7 +384,7 @@ class _Remover:
 
 
 def _is_scalar_of_loop(copy: Instruction) -> bool:
-    """Whether a copy is one of a scalar that the body of a loop takes, or of a sum that it gives back: of a counter.
+    """True if a copy is one of a scalar that the body of a loop takes, or of a sum that it gives back: of a counter.
 
     TPU's compiler leaves those (`should_skip_removal`). Inferred: so it was with all 181 such copies in recorded steps of two
     releases, and the open rules say otherwise; 5 copies of other scalars and 410 of arrays were decided by these.

@@ -132,7 +132,7 @@ class Rows:
     # ---- neighbours
 
     def is_head(self, node: Node) -> bool:
-        """Whether a value is the first of its row."""
+        """True if a value is the first of its row."""
         return node in self._heads
 
     def next(self, node: Node) -> Node | None:
@@ -211,7 +211,7 @@ class Rows:
         return None if self._ordering.is_sequential and level in self._with_new_root else level
 
     def is_over(self, node: Node, after: Node, level: Computation) -> bool:
-        """Whether a value, and with it all before it back to the next loose one, is over before another one begins."""
+        """True if a value, and with it all before it back to the next loose one, is over before another one begins."""
         return after.writer.computation not in self.row(node).roots and self._is_over(node, after, level)
 
     def are_loose_over(self, last: Node, after: Node, level: Computation) -> bool:
@@ -219,7 +219,7 @@ class Rows:
         return all(self._is_over(node, after, level) for node in self.row(last).loose)
 
     def is_over_for_all(self, last: Node, first: Node) -> bool:
-        """Whether what holds of the first value of a row, that others are over before, holds of all behind it."""
+        """True if what holds of the first value of a row, that others are over before, holds of all behind it."""
         other = self.row(first)
         return (
             other.level is not None and not other.unordered and other.homes.isdisjoint(self.row(last).roots)
@@ -251,7 +251,7 @@ class Rows:
         return count
 
     def _is_over(self, node: Node, after: Node, level: Computation, *, may_be_one: bool = False) -> bool:
-        """Whether paths lead from all that reads a value to what writes another, or, if allowed, they are run by one."""
+        """True if paths lead from all that reads a value to what writes another, or, if allowed, they are run by one."""
         ordering, writer = self._ordering, after.writer
         if writer.opcode.startswith("async-") or (
             writer.opcode == "parameter" and writer.computation is level
@@ -282,7 +282,7 @@ class Rows:
         return first is second or ordering.runs_before(first, second)
 
     def _is_read_behind(self, node: Node, level: Computation) -> bool:
-        """Whether what reads a value stands behind what writes it, as it should."""
+        """True if what reads a value stands behind what writes it, as it should."""
         ordering = self._ordering
         writer = ordering.within(node.writer, level)
         for reader in node.readers or ():

@@ -114,7 +114,7 @@ def _wrap_all(module: Module, backend: Backend, age: XlaAge) -> Iterator[Decisio
 
 
 def must_wrap(instruction: Instruction, backend: Backend, age: XlaAge) -> bool:
-    """Whether an operation becomes a fusion (`MustWrapInstruction`)."""
+    """True if an operation becomes a fusion (`MustWrapInstruction`)."""
     if instruction.opcode == "copy" and backend is Backend.CPU:
         shape, source = instruction.shape, instruction.operands[0].shape
         return shape != source and shape is not None and _is_tiled(shape)

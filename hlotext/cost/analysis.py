@@ -83,7 +83,7 @@ class RunCost(Cost):
 
     @property
     def is_at_least(self) -> bool:
-        """Whether the true cost may be more: not where only the branch of a conditional is open."""
+        """True if the true cost may be more: not where only the branch of a conditional is open."""
         return bool(self.unknown_loops or self.unknown_calls or self.uncounted or self.has_unsized)
 
     @property

@@ -209,7 +209,7 @@ class Counting:
         return total
 
     def is_known(self, instruction: Instruction, work: Work) -> bool:
-        """Whether something is known of a custom call."""
+        """True if something is known of a custom call."""
         return known_work(instruction, work) is not None
 
     def bytes_by_space(self) -> dict[int, float]:

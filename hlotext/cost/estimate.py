@@ -134,7 +134,7 @@ class Estimate:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it takes at least so long; before optimization operations are charged for what fusions will not move."""
+        """True if it takes at least so long; before optimization operations are charged for what fusions will not move."""
         return is_optimized(self.module)
 
     @property

@@ -179,7 +179,7 @@ _NO_KERNEL = VIEWS | {"constant", "iota"}
 
 
 def starts_kernel(instruction: Instruction) -> bool:
-    """Whether the device starts something for it: not for views, constants, and halves of asynchronous operations."""
+    """True if the device starts something for it: not for views, constants, and halves of asynchronous operations."""
     opcode = instruction.opcode
     return opcode not in _NO_KERNEL and opcode not in ROLES and opcode not in KINDS
 
@@ -237,7 +237,7 @@ def estimated_cycles(instruction: Instruction) -> int | None:
 
 
 def is_host_copy(instruction: Instruction) -> bool:
-    """Whether a copy goes to or comes from the memory of the host."""
+    """True if a copy goes to or comes from the memory of the host."""
     shapes = [operand.shape for operand in instruction.operands[:1]]
     shape = instruction.shape
     shapes.append(

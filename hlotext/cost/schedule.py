@@ -54,7 +54,7 @@ class ScheduledTransfer:
 
     @property
     def is_pair(self) -> bool:
-        """Whether the core goes on meanwhile."""
+        """True if the core goes on meanwhile."""
         return self.done is not None
 
 
@@ -93,7 +93,7 @@ class Walk:
 
 
 def _is_plain(transfer: ScheduledTransfer) -> bool:
-    """Whether a start says that it runs as if it were none."""
+    """True if a start says that it runs as if it were none."""
     return transfer.communication is not None and not transfer.communication.is_async
 
 

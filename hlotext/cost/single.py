@@ -30,5 +30,5 @@ def single_sum(values: Iterable[float], start: float = 0) -> float:
 
 
 def is_exact(values: Sequence[float]) -> bool:
-    """Whether adding up in float32 rounds nothing, in whatever order: whole numbers that are not negative and stay small."""
+    """True if adding up in float32 rounds nothing, in whatever order: whole numbers that are not negative and stay small."""
     return not values or (min(values) >= 0 and isinstance(total := sum(values), int) and total <= EXACT)

@@ -33,7 +33,7 @@ class CacheKeyDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether each key is in both logs, with the same parts."""
+        """True if each key is in both logs, with the same parts."""
         return not self.only_old and not self.only_new and not any(pair.parts for pair in self.pairs)
 
 

@@ -44,7 +44,7 @@ class Diff:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both do the same: names, ids, metadata and the order of independent operations aside."""
+        """True if both do the same: names, ids, metadata and the order of independent operations aside."""
         return not self.changes
 
     @functools.cached_property

@@ -42,7 +42,7 @@ class FolderPair:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing changed: no setting and neither program."""
+        """True if nothing changed: no setting and neither program."""
         return not self.settings and self.before != "different" and self.after in ("same", None)
 
 
@@ -57,7 +57,7 @@ class FolderDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether each compilation is in both folders and nothing changed."""
+        """True if each compilation is in both folders and nothing changed."""
         return not self.only_old and not self.only_new and all(pair.is_same for pair in self.pairs)
 
 

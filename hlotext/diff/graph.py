@@ -121,7 +121,7 @@ class Graph:
         return current
 
     def _may_pass(self, opcode: str) -> bool:
-        """Whether operations of an opcode may pass on a value."""
+        """True if operations of an opcode may pass on a value."""
         return opcode in _PASSING or opcode in _TAKING or opcode.endswith(("-done", "-update"))
 
     def _behind(self, node: hlo.Instruction, indices: list[int]) -> hlo.Instruction | None:
@@ -160,7 +160,7 @@ class Graph:
         return callers[0].operands[number]
 
     def is_real(self, node: hlo.Instruction) -> bool:
-        """Whether a node is an operation of its own, not one that passes a value on."""
+        """True if a node is an operation of its own, not one that passes a value on."""
         return self.source(node) is node
 
     def inputs(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:

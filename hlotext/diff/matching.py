@@ -224,7 +224,7 @@ class Matching:
                 break
 
     def _contradicts(self, new: hlo.Instruction, old: hlo.Instruction) -> bool:
-        """Whether everything known around two operations says that they are not the same."""
+        """True if everything known around two operations says that they are not the same."""
         good = bad = 0
         for mine, theirs in zip(self.new.inputs(new), self.old.inputs(old), strict=False):
             known = self._pairs.get(mine)
@@ -438,7 +438,7 @@ def _signature(computation: hlo.Computation) -> object:
 
 
 def _keeps_names(new: hlo.Computation, old: hlo.Computation) -> bool:
-    """Whether at least half of what two computations hold has the same names, in order."""
+    """True if at least half of what two computations hold has the same names, in order."""
     same = sum(a.name == b.name for a, b in zip(new.instructions, old.instructions, strict=True))
     return 2 * same >= len(new.instructions)
 
@@ -473,7 +473,7 @@ def _content(node: hlo.Instruction) -> object:
 
 
 def _agrees(new: hlo.Instruction, old: hlo.Instruction) -> bool:
-    """Whether attributes, parameter numbers and literals are the same."""
+    """True if attributes, parameter numbers and literals are the same."""
     if new.parameter_number != old.parameter_number:
         return False
     if new.opcode == "constant":
@@ -486,5 +486,5 @@ def _agrees(new: hlo.Instruction, old: hlo.Instruction) -> bool:
 
 
 def _tails(first: str, second: str) -> bool:
-    """Whether one name of an operation is the other with more scopes in front."""
+    """True if one name of an operation is the other with more scopes in front."""
     return first == second or first.endswith(f"/{second}") or second.endswith(f"/{first}")

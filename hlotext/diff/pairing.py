@@ -93,7 +93,7 @@ class Pairing:
                 self._pair(node, old)
 
     def _is_done(self) -> bool:
-        """Whether one side has nothing left to pair."""
+        """True if one side has nothing left to pair."""
         return len(self.partner) in (len(self._old_real), len(self._new_real))
 
     def _pair(self, new: hlo.Instruction, old: hlo.Instruction) -> None:

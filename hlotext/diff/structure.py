@@ -18,7 +18,7 @@ LEFT_OUT = traits.PROVENANCE | traits.CONTROL | traits.IDENTIFIERS | {"original_
 
 
 def names_nodes(value: Any) -> bool:
-    """Whether an attribute names computations or instructions, which are compared by what they are."""
+    """True if an attribute names computations or instructions, which are compared by what they are."""
     if isinstance(value, tuple) and value:
         value = value[0]
     return isinstance(value, hlo.Computation | hlo.Instruction)

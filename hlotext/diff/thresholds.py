@@ -53,7 +53,7 @@ class Crossed:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a figure is missing, so that nobody knows."""
+        """True if a figure is missing, so that nobody knows."""
         return self.total.difference is None
 
     def __str__(self) -> str:

@@ -53,7 +53,7 @@ class Bisection:
 
     @property
     def is_clean(self) -> bool:
-        """Whether no text that ran computes something else."""
+        """True if no text that ran computes something else."""
         return self.first is None and not self.transient
 
     @property

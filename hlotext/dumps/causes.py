@@ -196,7 +196,7 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
 
 
 def _is_marked(node: hlo.Instruction) -> bool:
-    """Whether the partitioner says that it made a collective, as it does since June 2026; without it nothing follows."""
+    """True if the partitioner says that it made a collective, as it does since June 2026; without it nothing follows."""
     inner = node.async_wrapped_instruction
     return (inner or node).opcode in KINDS and node.frontend_attributes.get("is_spmd_generated") == "true"
 

@@ -46,7 +46,7 @@ class DumpFile:
 
     @property
     def is_hlo(self) -> bool:
-        """Whether it is the text of an HLO module, as its name says."""
+        """True if it is the text of an HLO module, as its name says."""
         return self.name.kind.is_hlo
 
     @property

@@ -147,5 +147,5 @@ def _hash(text: str) -> str:
 
 
 def is_for_one_device(module: hlo.Module) -> bool:
-    """Whether one device runs it, and meets no other. XLA does not print counts of one."""
+    """True if one device runs it, and meets no other. XLA does not print counts of one."""
     return devices_of(module).total in (1, None) and not collective_order(module)

@@ -33,7 +33,7 @@ class FileKind:
 
     @property
     def is_hlo(self) -> bool:
-        """Whether it is the text of an HLO module."""
+        """True if it is the text of an HLO module."""
         return self.format == "hlo"
 
 
@@ -196,7 +196,7 @@ _LOOSE_FINAL = re.compile(r"(?:.+\.)?after_(?:optimizations?|codegen)\.(?:txt|hl
 
 
 def is_loose_final(name: str) -> bool:
-    """Whether a file that no compiler named is called like a final text: `my_model.after_optimizations.txt`."""
+    """True if a file that no compiler named is called like a final text: `my_model.after_optimizations.txt`."""
     return _LOOSE_FINAL.fullmatch(name) is not None
 
 

@@ -47,7 +47,7 @@ class Options:
 
     @property
     def dumps_every_change(self) -> bool | None:
-        """Whether a pass without a dump changed nothing: so it is only where `xla_dump_hlo_pass_re` is `.*`.
+        """True if a pass without a dump changed nothing: so it is only where `xla_dump_hlo_pass_re` is `.*`.
 
         With any other expression every pass that matches is dumped, changed or not, and no other. None where no file tells.
         """

@@ -114,7 +114,7 @@ class States:
         return "wrong", far, None
 
     def _agrees_wide(self, own: _Reference) -> bool:
-        """Whether a text gives what the good ones give once no float is narrower than f32."""
+        """True if a text gives what the good ones give once no float is narrower than f32."""
         assert self._first is not None
         assert self._good is not None
         try:
@@ -254,7 +254,7 @@ class _Whole:
                 known[:] = [b if b is not None else a for a, b in zip(known, new, strict=True)]
 
     def is_cut(self, module: Module) -> bool:
-        """Whether a text is of one device's parts: other sizes, or operations that meet other devices."""
+        """True if a text is of one device's parts: other sizes, or operations that meet other devices."""
         parameters = _arrays(*(p.shape for p in module.entry.parameters))
         results = _arrays(module.entry.root.shape)
         return (parameters, results) != (self.parameters, self.results) or _meets(module)

@@ -45,7 +45,7 @@ class Step:
 
     @property
     def is_pass(self) -> bool:
-        """Whether a pass, or a pipeline's start, wrote it; false for the texts at both ends."""
+        """True if a pass, or a pipeline's start, wrote it; false for the texts at both ends."""
         return self.number is not None
 
     @property

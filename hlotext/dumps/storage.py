@@ -27,7 +27,7 @@ _STEPS = "passes"
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file is called like a packed folder."""
+    """True if a file is called like a packed folder."""
     return name.lower().endswith(_TARS)
 
 

@@ -33,7 +33,7 @@ class Row:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it changed nothing but metadata and order."""
+        """True if it changed nothing but metadata and order."""
         return self.changes is not None and not len(self.changes)
 
 

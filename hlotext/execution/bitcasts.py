@@ -48,7 +48,7 @@ def bitcast(lines: Lines, value: Plain, source: Shape, target: Shape, type_: Ele
 
 
 def _matters(source: Shape, target: Shape) -> bool:
-    """Whether layouts of the same sizes order elements differently."""
+    """True if layouts of the same sizes order elements differently."""
     return placement(_static(source)) != placement(_static(target))
 
 

@@ -58,7 +58,7 @@ def most_percent(instruction: Instruction, context: Context) -> float:
 
 
 def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
-    """Whether it takes so much of the estimated time of the module, or nobody can tell."""
+    """True if it takes so much of the estimated time of the module, or nobody can tell."""
     share = step_percent(instruction, context)
     return share is None or share >= percent
 
@@ -75,7 +75,7 @@ def percent_waited_for_host(loop: Instruction, trips: int | None, context: Conte
 
 
 def is_share_known(one: Communication, context: Context) -> bool:
-    """Whether its share of the time can be told: not so outside of loops beside one whose rounds nobody knows."""
+    """True if its share of the time can be told: not so outside of loops beside one whose rounds nobody knows."""
     found = _estimated(context.module)
     return found is None or one.loop is not None or not found.unknown_loops
 
@@ -96,7 +96,7 @@ def worth_time_together(
 
 
 def could_be_hidden(one: Communication, context: Context) -> bool:
-    """Whether something could run while a collective does: work that does not depend on it and takes a part of its time, or,
+    """True if something could run while a collective does: work that does not depend on it and takes a part of its time, or,
     but for an all-reduce, pieces of a product that makes its operand or takes its result."""
     if one.start not in _alone(context.module):
         return True
@@ -117,7 +117,7 @@ _MOSTLY = 0.9
 
 
 def _is_beside_product(one: Communication) -> bool:
-    """Whether a product makes its operand, or piece by piece takes what comes of its result.
+    """True if a product makes its operand, or piece by piece takes what comes of its result.
 
     Not so the gather of arguments, before which nothing runs; but a round of a loop may gather what the next one takes.
     """
@@ -307,5 +307,5 @@ _MOVING = frozenset(
 
 
 def _computes(instruction: Instruction) -> bool:
-    """Whether it is work of the program: what only moves or fills an array is there for what it feeds, wherever it stands."""
+    """True if it is work of the program: what only moves or fills an array is there for what it feeds, wherever it stands."""
     return works(instruction) and any(i.opcode not in _MOVING for i in pieces(instruction) or [instruction])

@@ -113,7 +113,7 @@ class Config:
                 raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
-        """Whether a code is to be reported at all."""
+        """True if a code is to be reported at all."""
         chosen = _longest(code, self.extend_select)
         if self.select is not None:
             chosen = max(chosen, _longest(code, self.select))
@@ -130,7 +130,7 @@ class Config:
         ]
 
     def is_ignored_in(self, code: str, file: str) -> bool:
-        """Whether a code is not reported in a file."""
+        """True if a code is not reported in a file."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_file_ignores.items()
@@ -138,7 +138,7 @@ class Config:
         )
 
     def is_ignored_for(self, code: str, op_name: str) -> bool:
-        """Whether a code is not reported about an instruction of that op_name."""
+        """True if a code is not reported about an instruction of that op_name."""
         return any(
             _longest(code, codes) >= 0
             for pattern, codes in self.per_op_name_ignores.items()

@@ -129,7 +129,7 @@ class Linted:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a rule failed."""
+        """True if a rule failed."""
         return any(finding.code == INTERNAL for finding in self.findings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -109,7 +109,7 @@ class Equal:
         self._given[body] = tuple(state)
 
     def _is_argument_equal(self, parameter: Instruction) -> bool:
-        """Whether each group holds the same part of an argument."""
+        """True if each group holds the same part of an argument."""
         sharding = parameter.sharding
         if sharding is None:
             return False

@@ -40,7 +40,7 @@ class Reduced:
 
 
 def is_programs(one: Communication) -> bool:
-    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    """True if the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
     return metadata is not None and "all_gather" in metadata.op_name.rpartition("/")[2]
 
@@ -135,7 +135,7 @@ def _gathered(one: Communication) -> int | None:
 
 
 def _sums_over(reduce: Instruction, gathered: Instruction, dimension: int, devices: int) -> bool:
-    """Whether a reduction is over the parts that came from the devices, perhaps after the gathered dimension was split."""
+    """True if a reduction is over the parts that came from the devices, perhaps after the gathered dimension was split."""
     before, after = gathered.shape, reduce.operands[0].shape
     reduced = reduce.attributes.get("dimensions", ())
     if before is None or after is None or not before.is_array or not after.is_array:

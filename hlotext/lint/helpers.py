@@ -107,7 +107,7 @@ def order_of(shape: Shape) -> tuple[int, ...] | None:
 
 
 def changes_layout(instruction: Instruction) -> bool:
-    """Whether an instruction with one operand of its own sizes writes it in another order of dimensions."""
+    """True if an instruction with one operand of its own sizes writes it in another order of dimensions."""
     if not instruction.operands or instruction.shape is None:
         return False
     old, new = instruction.operands[0].shape, instruction.shape
@@ -119,14 +119,14 @@ def changes_layout(instruction: Instruction) -> bool:
 
 
 def is_argument(instruction: Instruction, context: Context) -> bool:
-    """Whether a value is a parameter of the entry computation, seen through views."""
+    """True if a value is a parameter of the entry computation, seen through views."""
     while instruction.opcode in ("bitcast", "get-tuple-element") and instruction.operands:
         instruction = instruction.operands[0]
     return instruction.opcode == "parameter" and instruction.computation is context.module.entry
 
 
 def only_does(instruction: Instruction, opcode: str, context: Context) -> bool:
-    """Whether an instruction has this opcode, or is a fusion that does nothing else."""
+    """True if an instruction has this opcode, or is a fusion that does nothing else."""
     return instruction.opcode == opcode or context.fused_work.get(instruction) == opcode
 
 
@@ -201,7 +201,7 @@ def slices_of(value: Instruction) -> list[Instruction] | None:
 
 
 def depends_on_device(value: Instruction, context: Context) -> bool:
-    """Whether a value is computed from the number of the device, as the place of its own part in an array is."""
+    """True if a value is computed from the number of the device, as the place of its own part in an array is."""
     seen: set[Instruction] = set()
     pending = [value]
     while pending and len(seen) < _FARTHEST:
@@ -250,7 +250,7 @@ def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction
 
 
 def is_invariant(one: Communication) -> bool:
-    """Whether a collective in the body of a loop has the same operands in every round."""
+    """True if a collective in the body of a loop has the same operands in every round."""
     begun = one.fusion if one.fusion is not None else one.start
     if (
         one.loop is None
@@ -292,7 +292,7 @@ _IDLE = frozenset({*VIEWS, "constant", "iota"})
 
 
 def works(instruction: Instruction) -> bool:
-    """Whether the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
+    """True if the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
     return instruction.opcode in FLOW or not (instruction.opcode in _IDLE or instruction.opcode in ROLES)
 
 
@@ -306,18 +306,18 @@ _FREE = frozenset({"bitcast", "constant", "get-tuple-element", "iota", "partitio
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """Whether an instruction matters, or costs nothing, without anyone using its result."""
+    """True if an instruction matters, or costs nothing, without anyone using its result."""
     opcode = instruction.opcode
     return opcode in _WITH_EFFECT or opcode in _FREE or opcode in ROLES or opcode in COLLECTIVES
 
 
 def is_callback(instruction: Instruction) -> bool:
-    """Whether a custom call runs Python on the host."""
+    """True if a custom call runs Python on the host."""
     return "callback" in str(instruction.attributes.get("custom_call_target", ""))
 
 
 def is_in_branch(instruction: Instruction) -> bool:
-    """Whether it runs only where a conditional takes its branch, whichever call leads to it."""
+    """True if it runs only where a conditional takes its branch, whichever call leads to it."""
     pending = [instruction.computation]
     seen = set(pending)
     while pending and len(seen) < _FARTHEST:
@@ -333,7 +333,7 @@ def is_in_branch(instruction: Instruction) -> bool:
 
 
 def is_of_package(instruction: Instruction) -> bool:
-    """Whether the Python line that it is there for is one of an installed package, which users do not change."""
+    """True if the Python line that it is there for is one of an installed package, which users do not change."""
     frame = causing_frame(instruction)
     return frame is not None and any(f"{name}/" in frame.file.replace("\\", "/") for name in _INSTALLED)
 
@@ -342,7 +342,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_librarys(instruction: Instruction) -> bool:
-    """Whether a loop or branch is part of a function of JAX's, such as a sampler or a solver, which users cannot change.
+    """True if a loop or branch is part of a function of JAX's, such as a sampler or a solver, which users cannot change.
 
     `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one: names
     with an underscore are JAX's own.
@@ -355,7 +355,7 @@ def is_librarys(instruction: Instruction) -> bool:
 
 
 def is_of_convolution(instruction: Instruction) -> bool:
-    """Whether it belongs to a convolution of the program, whose operands compilers cut and turn as they like."""
+    """True if it belongs to a convolution of the program, whose operands compilers cut and turn as they like."""
     return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
 
 
@@ -367,7 +367,7 @@ _CALLED = re.compile(r"\bjit\((\w+)\)")
 
 
 def is_solvers(instruction: Instruction) -> bool:
-    """Whether it is a part of JAX's linear algebra, whose inside users cannot change."""
+    """True if it is a part of JAX's linear algebra, whose inside users cannot change."""
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/")[1:] if metadata is not None else []
     return any(name in _SOLVERS for scope in scopes for name in _CALLED.findall(scope))
@@ -381,11 +381,11 @@ _MARK = "rematted_computation"
 
 
 def is_computed_again(instruction: Instruction) -> bool:
-    """Whether `jax.checkpoint` has it computed a second time."""
+    """True if `jax.checkpoint` has it computed a second time."""
     metadata = instruction.metadata
     return metadata is not None and _MARK in metadata.op_name
 
 
 def is_product_call(call: Instruction) -> bool:
-    """Whether a custom call is a matrix product or convolution of NVIDIA's libraries."""
+    """True if a custom call is a matrix product or convolution of NVIDIA's libraries."""
     return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))

@@ -27,7 +27,7 @@ _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
 
 
 def is_part_of_state(one: Communication, context: Context) -> bool:
-    """Whether a collective in a loop sends, in each round, another slice of an array that does not change.
+    """True if a collective in a loop sends, in each round, another slice of an array that does not change.
 
     So are the parameters of one layer, of all that `lax.scan` has stacked: gathering them in each round instead of before
     the loop is what keeps memory small (FSDP).
@@ -51,7 +51,7 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
 
 
 def is_given_back(one: Communication, context: Context) -> bool:
-    """Whether a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
+    """True if a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
     whose result is summed up and spread again (sequence parallelism)."""
     return any(
         _gives_back(other, one)
@@ -75,7 +75,7 @@ def _sizes(value: Instruction) -> tuple[int, ...]:
 
 
 def is_paired(one: Communication) -> bool:
-    """Whether a collective in a loop sends what the loop carries from round to round, for each part of it to be paired with
+    """True if a collective in a loop sends what the loop carries from round to round, for each part of it to be paired with
     all others: moved particles, of which every device needs all. No sharding does without."""
     body = one.loop.attributes.get("body") if one.loop is not None else None
     if (
@@ -99,7 +99,7 @@ def is_paired(one: Communication) -> bool:
 
 
 def exchanges_for_experts(one: Communication, context: Context) -> bool:
-    """Whether an all-to-all in a loop brings the tokens of each expert to the product with its own weights: a batched product
+    """True if an all-to-all in a loop brings the tokens of each expert to the product with its own weights: a batched product
     with a part of an argument. That tokens travel is what expert parallelism means."""
     return any(
         any(map(_is_batched_product, pieces(user)))
@@ -115,7 +115,7 @@ def _is_batched_product(instruction: Instruction) -> bool:
 
 
 def _is_weights(value: Instruction, context: Context) -> bool:
-    """Whether a value is a part of an argument that is no matrix but several."""
+    """True if a value is a part of an argument that is no matrix but several."""
     if value.shape is None or sum(size > 1 for size in value.shape.dimensions) < _SEVERAL:
         return False
     for _ in range(_DEEPEST):
@@ -128,7 +128,7 @@ def _is_weights(value: Instruction, context: Context) -> bool:
 
 
 def is_of_matrix(result: Instruction) -> bool:
-    """Whether a value is a vector that is only multiplied with arrays many times its size: the rows of a matrix that each
+    """True if a value is a vector that is only multiplied with arrays many times its size: the rows of a matrix that each
     device has need all of it."""
     if result.shape is None or sum(size > 1 for size in result.shape.dimensions) != 1:
         return False
@@ -140,7 +140,7 @@ def is_of_matrix(result: Instruction) -> bool:
 
 
 def _is_repeated(result: Instruction) -> bool:
-    """Whether it is written along one more dimension, as each of all pairs has it."""
+    """True if it is written along one more dimension, as each of all pairs has it."""
     return any(
         user.opcode == "broadcast" and _elements(user) > _elements(result) for user, _ in uses(result, _KEPT)
     )

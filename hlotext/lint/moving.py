@@ -31,7 +31,7 @@ def moved_array(instruction: Instruction, context: Context) -> Instruction | Non
 
 
 def _turns(instruction: Instruction) -> bool:
-    """Whether a copy or transpose gives the elements another order in memory, rather than the order another name."""
+    """True if a copy or transpose gives the elements another order in memory, rather than the order another name."""
     old, new = instruction.operands[0].shape, _result(instruction)
     if old is None or new is None or not (old.is_array and new.is_array):
         return False
@@ -55,20 +55,20 @@ def moved_bytes(instruction: Instruction, moved: Instruction) -> int:
 
 
 def is_programs(instruction: Instruction) -> bool:
-    """Whether the program asks for what an instruction moves: what compilers insert in order to move says no op_name."""
+    """True if the program asks for what an instruction moves: what compilers insert in order to move says no op_name."""
     inside = instruction.called_computations[0] if instruction.opcode == "fusion" else (instruction,)
     turning = [i for i in (*inside, instruction) if i.opcode in ("copy", "transpose")]
     return any(i.metadata is not None and i.metadata.op_name for i in turning)
 
 
 def is_in_main_memory(instruction: Instruction) -> bool:
-    """Whether the result lies in the device's main memory, not in a faster one for a while."""
+    """True if the result lies in the device's main memory, not in a faster one for a while."""
     shape = _result(instruction)
     return shape is None or not shape.is_array or memory_space(shape) == 0
 
 
 def comes_from_argument(value: Instruction, context: Context) -> bool:
-    """Whether a value is an argument of the module, seen through views, fusions and loops that pass it on unchanged."""
+    """True if a value is an argument of the module, seen through views, fusions and loops that pass it on unchanged."""
     current = entered(Value(value)).instruction
     for _ in range(50):
         if current.opcode in ("bitcast", "get-tuple-element", "reshape") and current.operands:

@@ -103,7 +103,7 @@ class Purity:
         self._known: dict[Computation, bool] = {}
 
     def is_pure(self, instruction: Instruction) -> bool:
-        """Whether an instruction does, with all that it calls."""
+        """True if an instruction does, with all that it calls."""
         opcode = instruction.opcode
         if opcode in _IMPURE:
             return False
@@ -299,7 +299,7 @@ def parts_of(instruction: Instruction) -> Iterator[Instruction]:
 
 
 def communicates(instruction: Instruction) -> bool:
-    """Whether an instruction sends something, itself or inside."""
+    """True if an instruction sends something, itself or inside."""
     return instruction.opcode in KINDS or any(one.opcode in KINDS for one in parts_of(instruction))
 
 

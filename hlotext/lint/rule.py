@@ -176,7 +176,7 @@ class Context:
         return cost.analyze(self.module)
 
     def loop_inside(self, loop: Instruction) -> bool:
-        """Whether another loop runs in the body of a loop."""
+        """True if another loop runs in the body of a loop."""
         body = loop.attributes.get("body")
         return (
             any(self.loop_around(other.computation) is loop for other, _ in self.graph.loops())
@@ -185,7 +185,7 @@ class Context:
         )
 
     def is_stepped(self, instruction: Instruction) -> bool:
-        """Whether the result is memory of its own: not inside a fusion or a reducer."""
+        """True if the result is memory of its own: not inside a fusion or a reducer."""
         return instruction.computation in self.graph.stepped
 
 
@@ -289,7 +289,7 @@ class Rule:
     """The opcodes whose instructions `check` gets."""
 
     def applies_to(self, context: Context) -> bool:
-        """Whether the rule has something to say about a module of this kind."""
+        """True if the rule has something to say about a module of this kind."""
         if self.needs_optimized and not context.is_optimized:
             return False
         if self.needs_schedule and not context.module.is_scheduled:

@@ -61,7 +61,7 @@ def _size(counted: Instruction) -> int:
 
 
 def is_zero(value: Value) -> bool:
-    """Whether a value is zero everywhere."""
+    """True if a value is zero everywhere."""
     made = source(value, _SAME).instruction
     return made.opcode == "constant" and str(made.literal).strip("{} ") in ("0", "false", "-0")
 

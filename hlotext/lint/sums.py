@@ -20,7 +20,7 @@ _MOST_STEPS = 200
 
 
 def adds(reducer: object) -> bool:
-    """Whether a reducer is a sum."""
+    """True if a reducer is a sum."""
     return isinstance(reducer, Computation) and len(reducer) > 0 and reducer.root.opcode == "add"
 
 
@@ -81,7 +81,7 @@ def _is_same(value: Value, same: Same) -> bool:
 
 
 def _is_only_given_on(added: Value, slot: int, rounds: Rounds) -> bool:
-    """Whether a sum goes to the next round alone, at the place of what was added to, which nothing else reads."""
+    """True if a sum goes to the next round alone, at the place of what was added to, which nothing else reads."""
     if any(True for _ in _readers(added, rounds)):
         return False
     taken = [

@@ -15,7 +15,7 @@ ATTRIBUTE = "hlotext_ignore"
 
 
 def is_suppressed(code: str, instruction: Instruction | None, source: Source | None, line: int) -> bool:
-    """Whether the text asks not to hear of a code, at an instruction or a line (from 1)."""
+    """True if the text asks not to hear of a code, at an instruction or a line (from 1)."""
     if instruction is not None:
         codes = instruction.frontend_attributes.get(ATTRIBUTE)
         if codes is not None and _names(codes, code):

@@ -95,7 +95,7 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
 
 
 def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
-    """Whether a value, or what these opcodes make of it, is a root: of its computation, or of a fusion that it goes into."""
+    """True if a value, or what these opcodes make of it, is a root: of its computation, or of a fusion that it goes into."""
     passed = frozenset(through)
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_STEPS:
@@ -116,7 +116,7 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
 
 
 def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
-    """Whether all that is done with an array is to gather rows of it: each device, and each round of a loop, may want any."""
+    """True if all that is done with an array is to gather rows of it: each device, and each round of a loop, may want any."""
     pending, seen, found = [Value(value)], {value}, False
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -165,7 +165,7 @@ def _in_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] 
 
 
 def _is_handed_on(root: Instruction, numbers: Iterable[int]) -> bool:
-    """Whether these elements of a body's root are what the round was given at the same place."""
+    """True if these elements of a body's root are what the round was given at the same place."""
     return all(
         (element := root.operands[number]).opcode == "get-tuple-element"
         and element.attributes.get("index") == number
@@ -175,7 +175,7 @@ def _is_handed_on(root: Instruction, numbers: Iterable[int]) -> bool:
 
 
 def is_spread(value: Instruction) -> bool:
-    """Whether a value is few values, repeated: what could be made anew wherever it is wanted."""
+    """True if a value is few values, repeated: what could be made anew wherever it is wanted."""
     return source(Value(value), _MOVED).instruction.opcode in ("broadcast", "constant", "iota")
 
 
@@ -189,7 +189,7 @@ _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})
 
 
 def is_set_aside(instruction: Instruction) -> bool:
-    """Whether it only gives memory, for others to write to."""
+    """True if it only gives memory, for others to write to."""
     return (
         instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") in _UNWRITTEN
     )

@@ -314,7 +314,7 @@ class Assigner:
         self._occupied(opened, number, is_new=False)
 
     def _fits(self, opened: Opened, number: int) -> bool:
-        """Whether an allocation takes a buffer (`MaybeAssignBuffer`)."""
+        """True if an allocation takes a buffer (`MaybeAssignBuffer`)."""
         allocation, members = opened.allocation, self._buffers.members[number]
         size = self._buffers.sizes[number]
         lives_out = number in self._live_out
@@ -353,7 +353,7 @@ class Assigner:
         return True
 
     def _may_follow(self, user: Value, held: Value) -> bool:
-        """Whether a value may lie where another ends at the moment of its definition."""
+        """True if a value may lie where another ends at the moment of its definition."""
         instruction = user.instruction
         if instruction is None or instruction.opcode == "copy":
             return False
@@ -491,6 +491,6 @@ def set_bytes(values: Iterable[Value], platform: Platform) -> None:
 
 
 def _takes_several(instruction: Instruction) -> bool:
-    """Whether it is a sort or a reduction of several arrays, which gives as many."""
+    """True if it is a sort or a reduction of several arrays, which gives as many."""
     shape = instruction.shape
     return instruction.opcode in ("sort", "reduce") and shape is not None and shape.is_tuple

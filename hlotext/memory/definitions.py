@@ -187,7 +187,7 @@ def _collective_permute_start(instruction: Instruction, parts: Parts, at: At, ta
 
 
 def writes_in_place(permute: Instruction) -> bool:
-    """Whether a collective-permute(-start) writes slices into its second operand."""
+    """True if a collective-permute(-start) writes slices into its second operand."""
     return len(permute.operands) == 4 and "slice_sizes" in permute.attributes
 
 

@@ -26,7 +26,7 @@ class Elementwise:
         self._depth = 0
 
     def everywhere(self, instruction: Instruction) -> bool:
-        """Whether an instruction is elementwise on all operands; a fusion where all that it runs is."""
+        """True if an instruction is elementwise on all operands; a fusion where all that it runs is."""
         opcode = instruction.opcode
         if opcode in _ALWAYS:
             return True
@@ -40,7 +40,7 @@ class Elementwise:
         return False
 
     def on(self, instruction: Instruction, number: int) -> bool:
-        """Whether an instruction is elementwise on one of its operands."""
+        """True if an instruction is elementwise on one of its operands."""
         if instruction.opcode == "dynamic-update-slice":
             return number == 0
         if instruction.opcode != "fusion":
@@ -49,7 +49,7 @@ class Elementwise:
         return parameter is not None and self.from_parameter(parameter)
 
     def from_parameter(self, parameter: Instruction, tuples: bool = False) -> bool:
-        """Whether all that a parameter's value flows into is elementwise on it; with `tuples` tuples count as that.
+        """True if all that a parameter's value flows into is elementwise on it; with `tuples` tuples count as that.
 
         One walk over the body, whose operands stand before their users (`AreTransitiveUsesElementwiseOrTuple`).
         """
@@ -76,7 +76,7 @@ class Elementwise:
         return True
 
     def to_result(self, parameter: Instruction, result: Instruction) -> bool:
-        """Whether a parameter's value flows into one result of a body elementwise alone.
+        """True if a parameter's value flows into one result of a body elementwise alone.
 
         On the way to other results a reduction or a bitcast may take what came elementwise so far, and an update in place the
         result itself: the loop that writes the one result hands them each element as it comes to it.

@@ -40,7 +40,7 @@ class FastMemory:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the bounds meet."""
+        """True if the bounds meet."""
         return self.at_least == self.at_most
 
     def __str__(self) -> str:

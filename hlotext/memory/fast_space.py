@@ -113,7 +113,7 @@ def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...
 
 
 def is_joined(instruction: Instruction) -> bool:
-    """Whether an instruction makes one array of the slices of a prefetch, which copies nothing."""
+    """True if an instruction makes one array of the slices of a prefetch, which copies nothing."""
     return (
         instruction.opcode == "custom-call"
         and instruction.attributes.get("custom_call_target") == _JOINS_SLICES

@@ -36,7 +36,7 @@ def gpu_hint(
 
 
 def _adds_in_place(operand: Instruction, call: Instruction, index: ShapeIndex) -> bool:
-    """Whether a custom call is a matrix product that adds to its third operand (cuBLASLt with a beta other than 0)."""
+    """True if a custom call is a matrix product that adds to its third operand (cuBLASLt with a beta other than 0)."""
     if call.attributes.get("custom_call_target") != _MATMUL or len(call.operands) < 3:
         return False
     return (
@@ -61,7 +61,7 @@ def _beta(call: Instruction) -> float:
 def _fusion_hint(
     elementwise: Elementwise, operand: Instruction, fusion: Instruction, index: ShapeIndex
 ) -> bool:
-    """Whether a fusion reads its operand in the very order in which it writes the output.
+    """True if a fusion reads its operand in the very order in which it writes the output.
 
     On the way from the parameter there may be nothing but elementwise operations and bitcasts, and a few special cases.
     """
@@ -137,7 +137,7 @@ def _allowed(
     hero: Instruction | None,
     index: ShapeIndex,
 ) -> bool:
-    """Whether one step on the way keeps the order of elements."""
+    """True if one step on the way keeps the order of elements."""
     number = user.operands.index(operand)
     is_only = sum(other is operand for other in user.operands) == 1
     if user is target and user.opcode == "scatter":
@@ -211,7 +211,7 @@ def _single_hero(elementwise: Elementwise, root: Instruction) -> Instruction:
 
 
 def _is_real_reduction(root: Instruction, hero: Instruction) -> bool:
-    """Whether the reduction emitter is used for it (`IsRealReductionHero`)."""
+    """True if the reduction emitter is used for it (`IsRealReductionHero`)."""
     if hero.opcode != "reduce" or not hero.operands or hero.operands[0].shape is None:
         return False
     kind = _kind_of(hero)

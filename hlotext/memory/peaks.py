@@ -95,7 +95,7 @@ def _begun(allocation: Allocation) -> dict[int, list[tuple[int, int]]]:
 
 
 def _is_inside(places: Sequence[tuple[int, int]], offset: int, size: int) -> bool:
-    """Whether one of the places, which do not overlap, is larger than this one and holds it."""
+    """True if one of the places, which do not overlap, is larger than this one and holds it."""
     number = bisect_right(places, (offset, 1 << 62)) - 1
     return number >= 0 and places[number][1] > size and offset + size <= places[number][0] + places[number][1]
 

@@ -173,7 +173,7 @@ def _tpu_hint(
 def _reads_in_order(
     elementwise: Elementwise, operand: Instruction, fusion: Instruction, index: ShapeIndex
 ) -> bool:
-    """Whether a loop or output fusion reads an operand elementwise for the result at an index, whatever its other results do.
+    """True if a loop or output fusion reads an operand elementwise for the result at an index, whatever its other results do.
 
     All 955 pairs that libtpu's configurations of such fusions name (`aliasing_operands`) with equal shapes are such pairs.
     """
@@ -241,5 +241,5 @@ def tpu(chip: Chip) -> Platform:
 
 
 def host_space(memory_space: int) -> bool:
-    """Whether a memory space is the host's."""
+    """True if a memory space is the host's."""
     return memory_space == HOST

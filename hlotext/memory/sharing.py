@@ -38,7 +38,7 @@ class Sharing:
     def may_share(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
     ) -> bool:
-        """Whether `user` may write its result at `user_index` over `operand` at `operand_index`."""
+        """True if `user` may write its result at `user_index` over `operand` at `operand_index`."""
         if operand.opcode == "constant":
             return False
         given, made = _subshape(operand, operand_index), _subshape(user, user_index)
@@ -59,7 +59,7 @@ class Sharing:
         return is_equal and self._by_opcode(operand, operand_index, user, user_index)
 
     def _equal(self, given: Shape, made: Shape) -> bool:
-        """Whether two shapes are equal, layouts included; a module has few pairs of distinct ones."""
+        """True if two shapes are equal, layouts included; a module has few pairs of distinct ones."""
         if given.dimensions != made.dimensions or given.element_type is not made.element_type:
             return False
         known = self._equals.get((given, made))
@@ -136,7 +136,7 @@ class Sharing:
         return self._numbers
 
     def _is_call_in_place(self, operand: Instruction, operand_index: ShapeIndex, call: Instruction) -> bool:
-        """Whether only the call and, elementwise, the root of what it calls use the value."""
+        """True if only the call and, elementwise, the root of what it calls use the value."""
         value: Value | None = self._flow.value_at(operand, operand_index)
         if value is None or value.instruction is not operand or not call.called_computations:
             return False
@@ -161,7 +161,7 @@ def _subshape(instruction: Instruction, index: ShapeIndex) -> Shape | None:
 
 
 def _is_other_addend(add: Instruction, parameter: Instruction) -> bool:
-    """Whether a parameter is used once: by the root's addition, beside a product."""
+    """True if a parameter is used once: by the root's addition, beside a product."""
     product = next((i for i in add.operands if i.opcode in ("convolution", "dot")), None)
     if product is None:
         return False

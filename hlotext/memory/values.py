@@ -96,7 +96,7 @@ class Value:
         return tuple(found)
 
     def lives_at(self, time: int) -> bool:
-        """Whether it lives at a moment of the schedule."""
+        """True if it lives at a moment of the schedule."""
         return self.live_range is not None and self.live_range[0] <= time <= self.live_range[1]
 
     def add_position(self, instruction: Instruction | str, index: ShapeIndex) -> None:

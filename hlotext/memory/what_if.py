@@ -225,14 +225,14 @@ class _Order:
                 self._needed[earlier] = self._needed.get(earlier, 0) | mask
 
     def may_follow(self, held: Value, result: Value | None) -> bool:
-        """Whether no reader of a parameter needs the result that is to be written over it."""
+        """True if no reader of a parameter needs the result that is to be written over it."""
         writers = self._writers(held, result)
         return bool(writers) and not any(
             self._needed.get(writer, 0) & self._mask(held, writer) for writer in writers
         )
 
     def must_follow(self, held: Value, result: Value | None) -> bool:
-        """Whether the result needs all that reads the parameter, in whatever order the program runs."""
+        """True if the result needs all that reads the parameter, in whatever order the program runs."""
         for writer in self._writers(held, result):
             others = self._mask(held, writer)
             if self._needs.get(writer, 0) & others != others:

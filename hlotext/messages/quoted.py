@@ -101,5 +101,5 @@ def location(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def is_of_the_program(file: str) -> bool:
-    """Whether a file is no installed package and no part of Python."""
+    """True if a file is no installed package and no part of Python."""
     return not any(part in file for part in _NOT_THE_PROGRAM) and not re.search(r"/lib/python3\.\d+/", file)

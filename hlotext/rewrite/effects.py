@@ -41,14 +41,14 @@ def fixed(module: Module) -> frozenset[Instruction]:
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
+    """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
     return has_side_effect(instruction) or any(
         has_side_effect(i) for c in post_order(instruction.called_computations) for i in c
     )
 
 
 def is_dead(instruction: Instruction) -> bool:
-    """Whether nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`).
+    """True if nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`).
 
     What finishes an asynchronous operation is not: DCE takes both out together.
     """

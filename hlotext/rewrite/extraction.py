@@ -105,7 +105,7 @@ def _within(instruction: Instruction, depth: int | None) -> dict[Instruction, in
 
 
 def _is_border(i: Instruction, kept: dict[Instruction, int], depth: int | None, root: Instruction) -> bool:
-    """Whether an instruction is replaced by a parameter: it is as far away as allowed, no constant, and no start."""
+    """True if an instruction is replaced by a parameter: it is as far away as allowed, no constant, and no start."""
     if depth is None or i is root or i.opcode in ("constant", "iota") or i.opcode in FINISHERS:
         return False
     return kept[i] >= depth

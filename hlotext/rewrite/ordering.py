@@ -55,7 +55,7 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
 
 
 def depends(a: Instruction, b: Instruction) -> bool:
-    """Whether one instruction needs another of its computation, over operands and control dependencies (itself it does).
+    """True if one instruction needs another of its computation, over operands and control dependencies (itself it does).
 
     Only what stands between the two is looked at. Instructions of other computations are not needed.
 

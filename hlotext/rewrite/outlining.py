@@ -87,7 +87,7 @@ def _call(
 
 
 def _need_any(values: Iterable[Instruction], chosen: dict[Instruction, None], first: Instruction) -> bool:
-    """Whether one of these values depends on one of the chosen instructions, of which the first is given."""
+    """True if one of these values depends on one of the chosen instructions, of which the first is given."""
     computation = first.computation
     assert computation is not None
     order = computation.order

@@ -322,7 +322,7 @@ class _Rewriter:
     # ---- one rule on one instruction
 
     def apply(self, rule: RewriteRule, old: Instruction) -> bool:
-        """Whether a rule made something of an instruction."""
+        """True if a rule made something of an instruction."""
         if self.profile is None:
             match = rule.pattern.match(old, rule.options)
             return match is not None and self.rewrite(rule, old, match)

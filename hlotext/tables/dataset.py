@@ -51,7 +51,7 @@ class Done:
     schema_version: int
 
     def covers(self, version: str, tables: Iterable[str]) -> bool:
-        """Whether nothing would come of reading the input again: of this version, for these tables."""
+        """True if nothing would come of reading the input again: of this version, for these tables."""
         return (
             self.version == version
             and self.tables.issuperset(tables)
@@ -192,7 +192,7 @@ class Dataset:
 
 
 def is_dataset(url: str) -> bool:
-    """Whether a path or URL is a folder with tables in it. Raises InputError where it cannot be reached."""
+    """True if a path or URL is a folder with tables in it. Raises InputError where it cannot be reached."""
     modules = Place.of(url).below(MODULES)
     return modules.is_folder() and any(name.endswith(_END) for name in modules.find(1))
 

@@ -26,7 +26,7 @@ TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified")
 
 
 def is_url(place: str) -> bool:
-    """Whether this is a URL, and no path of this machine."""
+    """True if this is a URL, and no path of this machine."""
     return _SCHEME().match(place) is not None
 
 
@@ -65,7 +65,7 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a path of this machine."""
+        """True if it is a path of this machine."""
         return not is_url(self.url)
 
     def below(self, name: str) -> Place:
@@ -74,7 +74,7 @@ class Place:
         return Place(url, self.system, f"{self.path}/{name}")
 
     def is_folder(self) -> bool:
-        """Whether something may lie below it."""
+        """True if something may lie below it."""
         return bool(self._try(self.system.isdir, self.path))
 
     def find(self, deepest: int | None = None) -> dict[str, dict[str, Any]]:

@@ -351,7 +351,7 @@ class Hlo:
         return frozenset(str(array.element_type) for array in self._shapes)
 
     def has_array(self, *dimensions: int) -> bool:
-        """Whether any array has these dimensions, as a full-size one must not in a partitioned program."""
+        """True if any array has these dimensions, as a full-size one must not in a partitioned program."""
         return any(array.dimensions == dimensions for array in self._shapes)
 
     @property

@@ -61,7 +61,7 @@ class ThunkBuffers:
                 yield found
 
     def differ(self, a: Instruction, at: Index, b: Instruction, of_b: Index) -> bool:
-        """Whether two positions lie in different slices; True where one is unknown."""
+        """True if two positions lie in different slices; True where one is unknown."""
         first, second = self.of(a, at), self.of(b, of_b)
         return first is None or first != second
 

@@ -106,7 +106,7 @@ def _dot(emitter: Emitter, dot: Instruction) -> list[Thunk]:
 
 
 def is_library_dot(dot: Instruction) -> bool:
-    """Whether a product is a call of Eigen's (`GetDotImplementationStrategy`), batch dimensions taken off."""
+    """True if a product is a call of Eigen's (`GetDotImplementationStrategy`), batch dimensions taken off."""
     lhs = _inner(dot.operands[0].shape, dot.attributes.get("lhs_batch_dims", ()))
     rhs = _inner(dot.operands[1].shape, dot.attributes.get("rhs_batch_dims", ()))
     result = dot.shape
@@ -135,7 +135,7 @@ def _convolution(emitter: Emitter, convolution: Instruction) -> list[Thunk]:
 
 
 def is_library_convolution(convolution: Instruction) -> bool:
-    """Whether Eigen computes a convolution (`PotentiallyImplementedAsEigenConvolution`): NHWC, HWIO, row-major, forward."""
+    """True if Eigen computes a convolution (`PotentiallyImplementedAsEigenConvolution`): NHWC, HWIO, row-major, forward."""
     shapes = [
         shape for shape in (*(o.shape for o in convolution.operands), convolution.shape) if shape is not None
     ]

@@ -133,7 +133,7 @@ def _hunt(data: bytes) -> bytes | None:
 
 
 def _is_sequence(data: bytes) -> bool:
-    """Whether bytes are a message of thunks: each with a kind in plain letters and an info that names an operation."""
+    """True if bytes are a message of thunks: each with a kind in plain letters and an info that names an operation."""
     try:
         thunks = _all(data, 1)
         return bool(thunks) and all(

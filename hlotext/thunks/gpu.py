@@ -33,7 +33,7 @@ _PLAIN = traits.COLLECTIVE_KINDS - {"collective-reduce"}
 
 
 def is_before_async_start(emitter: Emitter) -> bool:
-    """Whether XLA has no kAsyncStart yet."""
+    """True if XLA has no kAsyncStart yet."""
     return not emitter.age.has(xla_changes.THUNK_KINDS)
 
 
@@ -241,7 +241,7 @@ def _targets(start: Instruction, wrapped: Instruction) -> list[tuple[int, ...]]:
 
 
 def is_degenerate(collective: Instruction) -> bool:
-    """Whether every group of a collective is one device (`CollectiveConfig::IsDegenerate`)."""
+    """True if every group of a collective is one device (`CollectiveConfig::IsDegenerate`)."""
     module = collective.computation.module if collective.computation else None
     replicas = int(module.attributes.get("replica_count", 1)) if module else 1
     partitions = int(module.attributes.get("num_partitions", 1)) if module else 1

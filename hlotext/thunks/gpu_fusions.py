@@ -80,7 +80,7 @@ def _copied(emitter: Emitter, fusion: Instruction, parameter: Instruction, root:
 
 
 def is_contiguous_slice(fusion: Instruction, root: Instruction) -> bool:
-    """Whether a fusion only copies consecutive bytes of an operand (`AnalyzeStaticSliceCopyFusion`)."""
+    """True if a fusion only copies consecutive bytes of an operand (`AnalyzeStaticSliceCopyFusion`)."""
     if root.opcode != "slice" or fusion.attributes.get("kind") == "kCustom":
         return False
     source = root.operands[0]
@@ -90,7 +90,7 @@ def is_contiguous_slice(fusion: Instruction, root: Instruction) -> bool:
 
 
 def _is_static_and_contiguous(piece: Instruction) -> bool:
-    """Whether a slice takes consecutive bytes."""
+    """True if a slice takes consecutive bytes."""
     source, shape = piece.operands[0].shape, piece.shape
     if source is None or shape is None or _order(source) is None or _order(source) != _order(shape):
         return False
@@ -104,7 +104,7 @@ def _is_static_and_contiguous(piece: Instruction) -> bool:
 
 
 def _is_contiguous(piece: Shape, whole: Shape) -> bool:
-    """Whether elements of these sizes lie behind each other, wherever in the whole they begin."""
+    """True if elements of these sizes lie behind each other, wherever in the whole they begin."""
     sliced = False
     for dimension in _order(whole) or ():
         size = piece.dimensions[dimension]
@@ -119,7 +119,7 @@ def _order(shape: Shape) -> tuple[int, ...] | None:
 
 
 def _is_packed(shape: Shape) -> bool:
-    """Whether elements share bytes: such arrays have no strides in bytes."""
+    """True if elements share bytes: such arrays have no strides in bytes."""
     return shape.layout is not None and bool(shape.layout.element_size_in_bits)
 
 
@@ -146,7 +146,7 @@ def _roots(root: Instruction) -> tuple[Instruction, ...]:
 
 
 def _is_copies(root: Instruction) -> bool:
-    """Whether every root is a copy of a parameter with equal layouts (`HloFusionInfo::GetCopyFusion`)."""
+    """True if every root is a copy of a parameter with equal layouts (`HloFusionInfo::GetCopyFusion`)."""
     return all(
         copy.opcode == "copy"
         and copy.operands[0].opcode == "parameter"
@@ -285,7 +285,7 @@ def _of_slices(emitter: Emitter, fusion: Instruction, hero: Instruction) -> list
 
 
 def is_loop_dependent(body: Computation) -> bool:
-    """Whether a slice of a fusion moves with the iteration of a loop: its dynamic_slice_config names the loop."""
+    """True if a slice of a fusion moves with the iteration of a loop: its dynamic_slice_config names the loop."""
     slicing = (i for i in body.instructions if i.opcode in ("dynamic-slice", "dynamic-update-slice"))
     return any("loop_index" in part(config(i), "dynamic_slice_config") for i in slicing)
 
@@ -301,7 +301,7 @@ def _of_no_ops(instruction: Instruction) -> Instruction:
 
 
 def is_copy_of_slice(fusion: Instruction, root: Instruction) -> bool:
-    """Whether XLA before 2026-03-28 copies in place of running a kernel (`DynamicMemcpyFusion`).
+    """True if XLA before 2026-03-28 copies in place of running a kernel (`DynamicMemcpyFusion`).
 
     The root is a slice of a parameter, or an update of one by another, in consecutive bytes, and where it lies follows from
     constants and from the number of the loop's iteration.
@@ -325,7 +325,7 @@ def is_copy_of_slice(fusion: Instruction, root: Instruction) -> bool:
 
 
 def _is_of_iteration(fusion: Instruction, index: Instruction) -> bool:
-    """Whether an index inside of a fusion is a constant or follows from the induction variable of the loop around."""
+    """True if an index inside of a fusion is a constant or follows from the induction variable of the loop around."""
     wanted, seen = [index], {index}
     while wanted:
         one = wanted.pop()
@@ -365,7 +365,7 @@ def _whole_copy(emitter: Emitter, fusion: Instruction) -> Thunk:
 
 
 def is_copy_by_slice(fusion: Instruction, root: Instruction) -> bool:
-    """Whether a fusion is a dynamic-slice fusion around a copy, as XLA makes them since 2026-06-17.
+    """True if a fusion is a dynamic-slice fusion around a copy, as XLA makes them since 2026-06-17.
 
     The root, through bitcasts and reshapes, is a slice or an update with a `dynamic_slice_config`. Whatever slices in it has
     one, or takes consecutive bytes that do not move. What is copied comes from a parameter, sliced at most once.

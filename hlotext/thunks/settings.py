@@ -78,7 +78,7 @@ class ThunkSettings:
 
     @property
     def is_rocm(self) -> bool:
-        """Whether the device is one of AMD's."""
+        """True if the device is one of AMD's."""
         return "ROCM" in str(_last(self.target, "platform_name") or "").upper()
 
     def version(self, name: str) -> tuple[int, int, int]:

@@ -49,7 +49,7 @@ def _fusion(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 
 def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes: ShapeSizes) -> bool:
-    """Whether more is read of a parameter than there is of it: XLA counts some of its users apart."""
+    """True if more is read of a parameter than there is of it: XLA counts some of its users apart."""
     return any(size > sizes.of(parameter.shape) for size, parameter in zip(read, parameters, strict=True))
 
 

@@ -95,7 +95,7 @@ class Identity:
 
     @property
     def shows_passes(self) -> bool:
-        """Whether there are steps between the program and the final text."""
+        """True if there are steps between the program and the final text."""
         return any(step.is_pass for step in self._steps)
 
     def history(self, name: str) -> tuple[Event, ...]:

@@ -197,7 +197,7 @@ _NEVER_MERGED = traits.CONTROL_FLOW | {"tuple", "fusion"}
 
 
 def _is_rival(pairing: Pairing, new: Op, name: str) -> bool:
-    """Whether an operand of a gone one is of the new one's kind and bears its mark too."""
+    """True if an operand of a gone one is of the new one's kind and bears its mark too."""
     op = pairing.old.ops.get(name)
     return op is not None and pairing.same_kind(new, op) and op.op_name == new.op_name
 

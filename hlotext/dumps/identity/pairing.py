@@ -99,33 +99,33 @@ class Pairing:
         return self.old.ops.get(name) if self.trusts_names else None
 
     def is_fresh(self, op: Op) -> bool:
-        """Whether an operation is new by its name."""
+        """True if an operation is new by its name."""
         return not self.trusts_names or op.name not in self.old.ops
 
     def is_gone(self, op: Op) -> bool:
-        """Whether the name of an old operation is gone."""
+        """True if the name of an old operation is gone."""
         return not self.trusts_names or op.name not in self.new.ops
 
     def is_open(self, op: Op) -> bool:
-        """Whether nothing is known of an operation."""
+        """True if nothing is known of an operation."""
         return op.name not in self.edges and self.is_fresh(op)
 
     def same_kind(self, new: Op, old: Op) -> bool:
-        """Whether two operations do the same kind of thing."""
+        """True if two operations do the same kind of thing."""
         return self.new.base(new) == self.old.base(old)
 
     def may(self, new: Op, old: Op) -> bool:
-        """Whether a new operation may be an old one: of one kind, and not put in behind it, nor beside it."""
+        """True if a new operation may be an old one: of one kind, and not put in behind it, nor beside it."""
         if not self.same_kind(new, old):
             return False
         return self.is_gone(old) or not (self._is_beside(new, old) or self._reads(new, old.name))
 
     def _is_beside(self, new: Op, old: Op) -> bool:
-        """Whether a new copy stands in the computation of one that is still there: copies are put in, not cloned."""
+        """True if a new copy stands in the computation of one that is still there: copies are put in, not cloned."""
         return old.base == "copy" and self.new.home[new.name].name == self.old.home[old.name].name
 
     def _reads(self, new: Op, name: str, depth: int = 2) -> bool:
-        """Whether a new operation reads a known one, by few steps."""
+        """True if a new operation reads a known one, by few steps."""
         for operand in new.operands[:4]:
             if operand == name:
                 return True
@@ -212,7 +212,7 @@ class Pairing:
                     self._push(0, parameter, context, was, before)
 
     def _same_form(self, new: Part, old: Part) -> bool:
-        """Whether two computations say the same line by line, but for names."""
+        """True if two computations say the same line by line, but for names."""
         if len(new.ops) != len(old.ops) or not new.ops or not self.is_fresh(new.ops[0]):
             return False
         at = {op.name: other.name for op, other in zip(new.ops, old.ops, strict=True)}
@@ -226,7 +226,7 @@ class Pairing:
         )
 
     def _call_the_same(self, new: Op, old: Op) -> bool:
-        """Whether two operations call computations that say the same."""
+        """True if two operations call computations that say the same."""
         for one, other in zip(new.callees, old.callees, strict=False):
             a, b = self.new.parts.get(one), self.old.parts.get(other)
             if a is not b and (a is None or b is None or not self._same_form(a, b)):
@@ -303,7 +303,7 @@ class Pairing:
             yield from zip(mine, theirs, strict=False)
 
     def _is_crossed(self, mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-        """Whether two operands were exchanged."""
+        """True if two operands were exchanged."""
         was = [self.was(name) for name in mine]
         if any(was):
             straight = [a.name == b for a, b in zip(was, theirs, strict=True) if a is not None]

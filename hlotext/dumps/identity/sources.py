@@ -152,7 +152,7 @@ class Sources:
         return sources
 
     def _is_common(self, op: Op, source: Source) -> bool:
-        """Whether nobody can say which operation it was: equal ones are merged, and names are given to what had none."""
+        """True if nobody can say which operation it was: equal ones are merged, and names are given to what had none."""
         was = self._first.ops[source.name]
         return not was.op_name and (bool(op.op_name) or op.opcode in _COMMON)
 

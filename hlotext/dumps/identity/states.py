@@ -367,7 +367,7 @@ def stem(name: str) -> str:
 
 
 def has_usual_form(text: str) -> bool:
-    """Whether a text is written as XLA writes dumps: names with `%`, each operation on a line of its own."""
+    """True if a text is written as XLA writes dumps: names with `%`, each operation on a line of its own."""
     return "\n  %" in text or "\n  ROOT %" in text
 
 

@@ -36,7 +36,7 @@ def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
 
 
 def _hears(platform: str, stage: Any) -> bool:
-    """Whether the compiler of a platform runs what is registered; so it is where there is no such device."""
+    """True if the compiler of a platform runs what is registered; so it is where there is no such device."""
     known = _hearing.get((platform, stage))
     if known is not None:
         return known

@@ -67,7 +67,7 @@ def proto_fields(proto: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def donates(proto: bytes) -> bool:
-    """Whether a serialized `HloModuleProto` lets the program use arguments' buffers again."""
+    """True if a serialized `HloModuleProto` lets the program use arguments' buffers again."""
     return any(raw != _NO_DONATION.get(number, raw) for number, raw in proto_fields(proto))
 
 

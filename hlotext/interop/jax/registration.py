@@ -78,7 +78,7 @@ class Registration:
 
     @property
     def is_active(self) -> bool:
-        """Whether the pass runs in what JAX compiles from now on."""
+        """True if the pass runs in what JAX compiles from now on."""
         return self._is_active
 
     def remove(self) -> bool:

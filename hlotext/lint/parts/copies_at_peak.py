@@ -78,7 +78,7 @@ class _Beside:
         self._time = peak.time
 
     def is_copy(self, held: Held) -> bool:
-        """Whether a piece of memory is there because something was copied that is held at the peak as well."""
+        """True if a piece of memory is there because something was copied that is held at the peak as well."""
         copy = held.writer
         if self._model is None or copy.opcode not in _COPIES or not copy.operands:
             return False
@@ -98,7 +98,7 @@ def _behind(copy: Instruction) -> Instruction:
 
 
 def _is_avoidable(copy: Instruction) -> bool:
-    """Whether the program can do without, which it cannot where differentiation made what writes over the copy."""
+    """True if the program can do without, which it cannot where differentiation made what writes over the copy."""
     names = [user.metadata.op_name if user.metadata is not None else "" for user in copy.users]
     return (
         not names

@@ -52,7 +52,7 @@ class DoublePrecision(Rule):
 
 
 def _is_meant(context: Context) -> bool:
-    """Whether all that the caller hands over is 64 bits wide, which is no accident. On TPU it is still a mistake."""
+    """True if all that the caller hands over is 64 bits wide, which is no accident. On TPU it is still a mistake."""
     arguments = (
         array for p in context.module.entry.parameters for _, array in arrays_of(p.shape) if array.rank
     )

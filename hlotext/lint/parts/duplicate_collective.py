@@ -59,7 +59,7 @@ class DuplicateCollective(Rule):
 
 
 def _is_compilers(repeat: Instruction, original: Instruction) -> bool:
-    """Whether the compiler repeats it, not the program: it comes from the same operation, or is there to save memory."""
+    """True if the compiler repeats it, not the program: it comes from the same operation, or is there to save memory."""
     ours, theirs = repeat.metadata, original.metadata
     if ".remat" in repeat.name or ".clone" in repeat.name or "/checkpoint" in (ours.op_name if ours else ""):
         return True

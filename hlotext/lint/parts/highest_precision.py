@@ -59,13 +59,13 @@ def _precision(product: Instruction) -> list[str]:
 
 
 def _is_wide(product: Instruction) -> bool:
-    """Whether both operands are f32: those of 16 bits and fewer are multiplied in one pass whatever is asked for."""
+    """True if both operands are f32: those of 16 bits and fewer are multiplied in one pass whatever is asked for."""
     shapes = [operand.shape for operand in product.operands[:2]]
     return all(s is not None and s.is_array and s.element_type.name == "f32" for s in shapes)
 
 
 def _is_programs(product: Instruction) -> bool:
-    """Whether the program asks for the product: Fourier transforms and the like are made of exact ones by the compiler."""
+    """True if the program asks for the product: Fourier transforms and the like are made of exact ones by the compiler."""
     metadata = product.metadata
     last = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return not last or "dot" in last or "conv" in last or "->" in last

@@ -85,7 +85,7 @@ def _operation(instruction: Instruction) -> str:
 
 
 def _is_kernel(moved: Instruction) -> bool:
-    """Whether it is the kernel of a convolution: which order that wants is the choice of the library."""
+    """True if it is the kernel of a convolution: which order that wants is the choice of the library."""
     found = uses(moved, ("bitcast",))
     return any(
         len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
@@ -94,7 +94,7 @@ def _is_kernel(moved: Instruction) -> bool:
 
 
 def _is_overwritten(moved: Instruction) -> bool:
-    """Whether a library's call writes its result over it, as factorizations do: what must be kept is copied in any order."""
+    """True if a library's call writes its result over it, as factorizations do: what must be kept is copied in any order."""
     in_place = InPlacePairs()
     return any(
         user.opcode == "custom-call"

@@ -63,16 +63,16 @@ def _order(instruction: Instruction) -> str:
 
 
 def _is_handed_out(copy: Instruction, context: Context) -> bool:
-    """Whether it only brings a result into the order in which the caller gets it."""
+    """True if it only brings a result into the order in which the caller gets it."""
     root = context.module.entry.root
     return bool(copy.users) and all(user is root and user.opcode == "tuple" for user in copy.users)
 
 
 def _is_received(copy: Instruction) -> bool:
-    """Whether it puts in order what a collective brought: that is part of what the collective costs."""
+    """True if it puts in order what a collective brought: that is part of what the collective costs."""
     return source(Value(copy.operands[0]), VIEWS | {"get-tuple-element"}).instruction.opcode in COLLECTIVES
 
 
 def _is_convolutions(copy: Instruction) -> bool:
-    """Whether it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
+    """True if it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
     return any(is_of_convolution(i) for i in (copy, *copy.operands, *copy.users))

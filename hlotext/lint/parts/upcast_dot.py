@@ -96,7 +96,7 @@ class _Narrow:
         self._depth = 0
 
     def was(self, value: Value) -> bool:
-        """Whether a value was narrow before something made it wide."""
+        """True if a value was narrow before something made it wide."""
         value = entered(value)
         key = value.instruction, value.fusions
         if key not in self._known:

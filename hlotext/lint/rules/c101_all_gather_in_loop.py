@@ -102,6 +102,6 @@ def _causes(found: list[Communication]) -> dict[Instruction, str]:
 
 
 def _is_programs(one: Communication, *endings: str) -> bool:
-    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    """True if the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
     return metadata is not None and metadata.op_name.endswith(endings)

@@ -50,7 +50,7 @@ _MOST = 50
 
 
 def _is_counted(value: Instruction) -> bool:
-    """Whether a value is made of nothing but places, as XLA numbers what it sorts: no program could hoist it."""
+    """True if a value is made of nothing but places, as XLA numbers what it sorts: no program could hoist it."""
     pending, left = [Value(value)], _MOST
     while pending and left:
         left -= 1

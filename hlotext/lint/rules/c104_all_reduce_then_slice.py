@@ -56,7 +56,7 @@ class AllReduceThenSlice(Rule):
 
 
 def _is_programs(one: Communication) -> bool:
-    """Whether the program calls the collective itself, rather than leaving it to the compiler."""
+    """True if the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
     return metadata is None or not metadata.op_name or _PSUM.search(metadata.op_name) is not None
 

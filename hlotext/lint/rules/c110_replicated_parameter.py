@@ -106,7 +106,7 @@ _MOST_STEPS = 300
 
 
 def feeds_product(value: Instruction) -> bool:
-    """Whether a product reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
+    """True if a product reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -151,7 +151,7 @@ def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
 
 
 def _is_beside_caches(weights: list[Instruction], context: Context) -> bool:
-    """Whether a step updates arrays that are spread over the devices, and not these: each has its own requests' caches."""
+    """True if a step updates arrays that are spread over the devices, and not these: each has its own requests' caches."""
     state = _state(context)
     return state.isdisjoint(weights) and not all(map(_is_replicated, state))
 
@@ -164,13 +164,13 @@ def _dimensions(parameter: Instruction) -> tuple[int, ...]:
 
 
 def _is_data_parallel(context: Context) -> bool:
-    """Whether a step gives all its state to every device, so that none was forgotten when the others were spread."""
+    """True if a step gives all its state to every device, so that none was forgotten when the others were spread."""
     state = _state(context)
     return bool(state) and all(map(_is_replicated, state))
 
 
 def _is_spread_by_batch(context: Context, large: list[Instruction]) -> bool:
-    """Whether a program that updates nothing spreads its batch and nothing else: it has several more arrays in full, and
+    """True if a program that updates nothing spreads its batch and nothing else: it has several more arrays in full, and
     what is spread are arguments of their own, all split along a dimension of one size."""
     parameters = context.module.entry.parameters
     held = [p for p in parameters if _is_replicated(p) and len(_dimensions(p)) > 1]

@@ -36,7 +36,7 @@ class UnknownCustomCall(Rule):
 
 
 def _says_its_cost(instruction: Instruction) -> bool:
-    """Whether the caller has said what it costs, as `pallas_call(cost_estimate=...)` does."""
+    """True if the caller has said what it costs, as `pallas_call(cost_estimate=...)` does."""
     config = instruction.backend_config
     return config is not None and '"cost_estimate"' in config.text
 

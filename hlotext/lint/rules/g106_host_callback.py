@@ -86,7 +86,7 @@ class HostCallback(Rule):
 
 
 def _is_to_host(instruction: Instruction) -> bool:
-    """Whether the other side is the host's program: traffic between slices goes through the host too, and is a collective."""
+    """True if the other side is the host's program: traffic between slices goes through the host too, and is a collective."""
     handler = instruction.frontend_attributes.get("_xla_host_transfer_handler_name", "")
     return instruction.attributes.get("is_host_transfer") is True and "megascale" not in handler
 

@@ -62,5 +62,5 @@ def _updates(scatter: Instruction) -> int:
 
 
 def _is_top_k(sort: Instruction) -> bool:
-    """Whether only the largest elements are asked for."""
+    """True if only the largest elements are asked for."""
     return sort.metadata is not None and "top_k" in sort.metadata.op_name

@@ -74,7 +74,7 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
 
 
 def _is_work(one: Instruction, context: Context) -> bool:
-    """Whether hoisting it spares anything: not so what moves an array into fast memory, or fills what is written over."""
+    """True if hoisting it spares anything: not so what moves an array into fast memory, or fills what is written over."""
     if one.opcode in ("while", "conditional"):
         return True
     if one.opcode in ROLES or communicates(one):
@@ -89,7 +89,7 @@ def _is_work(one: Instruction, context: Context) -> bool:
 
 
 def _widens(one: Instruction) -> bool:
-    """Whether an array is only converted to another type."""
+    """True if an array is only converted to another type."""
     return any(part.opcode == "convert" for part in parts_of(one)) and all(
         operand.shape is not None and one.shape is not None and operand.shape.is_array and one.shape.is_array
         and operand.shape.element_count == one.shape.element_count
@@ -134,5 +134,5 @@ def _connected(found: dict[Instruction, float]) -> list[set[Instruction]]:
 
 
 def _leaves(one: Instruction, group: set[Instruction]) -> bool:
-    """Whether something outside of the set uses it."""
+    """True if something outside of the set uses it."""
     return any(user not in group for user in one.users)

@@ -53,7 +53,7 @@ def _readers(product: Product) -> list[tuple[Value, int]]:
 
 
 def _is_of_diagonal(reader: tuple[Value, int]) -> bool:
-    """Whether a reader keeps what `iota == iota` selects, and zeros."""
+    """True if a reader keeps what `iota == iota` selects, and zeros."""
     user, number = reader
     operands = user.operands()
     if user.instruction.opcode == "select" and number == 1:

@@ -52,5 +52,5 @@ class LargeConstant(Rule):
 
 
 def _is_folded(constant: Instruction) -> bool:
-    """Whether the compiler has computed it: what JAX captures has no name, and what is folded keeps that of the operation."""
+    """True if the compiler has computed it: what JAX captures has no name, and what is folded keeps that of the operation."""
     return constant.metadata is not None and bool(constant.metadata.op_name)

@@ -131,7 +131,7 @@ def _padded_size(array: Shape) -> tuple[int, int] | None:
 
 
 def _is_compilers(instruction: Instruction) -> bool:
-    """Whether the compiler inserted it without saying for what, or for a convolution: such a shape is its choice alone."""
+    """True if the compiler inserted it without saying for what, or for a convolution: such a shape is its choice alone."""
     if is_of_convolution(instruction) or instruction.opcode in _STAGING:
         return True
     return instruction.opcode in _STEPS and not (

@@ -58,7 +58,7 @@ class DonationWithoutUse(Rule):
 
 
 def _may_replace(result: Shape, array: Shape) -> bool:
-    """Whether a result may be what an array has become: of its sizes, but for one that may be split over the devices.
+    """True if a result may be what an array has become: of its sizes, but for one that may be split over the devices.
 
     What nothing replaces is donated to be given up, as gradients are.
     """

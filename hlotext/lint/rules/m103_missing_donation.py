@@ -66,7 +66,7 @@ class MissingDonation(Rule):
             yield report
 
     def _is_large(self, steps: list[Update], context: Context) -> bool:
-        """Whether donating these saves so much that it need not be many. One alone may be any function of an array."""
+        """True if donating these saves so much that it need not be many. One alone may be any function of an array."""
         if len(steps) < _SEVERAL or sum(map(_size, steps)) < self.large_saved:
             return False
         saved, assignment = _saved(steps, context), assignment_of(context)
@@ -126,7 +126,7 @@ _FEW = 0.1
 
 
 def _is_known(least: int, most: int) -> bool:
-    """Whether what donating saves is known well enough to be told."""
+    """True if what donating saves is known well enough to be told."""
     return 0 < most <= 2 * least
 
 
@@ -180,7 +180,7 @@ def _donated(found: list[Update], before: Assignment, context: Context) -> WhatI
 
 
 def _is_copied(one: Update) -> bool:
-    """Whether the whole argument is copied within main memory, for its new value to be written over the copy.
+    """True if the whole argument is copied within main memory, for its new value to be written over the copy.
 
     A copy into a chip's fast memory stays, whether the argument is donated or not.
     """

@@ -52,7 +52,7 @@ class Rematerialized(Rule):
 
 
 def _is_training(context: Context) -> bool:
-    """Whether there is a backward pass, for which `jax.checkpoint` chooses what is kept."""
+    """True if there is a backward pass, for which `jax.checkpoint` chooses what is kept."""
     return any(
         instruction.metadata is not None and "transpose(jvp" in instruction.metadata.op_name
         for instruction in context.census.instructions

@@ -114,14 +114,14 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
 
 
 def _moves_more_than_it_starts(copies: Sequence[Instruction], seconds: float, context: Context) -> bool:
-    """Whether the bytes cost more than starting the copies."""
+    """True if the bytes cost more than starting the copies."""
     launch = context.prices.chip.rates.launch
     runs = sum(context.prices.runs(one.computation) for one in copies)
     return launch is None or seconds > 2 * runs * launch.value
 
 
 def _is_updated(copy: Instruction, rounds: Rounds) -> bool:
-    """Whether a slot is copied only to be written to in place."""
+    """True if a slot is copied only to be written to in place."""
     slot = rounds.slot_of(copy)
     if slot is None:
         return False
@@ -142,7 +142,7 @@ def _feeds(copy: Instruction, moved: Instruction) -> bool:
 
 
 def _is_copy(one: Instruction, context: Context) -> bool:
-    """Whether an instruction, or all that stands in a fusion, only copies, in the order that the elements have."""
+    """True if an instruction, or all that stands in a fusion, only copies, in the order that the elements have."""
     if one.opcode == "copy":
         return moved_array(one, context) is None and one.shape is not None and bool(one.shape.rank)
     if one.opcode != "fusion":
@@ -152,7 +152,7 @@ def _is_copy(one: Instruction, context: Context) -> bool:
 
 
 def _is_of_state(copy: Instruction, rounds: Rounds) -> bool:
-    """Whether a copy takes from a slot that changes, or gives to one."""
+    """True if a copy takes from a slot that changes, or gives to one."""
     for operand in copy.operands:
         slot = rounds.slot_of(operand)
         if slot is not None and slot not in rounds.passed:
@@ -202,7 +202,7 @@ _MOVING = frozenset({"bitcast", "copy", "dynamic-slice", "reshape", "slice"})
 
 
 def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
-    """Whether most of a value is what a slot held, at other places."""
+    """True if most of a value is what a slot held, at other places."""
     joined = moved = False
     for _ in range(_MOST_STEPS):
         value = entered(value)

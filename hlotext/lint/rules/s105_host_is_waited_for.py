@@ -110,7 +110,7 @@ class HostIsWaitedFor(Rule):
 
 
 def _is_fixed(instruction: Instruction) -> bool:
-    """Whether it is part of a library's function, which users do not change."""
+    """True if it is part of a library's function, which users do not change."""
     return is_librarys(instruction) or is_of_package(instruction)
 
 

@@ -25,7 +25,7 @@ _Key = tuple[str, ShapeIndex, bool]
 
 
 def is_unwritten(instruction: Instruction) -> bool:
-    """Whether the text has an instruction only as `BASE#I`."""
+    """True if the text has an instruction only as `BASE#I`."""
     return instruction.form is Form.COMPACT
 
 

@@ -40,12 +40,12 @@ class Names:
         return value.instruction if value.instruction is not None else self.instruction(value.name)
 
     def is_tuple(self, place: Instruction | str) -> bool:
-        """Whether an instruction's whole shape is a tuple, so that shape indices are printed."""
+        """True if an instruction's whole shape is a tuple, so that shape indices are printed."""
         found = self.instruction(place)
         return found is not None and found.shape is not None and found.shape.is_tuple
 
     def reads_tuple(self, use: Use) -> bool:
-        """Whether the operand of a use is a tuple."""
+        """True if the operand of a use is a tuple."""
         user = use.instruction if use.instruction is not None else self.instruction(use.name)
         if user is None or not 0 <= use.operand_number < len(user.operands):
             return bool(use.operand_index)

@@ -156,7 +156,7 @@ _NEVER = frozenset({"broadcast", "iota", "fft", "while", "after-all", "rng", "rn
 
 
 def _is_known(operand: Instruction) -> bool:
-    """Whether an operand is a constant, a broadcast of one, or an iota."""
+    """True if an operand is a constant, a broadcast of one, or an iota."""
     if operand.opcode == "broadcast":
         return operand.operands[0].opcode == "constant"
     return operand.opcode in ("constant", "iota")

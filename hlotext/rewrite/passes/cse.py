@@ -174,7 +174,7 @@ class _Merger:
         return alike
 
     def _replaced(self, i: Instruction, first: Instruction) -> bool:
-        """Whether all uses of one instruction could become uses of another; a user may need the very layout."""
+        """True if all uses of one instruction could become uses of another; a user may need the very layout."""
         users = i.users
         try:
             i.replace_all_uses_with(first)

@@ -78,7 +78,7 @@ def inverse(permutation: Sizes) -> tuple[int, ...]:
 
 
 def is_identity(permutation: Sizes) -> bool:
-    """Whether a permutation changes nothing (`IsIdentityPermutation`)."""
+    """True if a permutation changes nothing (`IsIdentityPermutation`)."""
     return all(place == number for place, number in enumerate(permutation))
 
 

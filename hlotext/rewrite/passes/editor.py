@@ -50,7 +50,7 @@ class Editor:
         self._facts = Facts(False, True, num_partitions=module.attributes.get("num_partitions", 1))
 
     def has_effect(self, i: Instruction) -> bool:
-        """Whether an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
+        """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
         if has_side_effect(i):
             return True
         callees = i.called_computations
@@ -235,7 +235,7 @@ class Editor:
 
 
 def has_layouts(module: Module) -> bool:
-    """Whether a module's text gives arrays layouts at all."""
+    """True if a module's text gives arrays layouts at all."""
     for i in module.instructions():
         shape = i.shape
         if shape is None:
@@ -247,7 +247,7 @@ def has_layouts(module: Module) -> bool:
 
 
 def is_unused(i: Instruction) -> bool:
-    """Whether nothing uses an instruction (`HloInstruction::IsDead`)."""
+    """True if nothing uses an instruction (`HloInstruction::IsDead`)."""
     return not i.user_view and not i.is_root
 
 

@@ -69,7 +69,7 @@ def run(computation: Computation, arguments: Sequence[Array]) -> Array | None:
 
 
 def known_type(shape: Shape | None) -> bool:
-    """Whether numpy holds arrays of a shape's type."""
+    """True if numpy holds arrays of a shape's type."""
     if shape is None or not shape.is_array:
         return False
     return shape.element_type.kind is not TypeKind.UNKNOWN and bool(shape.element_type.dtype_name)

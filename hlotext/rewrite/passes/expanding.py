@@ -23,7 +23,7 @@ class Expander(Pass):
     """Whether instructions with control dependencies are expanded too, and hand them on."""
 
     def matches(self, i: Instruction) -> bool:
-        """Whether an instruction is to be expanded (`InstructionMatchesPattern`)."""
+        """True if an instruction is to be expanded (`InstructionMatchesPattern`)."""
         raise NotImplementedError
 
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
@@ -62,12 +62,12 @@ class Expander(Pass):
 
 
 def is_typed(i: Instruction) -> bool:
-    """Whether shapes of an instruction and its operands are known."""
+    """True if shapes of an instruction and its operands are known."""
     return i.shape is not None and all(o.shape is not None for o in i.operands)
 
 
 def _is_unbounded(i: Instruction) -> bool:
-    """Whether a dimension of an instruction or its operands has no size at all, by which nothing can be expanded.
+    """True if a dimension of an instruction or its operands has no size at all, by which nothing can be expanded.
 
     Of operands that are tuples, which have many users, the elements that are used say so themselves.
     """

@@ -56,7 +56,7 @@ class FlattenCallGraph(Pass):
 
 
 def _counts(caller: Instruction) -> bool:
-    """Whether XLA knows an instruction as a caller: updates and ends only repeat what their start runs."""
+    """True if XLA knows an instruction as a caller: updates and ends only repeat what their start runs."""
     return async_ops.ROLES.get(caller.opcode) in (None, "start")
 
 

@@ -61,7 +61,7 @@ class FloatSupport:
     age: XlaAge = attrs.field(factory=XlaAge)
 
     def skips(self, i: Instruction) -> bool:
-        """Whether an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
+        """True if an instruction is left to a library as it is (`CpuFloatSupport::ShouldSkipInstruction`)."""
         if self.is_gpu or self.low.name != "bf16":
             return False
         if i.opcode == "dot":
@@ -69,20 +69,20 @@ class FloatSupport:
         return is_library_reduction(i)
 
     def takes(self, i: Instruction) -> bool:
-        """Whether operands may be narrow (`SupportsLowPrecisionOperand`)."""
+        """True if operands may be narrow (`SupportsLowPrecisionOperand`)."""
         if i.opcode == "convert":
             source = i.operands[0].shape
             return source is not None and source.element_type is self.low
         return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
 
     def gives(self, i: Instruction) -> bool:
-        """Whether the result may be narrow (`SupportsLowPrecisionOutput`)."""
+        """True if the result may be narrow (`SupportsLowPrecisionOutput`)."""
         if i.opcode == "convert":
             return i.shape is not None and i.shape.element_type is self.low
         return i.opcode in PASSED_ON or i.opcode in BITWISE or self._computes(i)
 
     def mixes(self, i: Instruction) -> bool:
-        """Whether narrow and wide values may meet (`SupportsMixedPrecisions`)."""
+        """True if narrow and wide values may meet (`SupportsMixedPrecisions`)."""
         if i.opcode == "convert" or (i.opcode in PASSED_ON and i.opcode != "domain"):
             return True
         if not self.is_gpu:
@@ -93,7 +93,7 @@ class FloatSupport:
         return i.opcode == "scaled-dot"
 
     def skips_computations(self, i: Instruction) -> bool:
-        """Whether what an instruction calls stays (`ShouldAvoidNormalizingComputationsForInstruction`)."""
+        """True if what an instruction calls stays (`ShouldAvoidNormalizingComputationsForInstruction`)."""
         is_custom = not self.is_gpu and i.opcode == "fusion" and str(i.attributes.get("kind")) == "kCustom"
         return i.opcode in ("all-reduce", "reduce-scatter") or is_custom or self.skips(i)
 
@@ -123,7 +123,7 @@ LIBRARY_SIZE = 8
 
 
 def is_library_dot(i: Instruction, *, may_give_bf16: bool) -> bool:
-    """Whether the CPU compiler calls a library for a product of bf16 matrices in f32 or bf16 (`IsDotSupportedByYnn`).
+    """True if the CPU compiler calls a library for a product of bf16 matrices in f32 or bf16 (`IsDotSupportedByYnn`).
 
     Of products in the form that `dot-decomposer` makes: rows by contracted dimension, and that by columns or turned round.
     """
@@ -152,7 +152,7 @@ LIBRARY_COUNT = 4096
 
 
 def is_library_reduction(i: Instruction) -> bool:
-    """Whether the CPU compiler calls a library for a maximum or minimum of bf16 (`IsReduceLikeOpSupportedByYnn`)."""
+    """True if the CPU compiler calls a library for a maximum or minimum of bf16 (`IsReduceLikeOpSupportedByYnn`)."""
     if (
         i.opcode != "reduce"
         or len(i.operands) != 2
@@ -170,7 +170,7 @@ def is_library_reduction(i: Instruction) -> bool:
 
 
 def needs_no_more(i: Instruction, numbers: Collection[int]) -> bool:
-    """Whether operands are needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
+    """True if operands are needed no more precisely than the result (`EffectiveOperandPrecisionIsOutputPrecision`)."""
     if i.opcode in SAME_PRECISION:
         return True
     if i.opcode == "bitcast":

@@ -22,13 +22,13 @@ def numbers(i: Instruction, name: str) -> tuple[int, ...]:
 
 
 def is_whole_gather(i: Instruction) -> bool:
-    """Whether an instruction is a gather of two arrays that says what it takes from where."""
+    """True if an instruction is a gather of two arrays that says what it takes from where."""
     fits = i.opcode == "gather" and len(i.operands) == 2 and all(name in i.attributes for name in GATHER)
     return fits and "index_vector_dim" in i.attributes and "slice_sizes" in i.attributes
 
 
 def is_whole_scatter(i: Instruction) -> bool:
-    """Whether an instruction is a scatter with as many updates as operands, and one computation."""
+    """True if an instruction is a scatter with as many updates as operands, and one computation."""
     fits = (
         i.opcode == "scatter" and len(i.operands) % 2 == 1 and all(name in i.attributes for name in SCATTER)
     )

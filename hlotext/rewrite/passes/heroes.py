@@ -47,7 +47,7 @@ def hero_of(root: Instruction) -> Instruction:
 
 
 def is_intermediate(i: Instruction, most_operands: int) -> bool:
-    """Whether an operation can be computed on the way to another (`IsIntermediate`)."""
+    """True if an operation can be computed on the way to another (`IsIntermediate`)."""
     if not 0 < len(i.operands) <= most_operands:
         return False
     source, shape = i.operands[0].shape, i.shape
@@ -100,7 +100,7 @@ def _find(root: Instruction, wanted: Callable[[Instruction], bool]) -> Instructi
 
 
 def is_tiled_transpose(i: Instruction) -> bool:
-    """Whether a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`)."""
+    """True if a transpose goes through shared memory (`GetDescriptionForTiledTransposeEmitter`)."""
     if i.opcode != "transpose" or i.shape is None or i.operands[0].shape is None:
         return False
     source, shape = i.operands[0].shape, i.shape
@@ -151,7 +151,7 @@ def _product(group: list[tuple[int, int]]) -> int:
 
 
 def _is_packed(sizes: tuple[int, ...], order: tuple[int, ...], bits: int) -> bool:
-    """Whether several elements of a transpose go into one bank at once (`CanEmitPackedTranspose`)."""
+    """True if several elements of a transpose go into one bank at once (`CanEmitPackedTranspose`)."""
     if bits >= BANK_BITS or is_identity(order):
         return False
     shape, turns = list(sizes), list(order)

@@ -69,13 +69,13 @@ def _array(i: Instruction) -> Shape:
 
 
 def _descends(i: Instruction) -> bool:
-    """Whether a value is an array in the descending layout (`HasDefaultLayout`)."""
+    """True if a value is an array in the descending layout (`HasDefaultLayout`)."""
     shape = i.shape
     return shape is not None and shape.is_array and (not shape.dimensions or is_descending(shape))
 
 
 def _is_plain(i: Instruction) -> bool:
-    """Whether an array lies in memory without tiles, paddings and dynamic sizes."""
+    """True if an array lies in memory without tiles, paddings and dynamic sizes."""
     shape = i.shape
     if shape is None or not shape.is_array or not shape.is_static:
         return False
@@ -262,7 +262,7 @@ class Normalizer(Visitor):
         return self.put(i, [self.input(i.operands[0])], dimensions=dimensions)
 
     def was_unordered(self, given: Order) -> bool:
-        """Whether a broadcast mixes dimensions up, which only a reader's own module does."""
+        """True if a broadcast mixes dimensions up, which only a reader's own module does."""
         return list(given) != sorted(given)
 
     def iota(self, i: Instruction) -> int:

@@ -42,7 +42,7 @@ class Liveness:
         return found
 
     def is_live(self, i: Instruction, index: Index) -> bool:
-        """Whether anything needs a part of a value."""
+        """True if anything needs a part of a value."""
         return index in self._live.get(i, ())
 
     # ---- marks

@@ -36,7 +36,7 @@ def parameter_of(computation: Computation) -> Instruction:
 
 
 def is_element(i: Instruction, computation: Computation, index: int) -> bool:
-    """Whether an instruction is an element of what a computation is given, as it is."""
+    """True if an instruction is an element of what a computation is given, as it is."""
     return (
         i.opcode == "get-tuple-element"
         and i.operands[0] is parameter_of(computation)
@@ -51,7 +51,7 @@ def invariant_elements(body: Computation) -> list[tuple[int, Instruction]]:
 
 
 def is_whole(loop: Instruction) -> bool:
-    """Whether a loop has one operand, and computations of one parameter each."""
+    """True if a loop has one operand, and computations of one parameter each."""
     callees = [loop.attributes.get(name) for name in ("body", "condition")]
     return loop.shape is not None and len(loop.operands) == 1 and loop.operands[0].shape is not None and all(
         isinstance(c, Computation) and len(c) and len(c.parameters) == 1 for c in callees

@@ -45,19 +45,19 @@ def is_plain(shape: Shape | None) -> TypeGuard[Shape]:
 
 
 def is_tiled(shape: Shape | None) -> bool:
-    """Whether an array lies in tiles, as on TPU behind layout assignment."""
+    """True if an array lies in tiles, as on TPU behind layout assignment."""
     return shape is not None and shape.layout is not None and bool(shape.layout.tiles)
 
 
 def is_descending(shape: Shape) -> bool:
-    """Whether the last dimension of an array is the fastest, and so on."""
+    """True if the last dimension of an array is the fastest, and so on."""
     return (
         shape.layout is not None and shape.layout.minor_to_major == default_layout(shape.rank).minor_to_major
     )
 
 
 def _descends(module: Module) -> bool:
-    """Whether every array without tiles that an elementwise operation makes outside of fusions has a descending layout."""
+    """True if every array without tiles that an elementwise operation makes outside of fusions has a descending layout."""
     return all(
         is_descending(i.shape)
         for computation in nonfusion_computations(module)

@@ -94,7 +94,7 @@ class _Mover(Editor):
         return next((o for o in operands if is_rearrange(o) and not self._is_trivial(o.operands[0], o)), None)
 
     def _is_trivial(self, i: Instruction, rearrange: Instruction) -> bool:
-        """Whether a value can be had in the sizes before a rearrangement at no cost (`CanTriviallyRearrange`)."""
+        """True if a value can be had in the sizes before a rearrangement at no cost (`CanTriviallyRearrange`)."""
         before, after = rearrange.operands[0].shape, rearrange.shape
         if before is None or after is None or not (before.is_static and after.is_static):
             return False
@@ -167,12 +167,12 @@ class _Mover(Editor):
 
 
 def is_rearrange(i: Instruction) -> bool:
-    """Whether an instruction is a reshape or a transpose."""
+    """True if an instruction is a reshape or a transpose."""
     return i.opcode in ("reshape", "transpose")
 
 
 def same_rearrange(a: Instruction, b: Instruction) -> bool:
-    """Whether two reshapes or transposes do the same (`AreEquivalentRearranges`)."""
+    """True if two reshapes or transposes do the same (`AreEquivalentRearranges`)."""
     if a.opcode != b.opcode or _sizes(a) != _sizes(b):
         return False
     if a.opcode == "transpose":

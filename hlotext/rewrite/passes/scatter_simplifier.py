@@ -68,7 +68,7 @@ def _rank(i: Instruction) -> int:
 
 
 def _has_batches(i: Instruction) -> bool:
-    """Whether batch dimensions are still to be made indices, which is another pass's work."""
+    """True if batch dimensions are still to be made indices, which is another pass's work."""
     return bool(numbers(i, "input_batching_dims"))
 
 

@@ -10,7 +10,7 @@ from hlotext.ir.values.shape import ComputationLayout, Shape
 
 
 def is_tpu(module: Module) -> bool:
-    """Whether the header gives the entry tiled layouts, as the TPU compiler's do from the start."""
+    """True if the header gives the entry tiled layouts, as the TPU compiler's do from the start."""
     layout = module.attributes.get(ENTRY_LAYOUT)
     if not isinstance(layout, ComputationLayout):
         return False
@@ -19,7 +19,7 @@ def is_tpu(module: Module) -> bool:
 
 
 def layouts_count(module: Module) -> bool:
-    """Whether layouts have been assigned, so that passes must keep them.
+    """True if layouts have been assigned, so that passes must keep them.
 
     On TPU all arrays are tiled then, also the entry's parameters; before, those alone that a pass made so, as that of
     cumulative sums does. Elsewhere there are bitcasts, into which reshapes are made at that point, or fusions.
@@ -34,7 +34,7 @@ def layouts_count(module: Module) -> bool:
 
 
 def module_is_bare(module: Module) -> bool:
-    """Whether the text gives no array a layout."""
+    """True if the text gives no array a layout."""
     return not any(
         leaf.layout is not None
         for i in module.instructions()
@@ -51,7 +51,7 @@ def _is_tiled(shape: Shape) -> bool:
 
 
 def is_raw(module: Module) -> bool:
-    """Whether a module has not been simplified yet: it holds a broadcast that repeats nothing, as front ends write them, and
+    """True if a module has not been simplified yet: it holds a broadcast that repeats nothing, as front ends write them, and
     no reshape or transpose that does nothing, which the first walk of the simplifier leaves."""
     return _has_idle_broadcast(module) and not _has_idle_move(module)
 
@@ -74,7 +74,7 @@ def _has_idle_move(module: Module) -> bool:
 
 
 def is_for_gpu(module: Module) -> bool:
-    """Whether a module of assigned layouts that is not for TPU is for GPU: it has no fusions yet, of which the CPU compiler
+    """True if a module of assigned layouts that is not for TPU is for GPU: it has no fusions yet, of which the CPU compiler
     makes the last ones before, or its instructions carry settings of the GPU's queues."""
     fused = False
     for i in module.instructions():
@@ -89,7 +89,7 @@ _GPU_SETTINGS = ("operation_queue_id", "fusion_backend_config", "gemm_backend_co
 
 
 def was_walked_once(module: Module) -> bool:
-    """Whether the simplifier has gone over a module once and no more: it left a reshape or transpose that does nothing.
+    """True if the simplifier has gone over a module once and no more: it left a reshape or transpose that does nothing.
 
     So the GPU compiler; the CPU compiler repeats its walk until nothing changes (inferred from dumps of both).
     """

@@ -69,7 +69,7 @@ class TupleSimplifier(Pass):
 
 
 def _is_waited_for(i: Instruction) -> bool:
-    """Whether the elements of a tuple are taken out of it, and operations wait for it."""
+    """True if the elements of a tuple are taken out of it, and operations wait for it."""
     return bool(i.control_successors) and any(user.opcode == "get-tuple-element" for user in i.user_view)
 
 

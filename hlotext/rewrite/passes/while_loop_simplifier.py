@@ -73,12 +73,12 @@ class WhileLoopSimplifier(Pass):
 
 
 def _was_made(computation: Computation) -> bool:
-    """Whether a pass made a computation: such ones XLA keeps behind the others, whose loops come first."""
+    """True if a pass made a computation: such ones XLA keeps behind the others, whose loops come first."""
     return not MADE.isdisjoint(computation.name.split("."))
 
 
 def _is_plain(loop: Instruction) -> bool:
-    """Whether a loop is whole, and nothing else runs its computations."""
+    """True if a loop is whole, and nothing else runs its computations."""
     callees = [loop.attributes.get(name) for name in ("body", "condition")]
     return loop.shape is not None and len(loop.operands) == 1 and all(
         isinstance(c, Computation) and len(c.parameters) == 1 and c.callers == (loop,) for c in callees

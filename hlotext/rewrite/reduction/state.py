@@ -146,7 +146,7 @@ def _renumber_config(loop: Instruction, kept: Sequence[int]) -> None:
 
 
 def can_hand_on(value: Instruction) -> bool:
-    """Whether a value of a loop's body is what an element of the next state is computed from, and of another shape."""
+    """True if a value of a loop's body is what an element of the next state is computed from, and of another shape."""
     return value.opcode not in ("parameter", "constant") and _element_made_of(value) is not None
 
 

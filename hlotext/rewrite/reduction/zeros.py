@@ -11,7 +11,7 @@ from hlotext.rewrite.builder import Builder
 
 
 def has_zero(shape: Shape) -> bool:
-    """Whether there are zeros of that shape, and not too many."""
+    """True if there are zeros of that shape, and not too many."""
     leaves = [leaf for _, leaf in shape.leaves()]
     return len(leaves) <= 4 and all(
         leaf.is_array and leaf.is_static and leaf.element_type.dtype_name for leaf in leaves

@@ -257,5 +257,5 @@ def _alike(a: Instruction, b: Instruction) -> bool:
 
 
 def is_asynchronous(instruction: Instruction) -> bool:
-    """Whether an instruction is a part of an asynchronous operation."""
+    """True if an instruction is a part of an asynchronous operation."""
     return instruction.opcode in ROLES

@@ -45,7 +45,7 @@ _MOVED_BACK = traits.REARRANGES_ELEMENTS - {"copy"}
 
 
 def remove_chain(s: Simplifier, i: Instruction) -> bool:
-    """Whether a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
+    """True if a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
     (`TryRemovingBitcastOrReshapeTransposeChain`)."""
     if i.opcode == "transpose":
         if is_identity(dims(i)):

@@ -249,7 +249,7 @@ def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
 
 
 def is_parameter_like(i: Instruction) -> bool:
-    """Whether a value is a parameter, or made of one by operations of one operand (`IsParameterLike`)."""
+    """True if a value is a parameter, or made of one by operations of one operand (`IsParameterLike`)."""
     while i.opcode != "parameter":
         if len(i.operands) != 1:
             return False

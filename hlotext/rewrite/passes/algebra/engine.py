@@ -93,7 +93,7 @@ def rule(*opcodes: str, handler: str) -> Callable[[Function], Function]:
 
 
 def _is_sound(i: Instruction) -> bool:
-    """Whether an instruction by itself is as XLA demands, and of a size that can be told."""
+    """True if an instruction by itself is as XLA demands, and of a size that can be told."""
     if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
         return False
     try:
@@ -123,11 +123,11 @@ class Simplifier(Visitor):
                 self._rules.setdefault(opcode, []).append(one)
 
     def has(self, change: date) -> bool:
-        """Whether the XLA whose rules are applied has what was changed on a day."""
+        """True if the XLA whose rules are applied has what was changed on a day."""
         return self.options.age.has(change)
 
     def is_loose(self, change: date) -> bool:
-        """Whether a rule applies that rounds otherwise: with fast math alone since a day, always before."""
+        """True if a rule applies that rounds otherwise: with fast math alone since a day, always before."""
         return self.options.enable_fast_math or not self.has(change)
 
     def visit(self, i: Instruction) -> None:
@@ -259,7 +259,7 @@ class Simplifier(Visitor):
     # ---- layouts
 
     def reshape_is_bitcast(self, source: Shape, target: Shape) -> bool:
-        """Whether layouts count and a reshape moves nothing (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
+        """True if layouts count and a reshape moves nothing (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
         if not self.options.is_layout_sensitive or not _can_compare(source, target):
             return False
         if _tiles(source) or _tiles(target):
@@ -298,7 +298,7 @@ def _tiles(shape: Shape) -> tuple[Any, ...]:
 
 
 def _is_same_memory(a: Shape, b: Shape) -> bool:
-    """Whether the elements of two tiled arrays, in logical order, lie in the same places."""
+    """True if the elements of two tiled arrays, in logical order, lie in the same places."""
     count = a.element_count
     if a.element_type is not b.element_type or count != b.element_count or count > MAX_COMPARED:
         return False
@@ -354,12 +354,12 @@ def is_whole(i: Instruction) -> bool:
 
 
 def is_pred(i: Instruction) -> bool:
-    """Whether an instruction gives truth values."""
+    """True if an instruction gives truth values."""
     return type_of(i) is PRED
 
 
 def is_scalar(i: Instruction) -> bool:
-    """Whether an array has no dimensions."""
+    """True if an array has no dimensions."""
     return shape_of(i).is_array and not sizes(i)
 
 
@@ -369,7 +369,7 @@ def is_one_element(i: Instruction) -> bool:
 
 
 def is_constant(i: Instruction) -> bool:
-    """Whether an instruction is a constant."""
+    """True if an instruction is a constant."""
     return i.opcode == "constant"
 
 
@@ -386,7 +386,7 @@ def array_of(i: Instruction) -> np.ndarray[Any, Any] | None:
 
 
 def is_all(i: Instruction, value: float) -> bool:
-    """Whether every element is that number: a constant, or a broadcast of one (`IsAll`)."""
+    """True if every element is that number: a constant, or a broadcast of one (`IsAll`)."""
     while i.opcode == "broadcast":
         i = i.operands[0]
     array = array_of(i)
@@ -409,12 +409,12 @@ def constant_value(i: Instruction) -> float | None:
 
 
 def one_user(i: Instruction) -> bool:
-    """Whether one instruction alone uses another."""
+    """True if one instruction alone uses another."""
     return len(i.user_view) == 1
 
 
 def one_use(i: Instruction) -> bool:
-    """Whether an instruction is one operand of another, once."""
+    """True if an instruction is one operand of another, once."""
     users = i.users
     return len(users) == 1 and users[0].operands.count(i) == 1
 

@@ -130,7 +130,7 @@ _LARGEST = {"f16", "bf16", "f32", "f64"}
 
 
 def _extreme(i: Instruction, smallest: bool) -> bool:
-    """Whether a value is everywhere the smallest or largest of its type (`LiteralUtil::MinValue`, `MaxValue`)."""
+    """True if a value is everywhere the smallest or largest of its type (`LiteralUtil::MinValue`, `MaxValue`)."""
     type_ = type_of(i)
     if type_.is_integral:
         low = -(1 << (type_.bits - 1)) if type_.kind is TypeKind.SIGNED else 0

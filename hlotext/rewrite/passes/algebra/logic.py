@@ -62,7 +62,7 @@ def xor_self(s: Simplifier, i: Instruction) -> bool:
 
 
 def _is_identical(x: Instruction, y: Instruction) -> bool:
-    """Whether two instructions do the same with the same operands (`HloInstruction::Identical`)."""
+    """True if two instructions do the same with the same operands (`HloInstruction::Identical`)."""
     if (x.opcode, x.shape, x.operands) != (y.opcode, y.shape, y.operands) or x.opcode == "parameter":
         return False
     if x.literal is not None and (x.literal.is_partly_elided or x.literal != y.literal):
@@ -251,7 +251,7 @@ _FLOATS = {
 
 
 def cast_preserves_values(a: ElementType, b: ElementType) -> bool:
-    """Whether every value of one type is one of another (`primitive_util::CastPreservesValues`)."""
+    """True if every value of one type is one of another (`primitive_util::CastPreservesValues`)."""
     if a is b:
         return True
     if a.kind is TypeKind.PREDICATE:

@@ -34,7 +34,7 @@ def ranges(i: Instruction) -> Ranges:
 
 
 def is_unstrided(i: Instruction) -> bool:
-    """Whether a slice takes neighbours (`IsUnstridedSlice`)."""
+    """True if a slice takes neighbours (`IsUnstridedSlice`)."""
     return all(r.stride == 1 for r in ranges(i))
 
 

@@ -29,7 +29,7 @@ from hlotext.rewrite.passes.algebra.engine import (
 
 
 def is_non_negative(s: Simplifier, i: Instruction) -> bool:
-    """Whether a value is surely not negative (`IsNonNegative`)."""
+    """True if a value is surely not negative (`IsNonNegative`)."""
     known: dict[Instruction, bool] = {}
     overflows = s.has(xla_changes.ALGSIMP_OVERFLOW)
     waiting = [i]
@@ -64,7 +64,7 @@ def _asked(i: Instruction, overflows: bool) -> tuple[Instruction, ...]:
 
 
 def _is_never_below(i: Instruction, overflows: bool) -> bool:
-    """Whether a value is not negative whatever its operands are."""
+    """True if a value is not negative whatever its operands are."""
     if any(type_of(o).is_complex for o in i.operands if shape_of(o).is_array):
         return False
     signed = overflows and type_of(i).kind is TypeKind.SIGNED
@@ -113,7 +113,7 @@ def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruct
 
 
 def may_join(s: Simplifier, i: Instruction) -> bool:
-    """Whether constants that an operation has on both sides are joined: of floats that may round otherwise."""
+    """True if constants that an operation has on both sides are joined: of floats that may round otherwise."""
     return is_whole(i) or s.is_loose(xla_changes.ALGSIMP_FLOATS_APART)
 
 
@@ -196,7 +196,7 @@ def add_products(s: Simplifier, i: Instruction) -> bool:
 
 
 def is_power_of_two(i: Instruction) -> bool:
-    """Whether a value is everywhere one power of two (`IsAllFpConstantPowerOf2`)."""
+    """True if a value is everywhere one power of two (`IsAllFpConstantPowerOf2`)."""
     c = i.operands[0] if i.opcode == "broadcast" else i
     value = constant_value(c) if is_constant(c) and is_one_element(c) else None
     return value is not None and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
