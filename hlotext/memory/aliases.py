@@ -76,7 +76,7 @@ def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
 
 
 def _through(flow: Dataflow, caller: Instruction) -> Iterator[Meeting]:
-    """What a loop's state, or the results of branches, make meet."""
+    """Must-alias pairs made by a loop's state or by the results of branches."""
     at = flow.at
     results = at[caller]
     if caller.opcode == "conditional":

@@ -44,11 +44,11 @@ class Allocation:
     is_estimated: bool = False
     """The places in it are ours, not XLA's, which the text does not tell."""
     heaps: int = 0
-    """How many heaps lie in it."""
+    """Number of heaps in this allocation."""
     page: int | None = None
-    """Which of several heaps of limited size, as XLA numbers them; None before it had such (2026-08-10)."""
+    """Index among several heaps of limited size, as XLA numbers them; None before XLA had them (2026-08-10)."""
     other_flags: tuple[str, ...] = ()
-    """What a file says of it besides, in words that this release does not know."""
+    """Further flags in XLA's file that this release does not know, verbatim."""
     slices: tuple[Slice, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Which buffer gets which allocation (`BufferAssigner`)."""
+"""Assigns buffers to allocations (`BufferAssigner`)."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ class Assigner:
             gaps.occupy(allocation.number, ranges, lives_out=allocation.maybe_live_out)
 
     def _neighbours(self, members: Sequence[Value]) -> tuple[Owners, Owners]:
-        """Which allocations a buffer can take right behind what they hold, and right before it; None: any.
+        """Allocations whose contents a buffer can directly follow, and those it can directly precede; None: any.
 
         Of a sort of several arrays each result goes at most over its own operand, of a reduction over none, so that not each
         is tried with each.
@@ -365,7 +365,7 @@ class Assigner:
     # ---- heaps
 
     def _assign_fast_space(self, numbers: Iterable[int]) -> set[int]:
-        """What TPU's memory space assignment placed before: one allocation, made first. Its places are estimated."""
+        """Allocation for what TPU's memory space assignment placed, made before all others. Its offsets are estimates."""
         space = self._platform.fast_space
         if space is None:
             return set()

@@ -46,7 +46,7 @@ class Model:
 
 @attrs.frozen(eq=False, repr=False)
 class Assignment:
-    """Who lives where and when. Computed from the text (`assign`), or read from XLA's files (`load`)."""
+    """Buffer assignment of a module: computed from the text (`assign`) or read from XLA's files (`load`)."""
 
     module: Module | None
     """The text; None where only files were read."""
@@ -55,21 +55,21 @@ class Assignment:
     """None where it was not named."""
     values: tuple[Value, ...]
     buffers: tuple[Buffer, ...] | None
-    """What must share memory; None where files were read, which do not tell (`joined` takes it from the text)."""
+    """Sets of values that must share memory; None if read from files (`joined` computes it from the text)."""
     schedule: tuple[Instruction | str, ...]
     """Instructions in the order of the flattened time line; a name stands for one that is not in the text."""
     allocations: tuple[Allocation, ...]
     notes: tuple[str, ...] = ()
-    """What was assumed, or could not be told."""
+    """Assumptions made, and facts that could not be determined."""
     is_computed: bool = True
-    """Whether it was computed from the text, not read from XLA's files."""
+    """True if computed from the text, False if read from XLA's files."""
     unread: tuple[str, ...] = ()
     """The files of XLA's that were not read whole, so that what they say is not all here; `notes` tells why."""
     heaps: tuple[Heap, ...] = ()
     """The heaps of temporaries, for what is computed."""
     platform: Platform | None = None
     model: Model | None = None
-    """What the analyses found on the way, for what is computed."""
+    """Intermediate results of the analyses; None if read from files."""
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what is computed."""
     places_fast_memory: bool = True
@@ -77,7 +77,7 @@ class Assignment:
     lines: Mapping[str, str] = attrs.field(factory=dict)
     """For what is not in the text: the instruction as a file shows it, by name."""
     elements: Mapping[Instruction, str] = attrs.field(factory=dict)
-    """What XLA's files call the get-tuple-elements that the text writes as `BASE#I`; one name where they have several."""
+    """Names in XLA's files of the get-tuple-elements that the text writes as `BASE#I`; one name where they have several."""
 
     def __repr__(self) -> str:
         name = self.module.name if self.module is not None else "?"
@@ -109,7 +109,7 @@ class Assignment:
 
     @property
     def xla_peak(self) -> int | None:
-        """What JAX's `memory_analysis()` calls `peak_memory_in_bytes`; on CPU that is the static part alone.
+        """`peak_memory_in_bytes` of JAX's `memory_analysis()`; on CPU the static part only.
 
         None for what was read from files, which do not tell.
         """

@@ -20,9 +20,9 @@ class AssignmentDifference:
     """One thing that two assignments say differently."""
 
     item: str
-    """What kind of thing: `values`, `live range`, `offset`, `allocation` ..."""
+    """Kind of the compared item: `values`, `live range`, `offset`, `allocation` ..."""
     name: str
-    """Whose: a value as `fusion.3{0}`, an allocation by the values in it."""
+    """Name of the compared item: a value as `fusion.3{0}`, an allocation by the values in it."""
     read: str
     computed: str
     is_estimated: bool = False
@@ -165,7 +165,7 @@ _QUESTIONS: dict[str, Callable[[Value], str]] = {
     "positions": _positions,
     "uses": _uses,
 }
-"""What is compared of a value."""
+"""Compared properties of a value."""
 
 
 def _of(item: str, read: Mapping[str, str], computed: Mapping[str, str]) -> Iterator[AssignmentDifference]:

@@ -1,4 +1,4 @@
-"""Which value stands where: values, phis, positions and uses of a module (`HloDataflowAnalysis`, SSA form).
+"""Dataflow analysis: values, phis, positions and uses of a module (`HloDataflowAnalysis`, SSA form).
 
 A bitcast defines no value. The schedule does not matter here.
 """
@@ -38,9 +38,9 @@ class Dataflow:
     values: list[Value] = attrs.field(factory=list)
     """In the order in which we number them: by computation and operands before users, then phis."""
     at: dict[Instruction, Values] = attrs.field(factory=dict)
-    """What stands at each instruction of the computations that have memory of their own."""
+    """Values at each instruction of the computations that have memory of their own."""
     callers: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
-    """Which calls, conditionals, loops and asynchronous operations enter each computation."""
+    """Calls, conditionals, loops and asynchronous operations that call each computation."""
     late_bound: list[Instruction] = attrs.field(factory=list)
     """Starts of asynchronous operations that bind operands or the result late."""
     embedded: dict[Computation, None] = attrs.field(factory=dict)
@@ -94,7 +94,7 @@ class _Builder:
         self.phis: list[Value] = []
         self._inputs: dict[Value, list[Value]] = {}
         self._given: dict[Computation, list[Values]] = {}
-        """What the parameters of computations with several callers are."""
+        """Values of the parameters of computations with several callers."""
         self._open: set[Computation] = set()
         self._applied: dict[Computation, None] = {}
         self._entries: dict[Computation, int] = {}
@@ -257,7 +257,7 @@ class _Builder:
         )
 
     def _branches(self, instruction: Instruction, parts: Parts, results: Sequence[Values]) -> Values:
-        """What comes out of a conditional: a phi wherever the branches differ."""
+        """Values of a conditional: a phi wherever the branches differ."""
         found: list[Value | None] = []
         for number, (index, shape) in enumerate(zip(parts.indices, parts.shapes, strict=True)):
             inputs = [value for result in results if (value := result[number]) is not None]
@@ -274,7 +274,7 @@ class _Builder:
         return phi
 
     def _first_of_several(self, callee: Computation, given: Sequence[Values]) -> Sequence[Values]:
-        """What the parameters of a computation are: phis where it has several callers.
+        """Values of a computation's parameters: phis if it has several callers.
 
         XLA has one caller for each computation when it assigns memory; other texts may differ.
         """

@@ -1,4 +1,4 @@
-"""Which parts of a result an instruction writes and which it passes on (`InitializeInstructionValueSets`).
+"""Parts of a result that an instruction defines or forwards (`InitializeInstructionValueSets`).
 
 One row for each opcode that does not simply write all of its result; control flow stands in `dataflow`.
 """
@@ -17,7 +17,7 @@ Values = tuple[Value | None, ...]
 """The value of each part of an instruction's shape, in pre-order; None where XLA has none."""
 
 At = Mapping[Instruction, Values]
-"""What stands at each instruction that was looked at before."""
+"""Values of each instruction visited so far."""
 
 Passed = Callable[[ShapeIndex, Shape], "tuple[int, ShapeIndex] | None"]
 """For a part of the result the operand and the shape index that it is passed on from; None where it is not."""
@@ -32,7 +32,7 @@ def shape_of(instruction: Instruction) -> Shape:
 
 
 def operand_values(at: At, instruction: Instruction, number: int) -> Values:
-    """What stands at an operand. Raises MemoryModelError where there is none."""
+    """Values of an operand. Raises MemoryModelError if there are none."""
     operands = instruction.operands
     if number >= len(operands) or operands[number] not in at:
         raise MemoryModelError(f"operand {number} of {instruction.name} is not there")
@@ -235,4 +235,4 @@ _RULES: dict[str, Callable[[Instruction, Parts, At, PartsTable], Values]] = {
     "send": _send,
     "tuple": _tuple,
 }
-"""What an opcode passes on; those without a row write all of their result."""
+"""Forwarding rule of each opcode; an opcode without one defines all of its result."""

@@ -1,4 +1,4 @@
-"""Which operations read of an operand only the elements in the place that they write (`IsElementwiseOnOperand`)."""
+"""Operations that read an operand only at the element that they write (`IsElementwiseOnOperand`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ALWAYS = (ELEMENTWISE - {"atan"}) | {"constant", "copy", "rng"}
 
 
 _TAKES_AT_THE_END = frozenset({"bitcast", "reduce"})
-"""What XLA:TPU lets other results of a fusion read of what is written over; inferred from what it writes over what."""
+"""Opcodes through which other results of a fusion may read an overwritten operand on TPU. Inferred from libtpu's output."""
 
 _MOST_NESTED = 50
 """Fusions in each other that are looked into; XLA nests two or three."""
@@ -140,6 +140,6 @@ def _maps_in_order(map_: Instruction) -> bool:
 
 
 def roots_of(body: Computation) -> tuple[Instruction, ...]:
-    """What a fusion's body gives back: the operands of a tuple at its root, else the root."""
+    """Outputs of a fusion's body: the operands of a tuple at its root, else the root."""
     root = body.root
     return root.operands if root.opcode == "tuple" else (root,)

@@ -1,4 +1,4 @@
-"""What is raised where memory cannot be told."""
+"""Errors of the memory model."""
 
 from __future__ import annotations
 

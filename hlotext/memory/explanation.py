@@ -1,4 +1,4 @@
-"""Who shares a buffer and why, and why others do not."""
+"""Explains why values share a buffer, and why others do not."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _refused(model: Model, value: Value, instruction: Instruction, given: Value,
 
 
 def _user(model: Model, value: Value) -> str:
-    """What keeps a value alive to its end."""
+    """The use that keeps a value alive to its end."""
     assert value.live_range is not None
     last = value.live_range[1]
     for user in value.flat_uses()[::3]:

@@ -184,7 +184,7 @@ def _largest_moment(
 
 
 def _reservations(schedule: Schedule) -> dict[int, int]:
-    """What is reserved for instructions while they run, by moment."""
+    """Bytes reserved for instructions while they run, by moment."""
     return {moment: size for moment, i in enumerate(schedule.instructions) if (size := _reserved(i))}
 
 

@@ -1,4 +1,4 @@
-"""What TPU's memory space assignment notes of the memory that it fills before buffers are assigned.
+"""Contents of the fast memory that TPU's memory space assignment fills before buffers are assigned.
 
 Where it puts a value is its own search and not in the text; what lives when is.
 """
@@ -121,7 +121,7 @@ def is_joined(instruction: Instruction) -> bool:
 
 
 def _users(value: Value, flow: Dataflow) -> Iterable[Instruction]:
-    """What uses a value; of what is joined its users."""
+    """Users of a value; for a concatenated prefetch the users of the whole."""
     stack, seen = [value], {value}
     while stack:
         for user in stack.pop().flat_uses()[::3]:

@@ -1,4 +1,4 @@
-"""What the GPU back end lets share memory (`NVPTXAliasInfo`, `GpuAliasInfo`, `FusionCanShareBufferHint`)."""
+"""Buffer sharing allowed by the GPU back end (`NVPTXAliasInfo`, `GpuAliasInfo`, `FusionCanShareBufferHint`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlotext.memory.parts import ShapeIndex
 _MATMUL = "__cublas$lt$matmul"
 _OWN_ELEMENT = frozenset({"all-reduce", "collective-broadcast"})
 _OTHER_EMITTERS = ("__custom_fusion", "__triton", "__cudnn")
-"""How the kinds of fusions begin that no emitter of XLA's own writes: they have no hero."""
+"""Prefixes of fusion kinds that none of XLA's own emitters generates; they have no hero."""
 _ROW_BOUND, _COLUMN_BOUND, _BATCH_BOUND = 1024 * 16, 32 * 128, 8
 """The largest reductions that need no second pass (`ReductionIsRaceFree`)."""
 
@@ -114,7 +114,7 @@ def _reached(
     hero: Instruction | None,
     index: ShapeIndex,
 ) -> set[Instruction] | None:
-    """What the parameter's value flows into; None where something on the way forbids to share."""
+    """Instructions reached from the parameter; None if one of them forbids sharing."""
     reached = {parameter}
     for user in body:
         touched = False
@@ -199,7 +199,7 @@ def _kind(fusion: Instruction) -> str:
 
 
 def _single_hero(elementwise: Elementwise, root: Instruction) -> Instruction:
-    """What stands above a chain of elementwise operations and bitcasts of one operand, if that is a reduction."""
+    """Reduction at the top of a chain of elementwise operations and bitcasts with one operand, if there is one."""
     hero = root
     while len(hero.operands) == 1 and (elementwise.everywhere(hero) or hero.opcode == "bitcast"):
         if hero.opcode == "copy" and hero.shape != hero.operands[0].shape:

@@ -43,7 +43,7 @@ class Interval:
         self.members: list[Interval] = []
         """The other values at the same place, in the order in which they came; on the first value alone."""
         self.pieces: Sequence[Interval] = ()
-        """What lies in this place before, end to end, each from its own start to that of the whole."""
+        """Earlier contents of this slot, in order, each with its offset from the start of the whole."""
 
 
 @attrs.frozen(eq=False)
@@ -58,7 +58,7 @@ class HeapBuffers:
 
 @attrs.frozen(eq=False)
 class Simulation:
-    """What happens in a heap, before anything has a place."""
+    """Events of a heap: allocations, frees and sharing, before placement."""
 
     events: Sequence[HeapEvent]
     intervals: Sequence[Interval]
@@ -243,7 +243,7 @@ def _times(interval: Interval) -> list[tuple[int, int]]:
 
 
 _REPAIRS = 64
-"""How often a placement is tried anew."""
+"""Maximum number of repeated placements."""
 _MOST_PLACED = 100_000
 """Places that these tries may ask for together."""
 

@@ -200,7 +200,7 @@ _RULES: dict[str, Callable[[Instruction], tuple[Pair, ...]]] = {
     "scatter": _scatter,
     "set-dimension-size": _first_operand,
 }
-"""What an opcode does in place; a fusion does what its body does."""
+"""In-place pairs of each opcode; a fusion inherits those of its body."""
 
 WRITES_IN_PLACE = frozenset({*_RULES, "fusion"})
 """Opcodes that may have pairs."""

@@ -17,7 +17,7 @@ from hlotext.memory.values import Value
 
 @attrs.frozen(eq=False)
 class LiveRanges:
-    """What `find_live_ranges` adds to `Value.live_range`."""
+    """Module-level results of `find_live_ranges`; the ranges themselves are in `Value.live_range`."""
 
     ends: Mapping[Value, tuple[Instruction, ShapeIndex]]
     """The position that made a value live as long as it does, where that is not its definition.
@@ -120,5 +120,5 @@ def _found_first(value: Value, start: Instruction, times: Mapping[Instruction, i
 
 
 def _chain(start: Instruction) -> tuple[Instruction, ...]:
-    """What ends the asynchronous operation: the last of its chain."""
+    """Chain of an asynchronous operation, up to its done."""
     return start.async_chain[-1:]

@@ -1,4 +1,4 @@
-"""What is taken of an address space, and when: the smallest gap that is free for some time.
+"""Occupied address space over time; finds the smallest gap that is free for some time.
 
 Time is cut into at most `_BLOCKS` blocks. Each keeps what is taken during all of it as the sorted ends of disjoint
 stretches (chunks side by side are one stretch), and by itself what begins or ends in it. Of what lies wholly inside a long

@@ -18,7 +18,7 @@ _CANDIDATES = 6
 
 @attrs.frozen
 class Share:
-    """What some of the allocations take together. Bytes are as exact as the message prints them."""
+    """Total size of several allocations. Bytes are as exact as the message prints them."""
 
     name: str
     """The op_name, or the shape; "" for those that the message does not name."""
@@ -67,7 +67,7 @@ class Saving:
 
 
 def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]:
-    """What would lower the peak of a module: arguments donated, large temporaries computed again. The best first.
+    """Changes that would lower the peak: donated arguments, rematerialized temporaries. Best first.
 
     Each is tried alone, with the module's own schedule. Raises MemoryModelError where the assignment was not computed.
     """

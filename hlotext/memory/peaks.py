@@ -1,4 +1,4 @@
-"""What an assignment adds up to: time lines, peaks and the numbers that JAX reports."""
+"""Totals of an assignment: time lines, peaks and the figures that JAX reports."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Peak:
     """Static ones too."""
     time: int
     instruction: Instruction | str | None
-    """What runs at that moment; a name for what is not in the text, None for an empty schedule."""
+    """Instruction at that moment; a name if it is not in the text, None for an empty schedule."""
     values: tuple[Value, ...]
     """The values of that memory space that live then."""
 
 
 @attrs.frozen
 class MemoryStatistics:
-    """What JAX's `memory_analysis()` says, by its names; None where the text cannot tell."""
+    """Figures of JAX's `memory_analysis()` under its names; None where the text is not enough."""
 
     argument_size_in_bytes: int
     output_size_in_bytes: int

@@ -8,7 +8,7 @@ from hlotext.memory.values import Value
 
 
 def replaced(inputs: Mapping[Value, Sequence[Value]]) -> dict[Value, Value]:
-    """What each superfluous phi is replaced by, given the inputs of every phi.
+    """Replacement of each redundant phi, given the inputs of every phi.
 
     Superfluous: all inputs but itself are one value, or over any number of phis one value alone that is no phi reaches it.
     """

@@ -1,4 +1,4 @@
-"""What differs from platform to platform when memory is assigned: one row each.
+"""Platform-specific rules of buffer assignment, one row each.
 
 CPU's and GPU's rules are read in XLA's source. TPU's are inferred from what libtpu 0.0.42.1 wrote for v2 to tpu7x: its
 source is not public.
@@ -33,7 +33,7 @@ def _anything_may(_: Value) -> bool:
 
 @attrs.frozen
 class Platform:
-    """How one back end assigns memory."""
+    """Buffer assignment rules of one back end."""
 
     backend: Backend
     size_of: Callable[[Shape, int], int]
@@ -45,7 +45,7 @@ class Platform:
     hint: Hint = no_hint
     no_ops: frozenset[str] = NO_OPS
     one_space_for_each_buffer: bool = False
-    """Whether a buffer lies in the memory space that any of its values names."""
+    """True if a buffer's memory space is the one that any of its values names."""
     merged_spaces: frozenset[int] = frozenset()
     """Memory spaces whose heap is packed by time (fast merge), not by size."""
     fast_space: int | None = None
@@ -53,11 +53,11 @@ class Platform:
     scoped_floor: int = 0
     """Bytes of it that are kept for instructions while they run."""
     keeps_traces: bool = True
-    """Whether XLA's peak counts the heap; on CPU its traces are dropped before, so that the static part alone is left."""
+    """True if XLA's peak includes the heap; on CPU its traces are dropped first, which leaves the static part."""
     knows_temporaries: bool = True
-    """Whether the size of temporary memory is that of the allocations; on TPU the code generator decides."""
+    """True if temporary memory is the sum of its allocations; on TPU the code generator decides."""
     cannot_live_out: Callable[[Value], bool] = _anything_may
-    """What may not lie in an allocation that outlives the program."""
+    """Predicate of values that must not be in an allocation that outlives the program."""
 
     def alignment(self, memory_space: int) -> int:
         return self.alignments.get(memory_space, self.other_alignment)
@@ -90,7 +90,7 @@ _ELEMENTS_IN_A_ROW = 1024
 
 @attrs.frozen
 class _TpuChip:
-    """What differs between the chips. Inferred."""
+    """Properties in which TPU generations differ. Inferred."""
 
     table_alignment: int
     """A tuple's table is rounded up to a multiple of this."""
@@ -206,7 +206,7 @@ _LEAVE_THE_CHIP = frozenset(
 
 
 def _tpu_cannot_live_out(value: Value) -> bool:
-    """What TPU's links write to, or its host thread touches. Inferred."""
+    """Values that TPU's interconnect writes to or its host thread accesses. Inferred."""
     instruction = value.instruction
     if instruction is None:
         return False

@@ -1,4 +1,4 @@
-"""Which allocation with room in time may take a buffer: the last one made that has a gap for it.
+"""Finds the allocation to reuse for a buffer: the most recent one with a free interval for it.
 
 XLA asks all of them in turn (`DefaultBufferAllocationsManagerForComputationsWithoutOrdering`). Here each allocation's gaps
 are kept, so that those without room are not asked; what is asked is the same.

@@ -1,4 +1,4 @@
-"""Whether a result may be written over an operand that nobody needs afterwards (`CanShareOperandBufferWithUser`)."""
+"""Decides if a result may overwrite an operand that is dead afterwards (`CanShareOperandBufferWithUser`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.values import Value
 
 Hint = Callable[[Elementwise, Instruction, Instruction, ShapeIndex], "bool | None"]
-"""What a back end says of (operand, user, the user's index); None where it leaves that to the general rules."""
+"""A back end's answer for (operand, user, the user's index); None to leave it to the general rules."""
 
 
 def no_hint(_: Elementwise, __: Instruction, ___: Instruction, ____: ShapeIndex) -> bool | None:

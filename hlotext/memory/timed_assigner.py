@@ -1,4 +1,4 @@
-"""Which buffer gets which allocation on TPU since libtpu takes buffers in the order of time (`FAST_MERGE`).
+"""Assigns buffers to allocations on TPU in order of time, as libtpu does since `FAST_MERGE`.
 
 As in `assigner.py`, but that buffers come by their first moment, and that the only memory used again outside of the heap is
 that of results whose values are dead (`AssignBuffersForComputations`). Compared with libtpu's files.

@@ -1,4 +1,4 @@
-"""What people ask of an assignment: how full each memory space is, and what lives at a moment, whose fault it is."""
+"""Queries of an assignment: use of each memory space, and live arrays at a moment with their origin."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Value
 
 By = Literal["op", "scope", "line", "opcode"]
-"""What bytes are summed by: the program's operation, its scope, the Python line, or HLO's opcode."""
+"""Key by which bytes are summed: the program's operation, its scope, the Python line, or HLO's opcode."""
 
 UNKNOWN = "(unknown)"
 
 
 @attrs.frozen
 class SpaceUsage:
-    """How full one memory space is."""
+    """Use of one memory space."""
 
     memory_space: int
     name: str
@@ -184,13 +184,13 @@ _NAMES: Mapping[str, Mapping[int, str]] = {
 
 
 def space_name(assignment: Assignment, memory_space: int) -> str:
-    """What people call a memory space."""
+    """Common name of a memory space."""
     backend = assignment.backend.value if assignment.backend is not None else ""
     return _NAMES.get(backend, {}).get(memory_space, f"memory space {memory_space}")
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
-    """How full a memory space is."""
+    """Use of a memory space."""
     mine = [a for a in assignment.allocations if a.memory_space == memory_space and not a.is_thread_local]
     moments = len(assignment.schedule)
     temporary = [peaks.live_in(a, moments) for a in mine if a.is_temporary]
@@ -234,7 +234,7 @@ def moment(assignment: Assignment, place: str) -> int:
 
 
 def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:
-    """What is held of a memory space at a moment, largest first: each piece of memory once.
+    """Live arrays of a memory space at a moment, largest first: each piece of memory once.
 
     What is static is held all the time, whether its value is needed then or not.
     """

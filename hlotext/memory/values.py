@@ -82,7 +82,7 @@ class Value:
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """What may read it, in XLA's order: by position, then by user."""
+        """Uses, in XLA's order: by position, then by user."""
         flat = self._uses
         found = []
         for user, operand, index in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
@@ -117,7 +117,7 @@ class Value:
 
     @property
     def key(self) -> tuple[str, ShapeIndex, bool]:
-        """What tells it apart from all others of a module: name, index, and whether it is a phi."""
+        """Identity within a module: name, index, and whether it is a phi."""
         return self.name, self.index, self.is_phi
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the peak would be if a parameter were donated, or a value computed again: estimates.
+"""Estimated peak if a parameter were donated or a value recomputed.
 
 The module's schedule, fusions and layouts stay as they are; a compiler that is told so may choose others.
 """
@@ -199,7 +199,7 @@ def _without(module: Module, copies: Sequence[str]) -> Module:
 
 
 class _Order:
-    """Which of the entry's instructions need which others, as far as readers of some values and writers of results go."""
+    """Dependences between the entry's instructions, limited to readers of some values and writers of results."""
 
     def __init__(self, before: Assignment, held: Sequence[Value | None]) -> None:
         assert before.model is not None
@@ -255,7 +255,7 @@ class _Order:
                     yield outer
 
     def _writers(self, held: Value, result: Value | None) -> list[Instruction]:
-        """What of the entry writes first to the memory in which a result is to lie.
+        """Instructions of the entry that first write the memory of a result.
 
         A copy of the parameter is there because that is not donated: the compiler takes it out, and what uses it writes.
         """
@@ -352,11 +352,11 @@ def _with_again(
 _NAMED = 4
 _MOST_MAKERS = 64
 _ONCE = traits.GIVEN | traits.CONTROL_FLOW | ROLES.keys() | KINDS.keys()
-"""What is not computed again: what is there anyway, what runs other computations step by step, and what communicates."""
+"""Opcodes that are never recomputed: sources, control flow and communication."""
 
 
 def _makers(before: Assignment, target: Instruction, memory_space: int) -> list[Instruction]:
-    """What makes the operands of an instruction, back to what lives across the peak anyway, in the order of the schedule.
+    """Instructions that produce the operands of an instruction, back to values live across the peak, in schedule order.
 
     Empty where that is nothing, or more than is ever computed again.
     """

@@ -1,4 +1,4 @@
-"""Which slices of memory thunks read and write, and which of them conflict.
+"""Slices of memory that thunks read and write, and conflicts between them.
 
 Slices come from `hlotext.memory`: (allocation, offset, bytes) of each position. Where memory cannot be assigned, as without
 layouts, all buffers are unknown: nothing conflicts, and every two positions count as different.

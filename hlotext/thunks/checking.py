@@ -23,9 +23,9 @@ class ThunkDifference:
     what: str
     """"missing", "surplus", "kind", "number", "nesting", "name", "previous", "next" or "target"."""
     expected: str
-    """What XLA's file says; "" for a surplus thunk."""
+    """Text in XLA's file; "" for a surplus thunk."""
     found: str
-    """What was predicted; "" for a missing thunk."""
+    """Predicted text; "" for a missing thunk."""
 
     def __str__(self) -> str:
         if not self.found:
@@ -38,7 +38,7 @@ class ThunkDifference:
 def differences(
     read: Thunks, predicted: Thunks, names: Mapping[int, str] | None = None
 ) -> tuple[ThunkDifference, ...]:
-    """What a file of XLA says otherwise than a prediction, in the order of the file; empty where they agree.
+    """Differences between a file of XLA and a prediction, in the order of the file; empty if they agree.
 
     Kinds, numbers, nesting and, where buffers are known, nearest conflicts are compared; names where the file has them, or
     `names` (by number, from `thunk_metadata.txt`) does. From the first thunk on that does not correspond only that is said.

@@ -98,7 +98,7 @@ class Run:
 
 
 class Capture:
-    """What can be captured under given options; answers are kept, so that nested thunks are looked at once."""
+    """Thunks that can be captured under given options; answers are cached, so that nested thunks are visited once."""
 
     def __init__(self, settings: ThunkSettings, age: XlaAge) -> None:
         self.settings = settings
@@ -119,7 +119,7 @@ class Capture:
         self._known: dict[int, CaptureBlocker | None] = {}
 
     def size(self, run: Sequence[Thunk]) -> int:
-        """How many thunks a run is counted as."""
+        """Number of thunks that a run counts as."""
         if not self.counts_branches:
             return len(run)
         control_flow = [one for one in run if one.kind in ("kConditional", "kWhile")]
@@ -145,7 +145,7 @@ class Capture:
         return self._known[id(top)]
 
     def _own(self, thunk: Thunk) -> CaptureBlocker | None:
-        """What speaks against a thunk apart from what is nested in it."""
+        """Blocker of a thunk itself, apart from what is nested in it."""
         kind = thunk.kind
         if kind in ("kAsyncStart", "kAsyncDone"):
             return None
@@ -274,7 +274,7 @@ class Regions:
 
 @attrs.frozen(kw_only=True)
 class Converted:
-    """What the command-buffer pass makes of a tree of thunks."""
+    """Result of the command-buffer pass for a tree of thunks."""
 
     thunks: tuple[Thunk, ...]
     runs: tuple[Run, ...]

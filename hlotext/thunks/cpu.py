@@ -1,4 +1,4 @@
-"""What becomes which thunk on CPU: one row for each opcode and each target of a custom call.
+"""CPU thunk rules: one row for each opcode and each custom-call target.
 
 The rows follow `xla/service/cpu/thunk_emitter.cc`; those marked `is_seen=False` are from that source alone.
 """

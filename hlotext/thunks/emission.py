@@ -24,7 +24,7 @@ MAX_THUNKS = 1_000_000
 
 Steps: TypeAlias = Generator["Computation", list[Thunk], list[Thunk]]
 Emit: TypeAlias = Callable[["Emitter", "Instruction"], Steps | list[Thunk]]
-"""What emits an instruction: gives its thunks, and where computations are nested yields each and is sent its thunks."""
+"""Emits an instruction: returns its thunks, or yields each nested computation and is sent its thunks."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +49,7 @@ class Emitter:
     buffers: ThunkBuffers
     rule_of: Callable[[Instruction], EmissionRule | None]
     counts: bool
-    """Whether thunks have numbers (GPU)."""
+    """True if thunks have numbers (GPU)."""
     age: XlaAge = attrs.field(factory=XlaAge)
     """The age of XLA whose rules hold."""
     notes: list[ThunkNote] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""What becomes which thunk on GPU: one row for each opcode and each target of a custom call.
+"""GPU thunk rules: one row for each opcode and each custom-call target.
 
 The rows follow `xla/service/gpu/thunk_emitter.cc`; those marked `is_seen=False` are from that source alone.
 """
@@ -157,7 +157,7 @@ def _wrap(emitter: Emitter, start: Instruction, inside: list[Thunk], stream: str
 
 
 def _begun(emitter: Emitter, start: Instruction, inside: list[Thunk]) -> list[Thunk]:
-    """What XLA had before it had kAsyncStart: the thunk itself, which is called a start, and its done."""
+    """Form before kAsyncStart existed: the thunk itself, named as a start, and its done."""
     last = inside[-1] if inside else None
     if last is not None and last.kind in (*_COLLECTIVES.values(), _PERMUTE, "kGroup"):
         last.kind += "Start"

@@ -1,4 +1,4 @@
-"""What a fusion becomes on GPU: a kernel, one or several copies, the kernels of a sort, or a fusion of slices.
+"""Thunks of a GPU fusion: a kernel, one or several copies, the kernels of a sort, or a dynamic-slice fusion.
 
 After `EmitFusion` of `xla/service/gpu/thunk_emitter.cc` and the emitters of `xla/backends/gpu/codegen/`.
 """
@@ -251,7 +251,7 @@ def find_hero(body: Computation) -> Instruction | None:
 
 
 def through(instruction: Instruction) -> Instruction:
-    """What an instruction is a bitcast or reshape of."""
+    """Source of an instruction through bitcasts and reshapes."""
     while instruction.opcode in _NO_OPS:
         instruction = instruction.operands[0]
     return instruction
@@ -294,7 +294,7 @@ def is_loop_dependent(body: Computation) -> bool:
 
 
 def _of_no_ops(instruction: Instruction) -> Instruction:
-    """What an instruction is a bitcast of."""
+    """Source of an instruction through bitcasts."""
     while instruction.opcode == "bitcast":
         instruction = instruction.operands[0]
     return instruction

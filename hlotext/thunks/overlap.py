@@ -1,4 +1,4 @@
-"""What runs while an asynchronous operation is under way."""
+"""Work that runs while an asynchronous operation is in flight."""
 
 from __future__ import annotations
 

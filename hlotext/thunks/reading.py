@@ -31,7 +31,7 @@ _OLD_LAUNCH = re.compile(
     r"blocks: \{(?P<grid>[\d, ]+)\}, threads/block: \{(?P<threads>[\d, ]+)\}"
     r"(?:, cluster_dim = (?:nullopt|\{(?P<cluster>[\d, ]+)\}))?"
 )
-"""How a kernel's launch was written until 2026-03."""
+"""Form of a kernel launch until 2026-03."""
 _EXECUTION = re.compile(r"async_id=(\d{1,19})")
 _STREAM = re.compile(r"stream=(\S+?),")
 _METADATA = re.compile(r"\s*(?:#[^\n]*\n\s*)*thunk_metadata\s*[{:]")

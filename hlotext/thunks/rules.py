@@ -9,7 +9,7 @@ from hlotext.thunks import cpu, gpu, gpu_fusions
 
 @attrs.frozen
 class ThunkRule:
-    """What becomes of an instruction."""
+    """Thunks emitted for an instruction."""
 
     platform: str
     instruction: str

@@ -20,7 +20,7 @@ COMMAND_DEFAULTS = (
 H100 = {"threads_per_block_limit": 1024, "shared_memory_per_block": 49152}
 """Limits of every CUDA device so far, taken where no gpu_target_config tells them."""
 NO_VERSION = (0, 0, 0)
-"""What XLA takes an absent version for, as in compilations ahead of time without a device."""
+"""Version that XLA assumes when there is none, as in ahead-of-time compilation without a device."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What runs on a TPU, which has no thunks: the scheduled operations with what the compiler's backend_config says of each.
+"""Scheduled operations of a TPU program, which has no thunks, with what the compiler's backend_config says of each.
 
 `after_codegen` texts say most: estimated cycles, the windows in which an operation walks its arrays, the memory that its code
 takes for itself. Texts before code generation say part of it; what is absent is None here.
@@ -36,11 +36,11 @@ class Operation:
     cycles: int | None
     """The compiler's estimate for one execution, in core cycles; None where the text has none."""
     iterations: tuple[int, ...] | None
-    """How often it walks over its windows, for each dimension."""
+    """Iterations over its windows, for each dimension."""
     scoped_bytes: dict[int, int]
     """Bytes that its own code takes, by memory space: used ones where the text has them, else reserved ones."""
     emitter: str | None
-    """Which of the compiler's algorithms, for convolutions and collectives."""
+    """Algorithm chosen by the compiler, for convolutions and collectives."""
 
 
 def operations(module: Module) -> tuple[Operation, ...]:

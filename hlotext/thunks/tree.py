@@ -22,7 +22,7 @@ class ThunkError(ValueError):
 
 @attrs.frozen
 class Launch:
-    """How a kernel is launched, as the text of a GPU thunk says it."""
+    """Launch parameters of a kernel, from the text of a GPU thunk."""
 
     kernel: str
     """Name of the kernel in the PTX, which several instructions may share."""
@@ -45,13 +45,13 @@ class Thunk:
     number: int | None = None
     """XLA's thunk id (GPU), in order of emission from 1; 0 for thunks that passes made; None on CPU."""
     instruction: Instruction | None = attrs.field(default=None, repr=False)
-    """What it executes; None where the thunk was read from a file without a module, or stands for several."""
+    """Executed instruction; None if read from a file without a module, or if the thunk covers several."""
     name: str | None = None
     """Name of the instruction as XLA annotates the thunk; None where the text does not say."""
     children: tuple[tuple[str, tuple[Thunk, ...]], ...] = attrs.field(default=(), repr=False)
     """Nested sequences by label: "condition", "body", "branch_0" ... in the order of HLO, "nested", "called"."""
     facts: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    """What else is known, by name: `start` (number of the async start that a done waits for), `stream`, `target` (of a
+    """Further facts, by name: `start` (number of the async start that a done waits for), `stream`, `target` (of a
     custom call), `is_host_copy`, `trip_count`, `launch` (a Launch), `description` (text of a dump)."""
     previous: Thunk | None = attrs.field(default=None, init=False, repr=False)
     """Nearest earlier thunk of the same sequence with a buffer conflict; None for none, and where buffers are unknown."""

@@ -1,4 +1,4 @@
-"""Which element of a tuple a name of XLA's files stands for, where the text writes `BASE#I` and leaves the name out.
+"""Matches names in XLA's files with tuple elements that the text writes as `BASE#I` without a name.
 
 XLA's files about memory speak of every get-tuple-element by its name; a text in the compact form has none for them. Two
 things tell: where a file prints an instruction, its operands are named at the places where the text says `BASE#I`; and a

@@ -1,4 +1,4 @@
-"""What XLA's files print of instructions: shapes, op lines and scopes, also of those that are not in the text."""
+"""Shapes, op lines and scopes as XLA's files print them, also of instructions that are not in the text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Names:
         return self._parsed[place]
 
     def name(self, place: Instruction | str) -> str:
-        """How XLA's files call an instruction."""
+        """Name of an instruction in XLA's files."""
         if isinstance(place, str):
             return place
         return self._elements.get(place, place.name)
@@ -70,7 +70,7 @@ class Names:
         return instruction.shape if instruction is not None else None
 
     def label(self, instruction: Instruction) -> str:
-        """What the breakdown calls an instruction: its op_name, else its name."""
+        """Label of an instruction in the peak breakdown: its op_name, else its name."""
         metadata = instruction.metadata
         return metadata.op_name if metadata is not None and metadata.op_name else instruction.name
 

@@ -1,4 +1,4 @@
-"""Which files of a dump belong together: by the name in front of their suffix."""
+"""Companion files of a module in a dump, found by their common prefix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPORT = "-memory-usage-report.txt"
 TEXT = ".txt"
 
 SUFFIXES = (ALLOCATIONS, VALUES, RANGES, REPORT)
-"""What stands behind the name of the module's text in the names of the four files."""
+"""Suffixes of the four memory files, appended to the name of the module's text."""
 
 _PACKED = (".xz", ".gz", ".zst")
 

@@ -142,7 +142,7 @@ def _buffers(
     places: dict[tuple[Instruction | None, tuple[int, ...]], Value],
     seen: dict[int, set[tuple[Instruction | None, tuple[int, ...]]]],
 ) -> tuple[tuple[Value, ...], ...]:
-    """What must share memory: a value and those that are defined where it is seen too."""
+    """Sets of values that must share memory: a value and those defined at its positions."""
     leader = {number: number for number in values}
 
     def find(number: int) -> int:

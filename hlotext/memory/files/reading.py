@@ -58,7 +58,7 @@ def load(place: str | os.PathLike[str]) -> Assignment:
 
 
 def load_beside(place: str | None) -> tuple[Assignment | None, str]:
-    """What XLA's files beside a module's text say, where they say enough to be used in place of what is computed.
+    """Assignment from XLA's files beside a module's text, if complete enough to replace the computed one.
 
     None for a text without such files (None: one that lies nowhere); also where they cannot be used, and then why: one of
     them is missing, or was not read whole.

@@ -1,4 +1,4 @@
-"""What XLA's files say, line by line, before it is joined with the text."""
+"""Line records of XLA's memory files, before they are matched with the text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RangeRecords:
 
 @attrs.define
 class Notes:
-    """What was not understood: it is kept, said, and read over."""
+    """Lines that were not understood: kept, reported and skipped."""
 
     found: list[str] = attrs.field(factory=list)
     unread: list[str] = attrs.field(factory=list)
@@ -80,7 +80,7 @@ class Notes:
 
 VALUES_HEAD = "Total bytes used: "
 RANGES_HEAD = "HloLiveRange (max "
-"""How the values and the live ranges begin, which stood behind the allocations in one file before 2026-04-03."""
+"""Headings of values and live ranges in the one file that held allocations, values and live ranges until 2026-04-03."""
 
 
 def parted(text: str) -> tuple[str, str, str]:

@@ -30,7 +30,7 @@ class Short:
 
 
 def short_of(match: re.Match[str]) -> Short:
-    """What an expression around `SHORT` matched."""
+    """Match of an expression around `SHORT`, as a value's name."""
     return Short(
         int(match["id"]),
         match["name"],
@@ -51,7 +51,7 @@ def index_text(index: ShapeIndex) -> str:
 
 
 def short_text(value: Value, is_tuple: bool) -> str:
-    """How XLA names a value; its index is shown where its instruction's whole shape is a tuple."""
+    """XLA's name of a value; the index is shown if the instruction's whole shape is a tuple."""
     index = index_text(value.index) if is_tuple else ""
     return f"<{value.number} {value.name}{index}{' (phi)' if value.is_phi else ''} @{value.memory_space}>"
 
