@@ -1,4 +1,4 @@
-"""How old the XLA is that wrote a text, as far as the text tells.
+"""Age of the XLA that wrote a text, as far as the text shows it.
 
 XLA writes no version number. What tells are forms and words that came with one change and went with another; each row says
 when. Words are looked for where only XLA writes them, so that a name or a string of the program makes no mark.
@@ -25,7 +25,7 @@ class Mark:
     since: date | None = None
     until: date | None = None
     is_weak: bool = False
-    """Whether it tells of JAX, or holds for default options alone: where it contradicts another, it counts for nothing."""
+    """True if the mark depends on JAX or on default options; it is ignored where it contradicts another."""
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ class _Row:
     form: str = ""
     """The mark itself, as a regular expression; empty where the words are all."""
     holds: Callable[[str], bool] | None = None
-    """What else must hold of the whole text."""
+    """Further condition on the whole text."""
 
 
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast"
@@ -150,7 +150,7 @@ _DUMPED = re.compile(r"(?:^|[/\\])(?:\d{10,}\.)?module_\d{4,18}\.[^/\\]+$")
 
 @fact
 def age_of(module: Module) -> XlaAge:
-    """How old the XLA is that wrote a module's text, from the text alone, as it was read.
+    """Age of the XLA that wrote a module's text, from the text alone, as it was read.
 
     A module that was built, or read from a proto, is printed to be looked at, and how it is printed tells nothing. Some marks
     are those of dumped files alone: whether it is one is told by the file's name. See `Compilation.age` for a whole dump.

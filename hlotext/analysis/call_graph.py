@@ -1,4 +1,4 @@
-"""Who calls what: the use of every computation, and how often each runs."""
+"""Call graph: the use of every computation, and its execution count."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _USES = {
     ("custom-call", "called_computations"): "called by custom call",
     ("custom-call", "to_apply"): "called by custom call",
 }
-"""What a computation is for, by the opcode and attribute that name it; others are applied to elements."""
+"""Use of a computation by the opcode and attribute that call it; others are applied to elements."""
 
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 """Every use, in the order in which they are shown."""
@@ -39,7 +39,7 @@ STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 
 
 MOST_RUNS = 1 << 63
-"""How often a computation may run whose runs are counted: what is more often, no machine does, and no float may hold."""
+"""Maximum execution count; larger ones are reported as unknown: no machine runs so often, and a float may not hold it."""
 
 
 @attrs.frozen
@@ -76,16 +76,16 @@ class CallGraph:
     callers: Mapping[Computation, tuple[CallEdge, ...]]
     """Calls of each computation that is called at all, in the order of the text."""
     runs: Mapping[Computation, int | None]
-    """How often each computation runs when the module runs once; None where that depends on values, or is over `MOST_RUNS`.
+    """Execution count of each computation in one run; None if it depends on values or exceeds `MOST_RUNS`.
 
     Those that are never reached from the entry are missing.
     """
     stepped: frozenset[Computation]
     """The computations whose instructions run one by one, the entry first of all."""
     trips: Mapping[tuple[Computation, int], int | None]
-    """How often the body of each while runs, by where it stands; None where that is not known."""
+    """Trip count of each while by its position; None if unknown."""
     _loop_calls: dict[Computation, CallEdge | None] = attrs.field(factory=dict, init=False, repr=False)
-    """What `loop_call` has found, so that asking it of every computation of a long chain of calls walks it once."""
+    """Cache of `loop_call`, so that asking it of every computation of a long chain of calls walks the chain once."""
 
     def loops(self) -> Iterator[tuple[Instruction, int | None]]:
         """Every while, and how often its body runs."""
@@ -109,7 +109,7 @@ class CallGraph:
         return call.caller if call is not None else None
 
     def use(self, computation: Computation) -> str:
-        """What a computation is for; the first call in the text decides."""
+        """Use of a computation; the first call in the text decides."""
         if computation is self.module.entry:
             return ENTRY
         edges = self.callers.get(computation)
@@ -238,7 +238,7 @@ def _runs(
     callees: Mapping[Computation, tuple[CallEdge, ...]],
     trips: Mapping[tuple[Computation, int], int | None],
 ) -> dict[Computation, int | None]:
-    """How often each computation runs; `order` has callers before callees."""
+    """Execution count of each computation; `order` has callers before callees."""
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:
         outer = runs.setdefault(computation, 0)

@@ -1,4 +1,4 @@
-"""What a module is made of, found in one pass, so that no question needs a pass of its own."""
+"""Inventory of a module, collected in one pass for all queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Census:
     by_opcode: Mapping[str, Sequence[Instruction]]
     """Those of each opcode that occurs, in that order."""
     shapes: Mapping[Shape, tuple[int, Instruction]]
-    """How many instructions give each shape, and the first that does."""
+    """Number of instructions with each shape, and the first of them."""
     attribute_sets: Sequence[Instruction]
     """An instruction for each distinct set of attributes: the reader shares those of equal text."""
 

@@ -34,7 +34,7 @@ USER = "as given"
 
 @attrs.frozen
 class CompilerLimits:
-    """What else the TPU compiler's own cost analysis reckons with."""
+    """Further parameters of the TPU compiler's own cost analysis."""
 
     transcendentals: float
     """Exponentials and the like per second."""
@@ -46,7 +46,7 @@ class CompilerLimits:
 
 @attrs.frozen
 class Rates:
-    """How fast one device is. None where a figure is not known."""
+    """Peak rates of one device. None if unknown."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict)
     """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; of f32 as JAX's precisions ask for it:
@@ -54,7 +54,7 @@ class Rates:
     bandwidth: Figure | None = None
     """Main memory, bytes per second."""
     compiler_peak: Figure | None = None
-    """What the TPU compiler itself reckons with, operations per second whatever the type. So is the next, for bytes."""
+    """Peak operations per second in the TPU compiler's own model, for every type. The next field is its bytes per second."""
     compiler_bandwidth: Figure | None = None
     compiler_limits: CompilerLimits | None = None
     link: Figure | None = None
@@ -129,7 +129,7 @@ def _peaks(
 
 
 def _wide(tf32: float, f32: float, f64: float) -> dict[str, Figure]:
-    """What a GPU makes of wider types: tensor cores on rounded f32, and plain f32 and f64."""
+    """Rates of wider types on a GPU: tensor cores on rounded f32, and plain f32 and f64."""
     found = {"tf32": tf32, "f32": f32, "f64": f64}
     return {name: Figure(value, COMMON) for name, value in found.items()}
 

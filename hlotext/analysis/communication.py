@@ -1,4 +1,4 @@
-"""What communicates: collectives and transfers, whether plain, asynchronous, sugared, or inside a fusion."""
+"""Communication of a module: collectives and transfers, plain, asynchronous, sugared, or inside a fusion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {name: one.kind for name, one in traits.COMMUNICATION.items() if name no
 
 
 class Interconnect(enum.Enum):
-    """What carries a communication."""
+    """Link that carries a communication."""
 
     DEVICE = "device links"
     """Between devices of one slice or node: ICI on TPU, NVLink on GPU."""
@@ -48,9 +48,9 @@ class Communication:
     """`all-gather`, `send`, ...; `host send` where the other side is the host, `dcn all-gather` where it is other slices."""
     link: Interconnect
     is_async: bool
-    """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
+    """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     is_pair: bool
-    """Whether it is written as a start and a done, even if `is_sync` makes them run as one."""
+    """True if written as a start and a done, even if `is_sync` makes them run as one."""
     fusion_call: CallEdge | None
     """The call by the fusion that it is part of."""
     loop_call: CallEdge | None
@@ -72,9 +72,9 @@ class Communication:
     result_bytes: int
     """Bytes that each device gets."""
     target: str | None
-    """Which slices and devices a transfer between slices names, as the text writes it."""
+    """Slices and devices named by a transfer between slices, verbatim."""
     runs: int | None
-    """How often it runs when the module runs once; None where that depends on values."""
+    """Execution count in one run of the module; None if it depends on values."""
 
     @property
     def computation(self) -> Computation | None:
@@ -143,7 +143,7 @@ def communications(module: Module) -> tuple[Communication, ...]:
 
 
 def chain_of(instruction: Instruction) -> tuple[str, str] | None:
-    """What the parts of a collective have in common that the TPU compiler has spread over fusions; None for others.
+    """Key shared by the parts of a collective that the TPU compiler spread over fusions; None for others.
 
     It repeats the collective in the fusions that start it, go on with it and end it.
     """
@@ -159,7 +159,7 @@ def is_started(instruction: Instruction) -> bool:
 
 @attrs.frozen
 class Exchange:
-    """What an instruction that begins a communication says itself. See `Communication`."""
+    """Properties of a communication in its own instruction. See `Communication`."""
 
     kind: str
     is_pair: bool
@@ -173,7 +173,7 @@ class Exchange:
 
 
 def exchange(instruction: Instruction) -> Exchange:
-    """What an instruction says that begins a communication (one of `KINDS`)."""
+    """Properties of an instruction that starts a communication (one of `KINDS`)."""
     attributes = instruction.attributes
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
@@ -202,7 +202,7 @@ def kind_of(instruction: Instruction) -> str:
 
 
 def link_of(kind: str) -> Interconnect:
-    """What carries a communication of a kind."""
+    """Link used by a kind of communication."""
     if kind.startswith("dcn "):
         return Interconnect.DCN
     return (
@@ -225,7 +225,7 @@ class Surroundings:
     wrapping: CallEdge | None
     """The call by the `async-start` whose body it is, which then names it."""
     is_wrapped: bool
-    """Whether it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
+    """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
     computation: Computation | None
     """Where what names it stands."""
     fusion_call: CallEdge | None
@@ -242,7 +242,7 @@ class Surroundings:
 
 
 def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundings:
-    """What there is around an instruction in a computation that begins a communication."""
+    """Context of an instruction that starts a communication, within its computation."""
     call = graph.call(computation)
     wrapping = call if call is not None and call.opcode == "async-start" else None
     outer = graph.call(call.computation) if call is not None and call.opcode == "call" else None
@@ -320,7 +320,7 @@ def _largest_group(module: Module, instruction: Instruction, participants: int |
 
 
 _RESULT_ELEMENT = {"all-gather-start": 1, "collective-permute-start": 1, "recv": 0, "infeed": 0}
-"""Which element of the result holds what arrives; the others are operands, contexts and tokens."""
+"""Result element that receives the data; the others are operands, contexts and tokens."""
 _SENDS_ONLY = frozenset({"send", "outfeed"})
 
 

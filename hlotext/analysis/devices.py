@@ -1,4 +1,4 @@
-"""How many devices a module is for, and which of them a collective joins."""
+"""Number of devices of a module, and the participants of each collective."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlotext.ir.values.tile_assignment import MOST_DEVICES
 
 
 class Mode(enum.Enum):
-    """What the numbers in replica groups count (`CollectiveOpGroupMode`)."""
+    """Meaning of the numbers in replica groups (`CollectiveOpGroupMode`)."""
 
     REPLICA = "cross_replica"
     PARTITION = "cross_partition"
@@ -28,7 +28,7 @@ class Mode(enum.Enum):
 
 
 def group_mode(instruction: Instruction) -> Mode:
-    """What the numbers in the groups of a collective count (`GetCollectiveOpGroupMode`).
+    """Meaning of the numbers in a collective's groups (`GetCollectiveOpGroupMode`).
 
     With a channel those without `use_global_device_ids` never join replicas.
     """
@@ -94,7 +94,7 @@ def _guessed(module: Module) -> Devices:
 
 
 def shardy_text(module: Module) -> str:
-    """What the module says of its meshes (`xla.sdy.meshes`); empty where it says nothing."""
+    """Meshes of the module as text (`xla.sdy.meshes`); empty if there are none."""
     text = module.attributes.get("frontend_attributes", {}).get("xla.sdy.meshes", "")
     return text if isinstance(text, str) else ""
 
@@ -126,7 +126,7 @@ def shardings_of(module: Module) -> Iterator[Sharding]:
 
 
 def participants_of(module: Module, instruction: Instruction) -> int | None:
-    """How many devices a collective joins, also where the text leaves the groups out.
+    """Number of participants of a collective, also if the text omits the groups.
 
     None where the number is not known, where groups differ in size, and for permutes, which join pairs.
     """

@@ -18,7 +18,7 @@ class EntryArray:
     index: tuple[int, ...]
     """Where in the parameter, or in the whole result, the array stands."""
     label: str
-    """What the program calls it (`op_name` of a parameter: JAX's parameter path), else the instruction's name."""
+    """Name in the program (`op_name` of a parameter: JAX's parameter path), else the instruction's name."""
     shape: str
     """As one device has it where the module is partitioned, without the layout."""
     layout: str

@@ -1,4 +1,4 @@
-"""What instructions do not say of themselves, taken from what they belong to: the call, the nearest user, the producer."""
+"""Metadata for instructions without their own, from the call, the nearest user, or the producer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def callers_first(module: Module) -> tuple[Computation, ...]:
 def inherited(
     module: Module, own: Callable[[Instruction], T | None]
 ) -> dict[Instruction, tuple[T, MetadataSource]]:
-    """What each instruction says, and for those that say nothing what those around them say, callers first.
+    """Metadata of each instruction: its own, else propagated from its surroundings, callers first.
 
     Linear in the module. Arguments of the module and what stands near nothing that says anything are missing.
     """
@@ -55,7 +55,7 @@ def inherited(
 
 
 class _Pairs(Generic[T]):
-    """What is said, by whom: one object for all instructions that share it, so that there are few."""
+    """Metadata with its source: one object shared by all instructions with equal values."""
 
     def __init__(self) -> None:
         self._known: dict[MetadataSource, dict[int, tuple[T, MetadataSource]]] = {
@@ -104,7 +104,7 @@ def _fill(
 
 
 def _inside(instruction: Instruction, own: Callable[[Instruction], T | None]) -> T | None:
-    """What the body says that an instruction runs, the root first."""
+    """Metadata from the body that an instruction runs, the root first."""
     for callee in instruction.called_computations:
         for inner in reversed(callee.instructions):
             if (value := own(inner)) is not None:

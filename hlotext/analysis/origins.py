@@ -10,13 +10,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.frames import StackFrame
 
 _MOST_NEIGHBOURS = 64
-"""How many instructions are looked at around one that does not say where it comes from."""
+"""Maximum number of instructions inspected around one without a source location."""
 
 _MOST_AT_ONCE = 256
-"""How many of them are, where an instruction has thousands of users or operands, and how many of a body."""
+"""The same limit for thousands of users or operands, and for a body."""
 
 _MOST_CALLS = 16
-"""How far up the calls are followed."""
+"""Maximum number of calls followed upwards."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Which reductions the emitter of XLA's GPU compiler for them takes, by what lies beside what in memory."""
+"""Reductions that XLA's GPU reduction emitter handles, by the memory order of dimensions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hlotext.layout import are_dimensions_consecutive, major_to_minor
 _WARP = 32
 
 Kind = tuple[bool, tuple[int, int, int]]
-"""Whether rows are reduced, not columns, and elements of the major, middle and minor dimensions."""
+"""True for a row reduction, False for columns; sizes of the major, middle and minor dimensions."""
 
 
 def kind_of(shape: Shape, reduced: tuple[int, ...]) -> Kind | None:
-    """How these dimensions of an array are reduced; None where they, or those kept, are not consecutive in memory.
+    """Kind of a reduction; None if the dimensions reduced, or those kept, are not contiguous in memory.
 
     `GetReductionKindAndContiguousComponents` in `xla/service/gpu/reduction_utils.cc`.
     """

@@ -25,7 +25,7 @@ from hlotext.ir.tables.opcodes import OPCODES
 
 
 class Phase(enum.Enum):
-    """Which part of a training step an operation belongs to, as `op_name` tells."""
+    """Part of a training step that an operation belongs to, by its `op_name`."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -37,7 +37,7 @@ PARAMETERS, RESULTS, COPIES, NO_SCOPE = ("(parameters)",), ("(results)",), ("(co
 """Paths of what belongs to no scope: arguments, the tuple of results, copies, and what the text says nothing of."""
 
 TOP = "(top level)"
-"""How the empty path is written."""
+"""Text of the empty path."""
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ class Scope:
 
 @attrs.frozen
 class _Named:
-    """What an op_name says."""
+    """Parsed op_name."""
 
     path: tuple[str, ...]
     phase: Phase | None
@@ -137,7 +137,7 @@ class _OpNames:
             self._bases[computation] = self._base(computation)
 
     def _base(self, computation: Computation) -> str:
-        """What relative op_names in a computation continue, with a slash behind it."""
+        """Prefix of relative op_names in a computation, with a trailing slash."""
         call = self._graph.call(computation)
         if call is None or not self._root:
             return ""
@@ -151,7 +151,7 @@ class _OpNames:
         return op_name if not base or op_name.startswith(self._root) else base + op_name
 
     def of(self, instruction: Instruction) -> _Named | None:
-        """What the op_name of an instruction says; None where it has none that tells a scope."""
+        """Parsed op_name of an instruction; None if it has none with a scope."""
         if instruction.opcode == "parameter":
             return None  # the name of an argument
         metadata = instruction.metadata
@@ -168,7 +168,7 @@ class _OpNames:
 
 
 def _root_name(module: Module) -> str:
-    """How absolute op_names begin, `jit(step)/`; empty where they have no such beginning."""
+    """Prefix of absolute op_names, `jit(step)/`; empty if there is none."""
     first = Counter(
         metadata.op_name.partition("/")[0]
         for instruction in module.entry

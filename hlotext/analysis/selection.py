@@ -39,12 +39,12 @@ class Selection:
         return self.line is None and self.function is None and self.scope is None
 
     def predicate(self, module: Module) -> Callable[[Instruction], bool]:
-        """Whether an instruction of the module is one of those."""
+        """Predicate of the selected instructions of the module."""
         said = self.sources(module)
         return lambda instruction: said(instruction) is not None
 
     def sources(self, module: Module) -> Callable[[Instruction], MetadataSource | None]:
-        """Who says of an instruction that it is one of those: `Source.OWN` for its own metadata, else whence it is inferred.
+        """Source of an instruction's selection: `Source.OWN` for its own metadata, else where it is propagated from.
 
         None for one that is not among them.
         """

@@ -1,4 +1,4 @@
-"""What one device holds of the arrays of a module: arguments, results and the largest values between."""
+"""Arrays held by one device: arguments, results and the largest intermediate values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_partitioned(module: Module) -> bool:
 
 
 _MARKS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.")
-"""How targets of custom calls begin that the partitioner takes out."""
+"""Prefixes of custom-call targets that the partitioner removes."""
 
 
 def _has_been_split(module: Module) -> bool:
@@ -65,7 +65,7 @@ class Shard:
     shape: Shape | None
     """The whole array; None where the module is partitioned, so that only its parts are written."""
     shard_shape: Shape
-    """What one device holds."""
+    """Shape on one device."""
     problem: str | None
     """Why it is not known what one device holds; the whole then stands for the part."""
 
@@ -85,7 +85,7 @@ class Shard:
 
     @property
     def replication(self) -> int | None:
-        """How many devices hold each part; None where the text does not tell."""
+        """Number of devices that hold each part; None if unknown."""
         return self.sharding.replication if self.sharding is not None else None
 
     @property

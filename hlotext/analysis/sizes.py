@@ -82,7 +82,7 @@ VIEWS = (traits.IS_FREE - {"constant"}) | traits.CONTROL_FLOW | traits.DEVICE_ID
 """Opcodes whose result lies where an operand or a called computation's result lies, or needs no memory."""
 
 _START_RESULT = {"copy-start": 0, "recv": 0, "send": None, "async-start": 1, "all-gather-start": 1}
-"""Which element of the result of a start is new; the others are operands and contexts. None: none of them."""
+"""Result element of a start that is newly written; the others are operands and contexts. None: no element."""
 _PLAIN_STARTS = frozenset({"all-reduce-start"})
 """Starts whose result is just the result."""
 

@@ -19,7 +19,7 @@ TARGET = "_xla_megascale_target"
 
 
 def transfer_type(instruction: Instruction) -> str | None:
-    """What a transfer between slices carries out, `all-gather`; None for other instructions."""
+    """Collective that a transfer between slices implements, `all-gather`; None for other instructions."""
     attributes = instruction.frontend_attributes
     kind = attributes.get(_TYPE)
     if kind is None or attributes.get(_HANDLER, _RUNTIME) != _RUNTIME:

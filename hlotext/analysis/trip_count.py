@@ -1,4 +1,4 @@
-"""How often the body of a while runs, where the text tells."""
+"""Trip counts of while loops, where the text determines them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PASSED_ON = traits.KEEPS_ELEMENTS | traits.COPY_HALVES
 _SAME_TUPLE = (traits.KEEPS_ELEMENTS - {"reshape"}) | {"opt-barrier"}
 _CALLS = frozenset({"fusion", "call"})
 _MOST_STEPS = 200
-"""How many instructions are looked through between two values, at the most."""
+"""Maximum number of instructions between two values that are followed."""
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """How often the body runs: from `known_trip_count`, or a counted loop's own numbers; None if neither.
+    """Trip count: from `known_trip_count`, or from a counted loop's own numbers; None if neither.
 
     A counted loop compares a counter, which starts at a constant and to which the body adds a constant, with a constant or
     with an element of its state that starts as a constant and never changes (XLA's `ComputeWhileLoopTripCount`). None too
@@ -42,7 +42,7 @@ def _known_trip_count(loop: Instruction) -> int | None:
 
 
 def counted_trips(loop: Instruction) -> int | None:
-    """How often the body of a counted loop runs, from its own numbers alone; None where it is no counted loop."""
+    """Trip count of a counted loop from its own numbers alone; None if the loop is not counted."""
     condition, body = loop.attributes.get("condition"), loop.attributes.get("body")
     if not isinstance(condition, Computation) or not isinstance(body, Computation) or not loop.operands:
         return None
@@ -53,7 +53,7 @@ def counted_trips(loop: Instruction) -> int | None:
 
 
 def most_trips(loop: Instruction) -> int | None:
-    """How often the body runs at the most: of a condition that asks for several things at once, such as
+    """Upper bound of the trip count: of a condition that is a conjunction, such as
     `and(not done, i < n)`, the least that one of them allows; None where none counts."""
     known = trip_count(loop)
     if known is not None:
@@ -76,7 +76,7 @@ def most_trips(loop: Instruction) -> int | None:
 
 
 def _counted(loop: Instruction, body: Computation, test: _Value) -> int | None:
-    """How often a comparison holds before it does not, if it is one of a counter with what it may reach."""
+    """Number of times a comparison of a counter with its limit holds; None if it is not one."""
     if test.instruction.opcode != "compare" or len(test.instruction.operands) != 2:
         return None
     direction = str(test.instruction.attributes.get("direction"))
@@ -105,7 +105,7 @@ _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def _count(direction: str, start: int, step: int, bound: int) -> int | None:
-    """How often `start`, `start + step`, ... fulfil a comparison before one does not; None for ever."""
+    """Number of `start`, `start + step`, ... that satisfy a comparison before one does not; None if infinite."""
     left = bound - start
     if direction in ("GT", "GE"):
         left, step, direction = -left, -step, _MIRRORED[direction]
@@ -142,7 +142,7 @@ def _fits(loop: Instruction, counter: _Linear, last: int) -> bool:
 
 @attrs.frozen
 class _Value:
-    """What an instruction gives, in a computation that was entered through these calls."""
+    """Result of an instruction in a computation entered through these calls."""
 
     instruction: Instruction
     calls: tuple[Instruction, ...] = ()
@@ -157,7 +157,7 @@ class _Linear:
 
 
 def _followed(value: _Value) -> _Value | None:
-    """What a value is, looking through what passes it on and through fusions and calls; None where that does not end."""
+    """Origin of a value through forwarding operations, fusions and calls; None if the chain does not end."""
     for _ in range(_MOST_STEPS):
         instruction, calls = value.instruction, value.calls
         opcode, operands = instruction.opcode, instruction.operands
@@ -262,7 +262,7 @@ def _constant_of_tuple(instruction: Instruction, element: int) -> int | None:
 
 
 def _next(body: Computation, element: int) -> _Linear | None:
-    """What the body makes of an element of the state."""
+    """Value of a state element after one iteration."""
     made = _followed_once(_Value(body.root))
     if made is None or made.instruction.opcode != "tuple" or element >= len(made.instruction.operands):
         return None

@@ -43,7 +43,7 @@ _HOMES = {
     "views": ("View", "overlaps", "rematerialized"),
     "wrapping": ("fusion_wrapper",),
 }
-"""Which file has which name: a model is imported when it is asked for, so no file may have the name of its function."""
+"""Module of each public name. Models are imported on first access, so no file may be named like its function."""
 
 __getattr__ = door(__name__, **_HOMES)
 

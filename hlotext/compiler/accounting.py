@@ -24,7 +24,7 @@ ADDED, REMOVED, CHANGED, RENAMED, MOVED, ORDERED = (
     "moved",
     "ordered",
 )
-"""What can become of an operation; `ordered` is said once for each computation."""
+"""Kinds of change; `ordered` is reported once per computation."""
 LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value", "stack_frame_id"}
 """Attributes that say where an operation comes from; what it waits for is compared by itself."""
 _HEADER_LEFT_OUT = frozenset({"stack_frames", "file_names", "function_names", "file_locations"})
@@ -84,7 +84,7 @@ class Accounting:
                 self._pair(new, free)
 
     def _pair_the_rest(self) -> None:
-        """What has another name, by what it computes and reads."""
+        """Pairs operations with different names by opcode, attributes and operands."""
         news = [i for i in self.after.instructions() if i not in self.old_of]
         olds = {i.name: i for i in self.before.instructions() if i not in self.new_of}
         if not news or not olds:
@@ -127,7 +127,7 @@ class Accounting:
         return f"{i.opcode} of {shown}{inside}" if known else f"{i.opcode}{inside}"
 
     def _parts(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
-        """What differs in two texts of one operation."""
+        """Differences between two texts of one operation."""
         if new.opcode != old.opcode:
             yield Part("opcode", old.opcode, new.opcode)
         if new.shape != old.shape:
@@ -204,7 +204,7 @@ class Accounting:
                 yield Change(ORDERED, f"computations {said}", computation.root, old.root, (part,))
 
     def _order_of_text(self) -> Iterator[Change]:
-        """What is left to be said where nothing else is: computations or operations that stand elsewhere in the text."""
+        """Changes of order only: computations or operations at another position in the text. Last resort."""
         before = [(c.name, [i.name for i in c]) for c in self.before.computations]
         after = [(c.name, [i.name for i in c]) for c in self.after.computations]
         if [name for name, _ in before] != [name for name, _ in after]:
@@ -286,7 +286,7 @@ def _short(text: str) -> str:
 
 
 def _longest_rise(places: list[int]) -> int:
-    """How many of these can stay where they are: the length of the longest rising subsequence."""
+    """Length of the longest increasing subsequence: the number of items that keep their order."""
     ends: list[int] = []
     for place in places:
         at = bisect_left(ends, place)

@@ -53,7 +53,7 @@ class AddingCopies(Pass):
 
 
 def in_place_pairs(platform: Backend) -> InPlacePairs:
-    """Which operands each platform's operations overwrite (`AliasInfo`)."""
+    """Operands that each platform's operations overwrite (`AliasInfo`)."""
     return InPlacePairs(GPU_NO_OPS if platform is Backend.GPU else NO_OPS)
 
 
@@ -199,7 +199,7 @@ class _Adder:
     # ---- send, recv and copy-start in loops
 
     def _transition(self, start: Instruction) -> None:
-        """What an operation sends, where it ends in a loop or in the next trip (`AddCopiesForNonCopyableTransitions`)."""
+        """Copies around a send or receive that ends in a loop or the next iteration (`AddCopiesForNonCopyableTransitions`)."""
         users = start.users
         if len(users) != 1 or users[0].opcode.endswith("-done"):
             return

@@ -33,21 +33,21 @@ _LOG = "priority-fusion"
 
 @attrs.frozen(eq=False)
 class Answer:
-    """What one model says of an instruction, or what one pass did to it."""
+    """A model's answer about one instruction, or a pass's change to it."""
 
     model: str
     """XLA's name of the pass; `sharding` for what a device holds."""
     decisions: tuple[Decision, ...]
     changes: tuple[Change, ...] = ()
-    """What the pass did to it, where the text after is known."""
+    """Changes made by the pass, if the text after it is known."""
     step: Step | None = None
     """The step of the compilation; None for a module alone."""
     verdict: str | None = None
-    """Whether the model makes what XLA made, `agrees` or `differs`; None where that is not known."""
+    """`agrees` or `differs`, comparing the model's result with XLA's; None if unknown."""
 
 
 def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
-    """What all models say about an instruction of the final text, under the names that it had at each step.
+    """Answers of all models about an instruction of the final text, which may have another name at each step.
 
     One answer for each step of which there is a model and that has something to say. Raises LookupError for a name that the
     final text does not have, InputError.
@@ -85,7 +85,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 
 
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
-    """What the models that fit a module would decide about one of its instructions. Raises LookupError, ValueError."""
+    """Decisions of the applicable models about one instruction of a module. Raises LookupError, ValueError."""
     instruction = module.find(name)
     if not isinstance(instruction, hlo.Instruction):
         raise LookupError(f"there is no instruction {name} in {module.name}")

@@ -40,7 +40,7 @@ NO_WORK = traits.NAMES_VALUE - {"tuple"}
 """Opcodes that do not count as work between a start and its done."""
 SYNCHRONOUS = "synchronous"
 STATES = traits.GENERIC_ASYNC
-"""What starts and ends other asynchronous operations is no work either, since synchronous collectives are plain ones."""
+"""Starts and dones of other asynchronous operations do not count as overlapping work."""
 STARTS = traits.COLLECTIVE_STARTS | {"async-start"}
 CONFIG: dict[str, Any] = {
     "operation_queue_id": "0",
@@ -82,7 +82,7 @@ class AsyncCollectiveCreator(Pass):
     summary: ClassVar[str] = "Splits collectives into start and done, as XLA's GPU compiler does."
 
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is whose starts are written; empty: as the text tells, else the newest, with an async-start each."""
+    """XLA age whose start forms are written; empty: from the text, else the newest, which uses async-start for each."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -97,7 +97,7 @@ class ConvertAsyncCollectivesToSync(Pass):
     summary: ClassVar[str] = "Makes collectives synchronous where nothing runs between start and done."
 
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest, which puts plain collectives back."""
+    """XLA age to follow; empty: from the text, else the newest, which restores plain collectives."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -106,7 +106,7 @@ class ConvertAsyncCollectivesToSync(Pass):
 
 
 def async_collective_creator(module: Module, *, age: Age | None = None) -> Outcome:
-    """What the pass makes of a module, with a decision for each collective. `age`: of which XLA; None: as the text tells."""
+    """Applies the pass to a module, with a decision for each collective. `age`: XLA age; None: from the text."""
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_split_all(copy, age_for(module, age)))
@@ -114,7 +114,7 @@ def async_collective_creator(module: Module, *, age: Age | None = None) -> Outco
 
 
 def convert_async_collectives_to_sync(module: Module, *, age: Age | None = None) -> Outcome:
-    """What the pass makes of a scheduled module, with a decision for each start. `age`: as above."""
+    """Applies the pass to a scheduled module, with a decision for each start. `age`: as above."""
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_mark_all(copy, age_for(module, age)))
@@ -145,7 +145,7 @@ def _split_all(module: Module, age: XlaAge) -> Iterator[Decision]:
 
 
 def _kept(i: Instruction) -> dict[str, Any]:
-    """What start and done take over of the collective."""
+    """Attributes that start and done inherit from the collective."""
     return {key: i.attributes[key] for key in ("metadata", "backend_config") if key in i.attributes}
 
 
@@ -203,7 +203,7 @@ def _wrap(module: Module, i: Instruction) -> tuple[Instruction, Instruction]:
 
 
 def _aliasing(i: Instruction) -> OutputToOperandAliasing | None:
-    """What of the result lies in operands: all of an all-reduce, what a permutation in place writes to."""
+    """Result buffers aliased to operands: all of an all-reduce, the target of an in-place permute."""
     if i.opcode == "collective-permute" and "slice_sizes" in i.attributes:
         return OutputToOperandAliasing((OutputOperandAlias((1,), 1),))
     if i.opcode != "all-reduce" or i.shape is None:
@@ -249,7 +249,7 @@ def _mark_all(module: Module, age: XlaAge) -> Iterator[Decision]:
 
 
 def _restore_marked(computation: Computation) -> Iterator[Decision]:
-    """What was marked before scheduling is a plain collective again, whatever runs beside it."""
+    """Restores plain collectives that were marked before scheduling, whatever they overlap with."""
     for start in [i for i in computation if is_start(i) and is_synchronous(i)]:
         users = start.users
         if len(users) == 1 and is_done(users[0]):

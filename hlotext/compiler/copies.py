@@ -39,7 +39,7 @@ class CopyInsertion(Pass):
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+    """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -50,7 +50,7 @@ class CopyInsertion(Pass):
 
 @attrs.frozen
 class PostSchedulingCopies(Pass):
-    """What GPU does about copies once the schedule is known, which tells more than dependencies.
+    """Copy passes that GPU runs after scheduling, with the order of the schedule instead of dependences.
 
     `RunPostSchedulingCopyInsertion` of `xla/service/gpu/gpu_compiler.cc`, but for copies into memory of collectives.
     """
@@ -59,7 +59,7 @@ class PostSchedulingCopies(Pass):
     summary: ClassVar[str] = "Takes out copies that the schedule makes needless, as XLA's GPU compiler does."
 
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+    """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -107,7 +107,7 @@ def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcom
 
 
 def copy_insertion(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """What copy insertion makes of a module, and of every copy why it was added, and why it stays or went.
+    """Applies copy insertion to a module, with the reason why each copy was added, and why it stayed or was removed.
 
     `platform` (`cpu`, `gpu`, `tpu`) says which operations are in place and what may be written over what; without it the text
     tells; so with `age`, of which XLA. The module should be as at that point of a compilation: optimized, without a schedule,
@@ -136,5 +136,5 @@ def special_copies(module: Module, platform: str | None = None) -> Outcome:
 
 
 def post_scheduling_copies(module: Module, *, age: Age | None = None) -> Outcome:
-    """What GPU does once more with the schedule known. Raises MemoryModelError, ValueError without a schedule."""
+    """Applies GPU's copy passes after scheduling. Raises MemoryModelError, ValueError without a schedule."""
     return _on_copy(module, lambda copy: _after_schedule(copy, age_for(module, age)))

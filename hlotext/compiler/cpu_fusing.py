@@ -59,7 +59,7 @@ _FINAL = frozenset(
 
 @attrs.frozen
 class FusionOutcome(Outcome):
-    """What fusion made of a module; every pair that it looked at is in `decisions`."""
+    """Fused module, with a decision for every pair that was considered."""
 
     before: Module | None = None
 
@@ -105,7 +105,7 @@ def _not_asked(producer: Instruction, consumer: Instruction) -> Decision:
 
 
 def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
-    """What XLA's CPU compiler would fuse in a module whose layouts are assigned, and why not the rest.
+    """Applies XLA's CPU fusion to a module with assigned layouts, with the reason for each pair left unfused.
 
     `age`: of which XLA; None: as the text tells, else the newest.
 
@@ -139,7 +139,7 @@ class CpuFusion(Pass):
     is_one_round: ClassVar[bool] = True
 
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+    """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         return PassResult.of({"fusions": _Run(module, age_for(module, self.age or None)).module()})
@@ -372,7 +372,7 @@ def _reused_by_body(body: Body, elementwise: Elementwise) -> set[Node]:
 
 
 def _is_widening(producer: Node) -> bool:
-    """What may be computed twice whatever it costs (`IsAlwaysDuplicable`)."""
+    """True if an instruction may be duplicated whatever it costs (`IsAlwaysDuplicable`)."""
     if producer.opcode == "broadcast":
         return True
     return producer.opcode == "convert" and element_bytes(producer.own[0].shape) < element_bytes(

@@ -1,4 +1,4 @@
-"""What a model of one of XLA's passes answers: the module as XLA would leave it, and why."""
+"""Result of a model of an XLA pass: the module as XLA would leave it, and the reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Decision:
     instruction: str
     """Name of the instruction that it is about: in the module before the pass, else in the module after it."""
     rule: str
-    """What decided, in a few words, the same for all decisions of a kind: "fused", "code duplication too high"."""
+    """Reason in a few words, identical for all decisions of a kind: "fused", "code duplication too high"."""
     because: str
     """The reason in a sentence that names what it speaks of."""
     others: tuple[str, ...] = ()
@@ -24,26 +24,26 @@ class Decision:
     source: str = ""
     """The function of XLA that has the rule."""
     is_refusal: bool = attrs.field(default=False, kw_only=True)
-    """Whether this says why something was left as it is."""
+    """True if the decision explains why something was left unchanged."""
 
 
 @attrs.frozen
 class Outcome:
-    """What a model made of a module."""
+    """Result of a model applied to a module."""
 
     module: Module
     """A new module: the one that was given stays as it was."""
     decisions: tuple[Decision, ...] = ()
     """In the order in which they were taken."""
     is_from_log: bool = attrs.field(default=False, kw_only=True)
-    """Whether decisions and reasons are XLA's own, read from its log; the module then lacks what the log does not hold."""
+    """True if decisions and reasons come from XLA's own log; the module then lacks whatever the log omits."""
 
     def of(self, name: str) -> tuple[Decision, ...]:
-        """What was decided about the instruction of that name, or with its help."""
+        """Decisions about the instruction of that name, or involving it."""
         return tuple(d for d in self.decisions if d.instruction == name or name in d.others)
 
     def counts(self) -> dict[str, int]:
-        """How often each rule decided, most often first."""
+        """Number of decisions by rule, largest first."""
         return _counted(d.rule for d in self.decisions)
 
 

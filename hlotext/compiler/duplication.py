@@ -1,4 +1,4 @@
-"""How often the code of a producer would be emitted inside a fusion (`FusionNodeIndexingEvaluation`).
+"""Number of times a producer's code would be emitted inside a fusion (`FusionNodeIndexingEvaluation`).
 
 The emitter writes an operation once for each index at which it is read. A member that hands on its own index (same sizes and
 layout, or a transpose) lets its operands share the code; every other makes an index of its own.
@@ -16,7 +16,7 @@ ONCE = frozenset({"concatenate", "dot", "dynamic-update-slice", "pad", "reduce",
 """Opcodes whose code is not kept from one use to the next (`ElementalIrEmitter::OpInvalidatesCache`)."""
 
 _OUTSIDE = None
-"""Who reads the root."""
+"""Reader of the root."""
 
 
 def same_place(a: Shape, b: Shape) -> bool:
@@ -47,7 +47,7 @@ class Duplication:
                 self._indexers.setdefault(operand, set()).add(member)
 
     def of(self, operand: Node) -> int:
-        """How often an operand's code would be emitted."""
+        """Number of times an operand's code would be emitted."""
         return sum(self._counts[reader] for reader in self._indexers.get(operand, ()))
 
     def is_too_high(self, producer: Node) -> bool:
@@ -64,5 +64,5 @@ class Duplication:
 
 
 def readers(node: Node) -> int:
-    """What reads a value, looking into fusions (`UserCount`)."""
+    """Number of reads of a value, counting those inside fusions (`UserCount`)."""
     return sum(user.readers_of(node) for user in node.users)

@@ -1,4 +1,4 @@
-"""What an executable consists of, from a dump folder: data, thunks, kernels, options, and what is missing."""
+"""Contents of an executable, from a dump folder: data, thunks, kernels, options, and missing parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExecutablePart:
     """Bytes on the device for data, in files for code; None where it has none, or nothing tells."""
     detail: str = ""
     source: str = ""
-    """Which file says so, or "computed"."""
+    """Name of the source file, or "computed"."""
     missing: str = ""
     """Why nothing is known, and what would show it; "" where something is."""
 
@@ -63,7 +63,7 @@ class Executable:
 
 
 def executable(compilation: Compilation) -> Executable:
-    """What a dump folder tells of the executable of one compilation. What it does not tell is a part with `missing` set."""
+    """Executable of one compilation, from a dump folder. Parts that the folder lacks have `missing` set."""
     tree = _thunks(compilation)
     kernels = tuple(_kernels(compilation, tree))
     parts = [_program(compilation)]

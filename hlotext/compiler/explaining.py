@@ -1,4 +1,4 @@
-"""What one pass did, grouped, with the reasons where a model of the pass has them.
+"""Changes made by one pass, grouped, with reasons if there is a model of the pass.
 
 >>> from hlotext import compiler
 >>> text = "ENTRY e { x = f32[] parameter(0)  a = f32[] add(x, x)  b = f32[] multiply(x, x)  ROOT n = f32[] negate(a) }"
@@ -47,7 +47,7 @@ class Group:
     """The kind and what it is, `added: copy of parameter`."""
     changes: tuple[Change, ...]
     decisions: tuple[Decision, ...] = ()
-    """What the model decided about these operations, in their order."""
+    """The model's decisions about these operations, in their order."""
 
     def rules(self) -> list[tuple[str, int, Decision]]:
         """The rules that decided, how often each, and the first decision of each; the most frequent first."""
@@ -60,7 +60,7 @@ class Group:
 
 @attrs.frozen(eq=False)
 class Explanation:
-    """What changed between two texts of one pass."""
+    """Changes between the texts before and after one pass."""
 
     name: str | None
     """XLA's name of the pass; None where it was not said."""
@@ -70,11 +70,11 @@ class Explanation:
     after: hlo.Module
     accounting: Accounting
     outcome: Outcome | None
-    """What a model of the pass makes of the module before; None without a model, or where it cannot tell."""
+    """Model's result for the module before the pass; None without a model, or if the model does not apply."""
     notes: tuple[str, ...]
-    """What could not be told, and why."""
+    """Facts that could not be determined, with the reason."""
     views: tuple[View, ...] = ()
-    """What else can be told of a pass without a model: clones, overlap, shards, orders."""
+    """Further views of a pass without a model: clones, overlap, shards, orders."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -83,7 +83,7 @@ class Explanation:
 
     @functools.cached_property
     def _model_names(self) -> dict[str, str]:
-        """What operations that the model made are called in XLA's text."""
+        """Names in XLA's text of the operations that the model created."""
         if self.outcome is None:
             return {}
         return {
@@ -94,7 +94,7 @@ class Explanation:
 
     @functools.cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """What the model decided; what it made bears the names that XLA gave."""
+        """The model's decisions, with the names that XLA gave to new operations."""
         if self.outcome is None:
             return ()
         known = {i.name for i in self.before.instructions()}
@@ -116,7 +116,7 @@ class Explanation:
 
     @functools.cached_property
     def verdict(self) -> str | None:
-        """Whether the model makes the module that XLA made: `agrees` or `differs`; None without a model."""
+        """`agrees` or `differs`, comparing the model's module with XLA's; None without a model."""
         if self.outcome is None or self.outcome.module is self.before:
             return None
         if self.outcome.is_from_log or self.name in _ORDER_ALONE:
@@ -147,7 +147,7 @@ class Explanation:
         return tuple(found)
 
     def of(self, name: str) -> tuple[tuple[Change, ...], tuple[Decision, ...]]:
-        """What happened to the operation of a name, before or after, and what was decided about it or with its help."""
+        """Changes to the operation of a name, before or after, and decisions about it or involving it."""
         changes = tuple(
             change
             for change in self.changes
@@ -161,7 +161,7 @@ class Explanation:
         return changes, (*own, *others)
 
     def _inside(self, name: str) -> Iterator[Decision]:
-        """What was decided about the operations that a new fusion holds, and that put them there."""
+        """Decisions that put operations into a new fusion."""
         node = self.after.find(name)
         if not isinstance(node, hlo.Instruction) or node.opcode != "fusion" or node in self.accounting.old_of:
             return
@@ -176,7 +176,7 @@ class Explanation:
                 yield decision
 
     def counts(self) -> Counter[str]:
-        """How many changes there are of each kind."""
+        """Number of changes of each kind."""
         return Counter(change.kind for change in self.changes)
 
     @property
@@ -195,7 +195,7 @@ def explain(
     log: str = "",
     age: Age | None = None,
 ) -> Explanation:
-    """What changed between two texts of one pass, grouped, with the rule where a model of the pass has it.
+    """Changes between the texts before and after one pass, grouped, with the model's rule for each if there is one.
 
     `before` and `after` are modules, paths or texts; `name` is XLA's name of the pass, `platform` (`cpu`, `gpu`, `tpu`) is
     told from the text where it is not given, `log` is what the pass wrote itself (`priority_fusion_dump.txt`), and `age` of
@@ -237,7 +237,7 @@ def previous(step: Step) -> Step:
 def _ask(
     name: str | None, platform: str, before: hlo.Module, after: hlo.Module, log: str, age: Age | None
 ) -> tuple[Outcome | None, list[str]]:
-    """What a model of the pass answers, and why none does."""
+    """Answer of a model of the pass, and the reasons if none applies."""
     if name is None:
         return None, []
     model = model_of(name.removeprefix("after_"), platform)

@@ -40,14 +40,14 @@ class Member:
 
 @attrs.define(eq=False, repr=False)
 class Body:
-    """What a fusion holds."""
+    """Body of a fusion."""
 
     root: Member
     kind: FusionKind
     operands: dict[Node, None] = attrs.field(factory=dict)
     """The fusion's operands in order, each once."""
     readers: dict[Node, dict[Member, None]] = attrs.field(factory=dict)
-    """Which members read an operand."""
+    """Members that read each operand."""
     members: dict[Member, None] = attrs.field(factory=dict)
     is_new: bool = True
     """False for one that the module had and that nothing was added to."""
@@ -82,7 +82,7 @@ class Node:
     users: dict[Node, None] = attrs.field(factory=dict)
     body: Body | None = None
     prefix: str = ""
-    """What XLA calls the fusion."""
+    """Prefix of the fusion's name in XLA."""
     is_gone: bool = False
 
     @property
@@ -107,15 +107,15 @@ class Node:
 
     @property
     def operands(self) -> list[Node]:
-        """What it takes now."""
+        """Current operands."""
         return list(self.body.operands) if self.body is not None else self.own
 
     def count(self, operand: Node) -> int:
-        """How often it takes an operand."""
+        """Number of times an operand is used."""
         return int(operand in self.body.operands) if self.body is not None else self.own.count(operand)
 
     def readers_of(self, operand: Node) -> int:
-        """How many instructions read an operand, inside where this is a fusion."""
+        """Number of instructions that read an operand, counted inside for a fusion."""
         if self.body is not None:
             return len(self.body.readers.get(operand, ()))
         callees = self.origin.called_computations if self.origin.opcode == "fusion" else ()
@@ -326,7 +326,7 @@ def _fusion(
 
 
 def _inner_attributes(old: Instruction) -> dict[str, Any]:
-    """What a copy inside a fusion has: all but control dependencies, which end at the fusion."""
+    """Attributes of a copy inside a fusion: all but control dependencies, which end at the fusion."""
     return {k: v for k, v in old.attributes.items() if k != "control-predecessors"}
 
 

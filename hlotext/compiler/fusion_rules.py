@@ -1,4 +1,4 @@
-"""What fusion on CPU asks of instructions: tables and short functions after XLA's."""
+"""CPU fusion's queries of instructions: tables and short functions after XLA's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOVES = frozenset(
         "reshape", "reverse", "slice", "transpose",
     }
 )  # fmt: skip
-"""What may be in a loop fusion beside elementwise operations (`CanBeLoopFused`)."""
+"""Opcodes allowed in a loop fusion besides elementwise operations (`CanBeLoopFused`)."""
 
 _CHEAP = frozenset(
     {
@@ -231,7 +231,7 @@ def _reached(consumer: Node, producer: Node) -> Iterator[Member]:
 def _index_conflict(
     producer: Node, consumer: Node, read: Instruction, update: Node | Member, elementwise: Elementwise
 ) -> str | None:
-    """Whether a slice and an update of the same memory are not of the same place."""
+    """Reason why a slice and an update of the same memory may refer to different positions; None if they agree."""
     if read.opcode not in ("slice", "dynamic-slice"):
         return f"{producer.name} reads out of order what {consumer.name} overwrites"
     operands = update.operands

@@ -1,4 +1,4 @@
-"""Which operations GPU's special emitters take: reductions by warps, scatters, transposes through shared memory.
+"""Operations of GPU's special emitters: reductions by warps, scatters, transposes through shared memory.
 
 They make a fusion one of kind kInput (`ChooseFusionKind` in `xla/service/gpu/gpu_fusible.cc`).
 """

@@ -49,7 +49,7 @@ class KeptWhole:
         return self._kept
 
     def _blocked(self, producer: Node) -> str | None:
-        """What keeps a producer from going into all its users on all paths (`CanFuseOnAllPaths`)."""
+        """Reason why a producer cannot be fused into all users on all paths (`CanFuseOnAllPaths`); None if it can."""
         reached = self._reached(producer)
         if reached is None:
             return "there are too many paths to follow"
@@ -81,7 +81,7 @@ class KeptWhole:
         return self._answers[pair]
 
     def _reached(self, producer: Node) -> set[Node] | None:
-        """What depends on a producer and stands before its last user; None where that is too much to follow."""
+        """Instructions that depend on a producer and precede its last user; None if there are too many to follow."""
         if len(producer.users) < 2:
             return set()
         last = max(user.place for user in producer.users)

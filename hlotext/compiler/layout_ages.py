@@ -1,4 +1,4 @@
-"""Which instructions XLA made last, as far as a text tells.
+"""Creation order of XLA's instructions, as far as the text shows it.
 
 Layout assignment walks through the instructions in the order in which they were made, and where constraints of equal priority
 meet the younger instruction wins. A text lists them in post-order and does not say when they were made. What it has are names

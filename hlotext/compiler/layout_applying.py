@@ -36,7 +36,7 @@ class Applying:
 
     @property
     def copies(self) -> int:
-        """How many copies were made."""
+        """Number of copies created."""
         return len(self._made)
 
     def run(self) -> None:
@@ -94,7 +94,7 @@ class Applying:
             self.decisions.append(Decision(copy.name, rule, because, others, _COPY))
 
     def _copy_in_branch(self, i: Instruction, number: int, orders: Orders) -> Instruction | None:
-        """What only one branch of a conditional takes is copied inside of it, so that others do not pay."""
+        """Copies a value that only one branch of a conditional uses inside that branch, so that others do not pay."""
         operand = i.operands[number]
         if i.opcode != "conditional" or not number or len(operand.users) != 1:
             return None
@@ -149,7 +149,7 @@ class Applying:
 
 
 def _noted(i: Instruction, number: int | None = None) -> dict[str, object]:
-    """What a copy of an instruction, or of an element of it, takes over (`SetupCopiedInstruction`)."""
+    """Attributes that a copy of an instruction, or of an element of it, inherits (`SetupCopiedInstruction`)."""
     found: dict[str, object] = {
         n: i.attributes[n] for n in ("metadata", "frontend_attributes") if n in i.attributes
     }

@@ -1,4 +1,4 @@
-"""What XLA's CPU compiler demands of layouts beyond the common rules (`CpuLayoutAssignment`)."""
+"""Layout constraints of XLA's CPU compiler beyond the common rules (`CpuLayoutAssignment`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMN_MAJOR_BYTES = 32
 """Vectors of fewer bytes are not worth a matrix in column-major order (`ProfitableToMakeDotOperandColumnMajor`)."""
 
 _GEMM_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})
-"""What Eigen multiplies (`AreGemmShapes`)."""
+"""Element types of Eigen's matrix multiplication (`AreGemmShapes`)."""
 
 
 class CpuBackend:

@@ -55,7 +55,7 @@ CONSTRAINED_COLLECTIVES = "constrain_layout"
 
 
 class Backend(Protocol):
-    """What a compiler adds to the rules that all have."""
+    """Rules of one compiler beyond the common ones."""
 
     def constrain(self, engine: Engine, interface: Interface) -> None:
         """Demands the layouts that operations of the backend need (`AddBackendConstraints`)."""
@@ -100,7 +100,7 @@ class Engine:
             self.priority += 1
 
     def interface(self, computation: Computation) -> Interface:
-        """What is known of a computation's parameters and result."""
+        """Known layouts of a computation's parameters and result."""
         if computation not in self.interfaces:
             parameters = [default_orders(shape_of(p)) for p in computation.parameters]
             result = default_orders(shape_of(computation.root))
@@ -496,7 +496,7 @@ class Engine:
         return self._first[body]
 
     def _places(self, user: Instruction, operand: Instruction) -> Sequence[int]:
-        """Which operands of an instruction one is; asked of all thousands of a wide tuple in turn."""
+        """Operand numbers at which a value is used; called for each of the thousands of operands of a wide tuple."""
         operands = user.operands
         known = self._wide.get(user)
         if known is None or known[0] is not operands:

@@ -1,4 +1,4 @@
-"""What layouts are assigned to: buffers, where each comes from, and the constraints on them.
+"""Units of layout assignment: buffers, their sources, and the constraints on them.
 
 A buffer is an array that an instruction makes; tuples, get-tuple-elements and the like hand buffers on
 (`TuplePointsToAnalysis`, `BufferLayoutConstraint`, `OperandLayoutConstraint`, `ComputationLayoutConstraint`).
@@ -30,7 +30,7 @@ HANDED_ON = traits.FORWARDS_BUFFER
 """Opcodes whose result is their first operand."""
 
 MOST_CHANGES = 2
-"""How often a layout that is not demanded may change (`kMaxLayoutProp`), so that propagation ends."""
+"""Number of times an optional layout may change (`kMaxLayoutProp`), so that propagation ends."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -49,7 +49,7 @@ class Buffer:
 
 @attrs.define(eq=False, repr=False)
 class BufferConstraint:
-    """How an array is to lie."""
+    """Layout constraint on an array."""
 
     buffer: Buffer
     order: Order
@@ -62,7 +62,7 @@ class BufferConstraint:
 
 @attrs.define(eq=False, repr=False)
 class OperandConstraint:
-    """How an instruction wants an operand."""
+    """Layout constraint of an instruction on an operand."""
 
     instruction: Instruction
     number: int
@@ -85,7 +85,7 @@ class OperandConstraint:
 
 @attrs.define(eq=False, repr=False)
 class Interface:
-    """How the parameters and the result of a computation lie, as its callers see it."""
+    """Layouts of a computation's parameters and result, as its callers see them."""
 
     computation: Computation
     parameters: list[Orders]
@@ -98,7 +98,7 @@ class Interface:
     result_shape: Shape | None = None
     """Of the program: its result with all that the header says of layouts."""
     operands: dict[tuple[Instruction, int], OperandConstraint] = attrs.field(factory=dict)
-    """What its instructions want, by instruction and operand number."""
+    """Constraints of its instructions, by instruction and operand number."""
 
 
 Constraint = BufferConstraint | OperandConstraint | Interface
@@ -215,6 +215,6 @@ _MAY_HAND_ON = HANDED_ON | traits.TUPLES | {"copy"}
 
 
 def aliases_of(i: Instruction) -> tuple[OutputOperandAlias, ...]:
-    """Which results of a custom call or fusion are to share the memory of operands, as it says."""
+    """Results of a custom call or fusion that share memory with operands, by its attribute."""
     said = i.attributes.get("output_to_operand_aliasing")
     return said.aliases if isinstance(said, OutputToOperandAliasing) else ()

@@ -1,4 +1,4 @@
-"""Which model speaks for which pass of XLA: what explanations ask."""
+"""Table of the models of XLA's passes, by pass name."""
 
 from __future__ import annotations
 

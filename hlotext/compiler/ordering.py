@@ -1,4 +1,4 @@
-"""Which instruction runs before which, across computations: by dependencies, or by the schedule where there is one.
+"""Execution order of instructions across computations: by dependences, or by the schedule if there is one.
 
 After `HloOrdering`, `DependencyHloOrdering` and `SequentialHloOrdering` (`xla/hlo/analysis/hlo_ordering.cc`).
 """
@@ -41,7 +41,7 @@ class Ordering:
         self.module = module
         self.is_sequential = module.is_scheduled
         self.has_its_paths = True
-        """Whether the order is that of the module, by paths or by its schedule: then it is transitive."""
+        """True if the order is the module's own, by paths or by its schedule; it is then transitive."""
         self._caller: dict[Computation, Instruction | None] = {}
         self._above: dict[Computation, tuple[Computation, ...]] = {}
         self._reach: dict[Computation, tuple[dict[Instruction, int], list[int]]] = {}
@@ -78,7 +78,7 @@ class Ordering:
         return i.computation is not None and computation in self.chain(i.computation)
 
     def ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
-        """What runs both, in one computation (`NearestAncestorsInSameComputation`)."""
+        """Ancestors of both in one computation (`NearestAncestorsInSameComputation`)."""
         if a.computation is b.computation:
             return a, b
         assert a.computation is not None
@@ -233,12 +233,12 @@ def _writer(value: Value) -> Instruction:
 
 
 class UsesBefore:
-    """Whether all uses of a value come before another is written (`UsesBeforeValueDefinition`)."""
+    """Decides if all uses of a value precede another's definition (`UsesBeforeValueDefinition`)."""
 
     def __init__(self, ordering: Ordering, flow: Dataflow, sharing: Sharing, age: XlaAge) -> None:
         self.ordering, self.flow, self.sharing = ordering, flow, sharing
         self._is_even_handed = age.has(xla_changes.COPIES_OF_ALL_BRANCHES)
-        """Whether it is the same for all branches which of them hands on what it is given."""
+        """True if it makes no difference which branch forwards its argument."""
 
     def late_use(self, uses: list[Use], value: Value, known: int = 0) -> Use | None:
         """The first use that is not before the value is written; None where all are. Of so many it is known that they are."""

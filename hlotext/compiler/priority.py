@@ -34,7 +34,7 @@ _OTHER_FUSIBLE = frozenset(
         "reduce", "reduce-window", "reshape", "reverse", "scatter", "slice", "transpose",
     }
 )  # fmt: skip
-"""What may take in a constant beside elementwise operations and fusions (`IsFusible` of priority_fusion.cc)."""
+"""Opcodes that may absorb a constant, besides elementwise operations and fusions (`IsFusible` of priority_fusion.cc)."""
 
 _NOT_FUSED_IN = frozenset(OPCODES) - traits.CALLEE_ON_SAME_THREAD
 """Callers into whose computations the pass does not look (`GetFusibleComputations`)."""

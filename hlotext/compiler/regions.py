@@ -1,4 +1,4 @@
-"""Whether the lives of two rows of values meet, looked at as regions of instructions.
+"""Decides if the live ranges of two value lists interfere, seen as regions of instructions.
 
 After `ComputeRelativeLocation` and `CopyRemover::ValuesInterfere` (`xla/service/copy_removal.cc`): finer than comparing
 values one by one, since instructions whose order nothing fixes may be put in one by control dependencies.
@@ -20,7 +20,7 @@ NO_OVERLAP, SAME, BEFORE, AFTER = 0, 1, 2, 4
 """Bits of where one instruction runs, seen from another (`Relation::RuntimeOrder`)."""
 UNORDERED = BEFORE | AFTER
 MERGE_FIRST_RESULT, MERGE_LAST_SOURCE = 1, 2
-"""Which of the rows goes into the middle of the other (`CombineLiveRangeOption`)."""
+"""Choice of the list that is inserted into the middle of the other (`CombineLiveRangeOption`)."""
 _ORDERS = {
     Relation.SAME: SAME,
     Relation.BEFORE_END: BEFORE | SAME,
@@ -44,9 +44,9 @@ class RegionEntry:
 
     instruction: Instruction
     writes: bool = False
-    """Whether it writes one of the values."""
+    """True if it defines one of the values."""
     reads: Instruction | None = None
-    """What writes the value that it reads; None where it only writes."""
+    """Definition of the value that it reads; None if it only writes."""
 
 
 class Region:
@@ -81,7 +81,7 @@ class RelativeLocation:
 
     orders: list[int] = attrs.field(factory=list)
     intercepts: bool = False
-    """Whether it may change what the other still reads."""
+    """True if it may overwrite a value that the other still reads."""
 
     @property
     def overlaps(self) -> bool:

@@ -60,7 +60,7 @@ class RemovingCopies(Pass):
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest."""
+    """XLA age to follow; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -70,14 +70,14 @@ class RemovingCopies(Pass):
 
 
 def rules_of(platform: Backend) -> platforms.Platform:
-    """How a platform assigns memory; of TPUs the one that is assumed where the chip is not named."""
+    """Memory rules of a platform; for TPU those of the assumed chip if the text does not name one."""
     if platform is Backend.TPU:
         return platforms.tpu(CHIPS[ASSUMED_TPU])
     return platforms.GPU if platform is Backend.GPU else platforms.CPU
 
 
 def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
-    """What may be written over what, by the rules of a platform."""
+    """Sharing rules of a platform."""
     return Sharing(flow, in_place_pairs(platform), rules_of(platform).hint)
 
 

@@ -23,7 +23,7 @@ _MANY = 8
 
 
 class ValueList:
-    """What is known of all values of a row, or of more than that: of a joint row all that was known of both."""
+    """Facts about all values of a list or more; a merged list keeps the facts of both."""
 
     __slots__ = ("homes", "joined", "level", "loose", "roots", "unordered")
 
@@ -58,17 +58,17 @@ class Node:
         self.next = self.prev = self
         self.row = row
         self.over: tuple[Instruction, int] | None = None
-        """How many uses, from the first on, are over before an instruction begins."""
+        """Number of uses, from the first, that end before an instruction begins."""
 
     @property
     def writer(self) -> Instruction:
-        """What writes the value."""
+        """Definition of the value."""
         assert self.value.instruction is not None
         return self.value.instruction
 
     @property
     def readers(self) -> list[Instruction] | None:
-        """What reads the value, or only what writes it where nothing does; None where that is not known of all uses."""
+        """Readers of the value, or its definition if nothing reads it; None if not all uses are known."""
         found = [use.instruction for use in self.uses if use.instruction is not None]
         if len(found) < len(self.uses):
             return None
@@ -226,7 +226,7 @@ class Rows:
         )
 
     def uses_over(self, node: Node, after: Node) -> int:
-        """How many of a value's uses, from the first on, are found to be over before another value begins.
+        """Number of a value's uses, from the first, known to end before another value begins.
 
         What many copies take is asked for each of them, mostly in the order of the text: each time from where it was.
         """

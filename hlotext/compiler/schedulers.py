@@ -175,7 +175,7 @@ class _ListScheduler:
         return freed - self.defined[i], len(i.users)
 
     def _others(self, i: Instruction) -> int:
-        """How many besides an instruction are to come that take what it takes, and it alone."""
+        """Number of other unscheduled instructions with that same sole operand."""
         taken = _only_operand(i)
         return self.takers[taken] - 1 if taken is not None else 0
 
@@ -233,7 +233,7 @@ class _ListScheduler:
 
 
 def _only_operand(i: Instruction) -> Instruction | None:
-    """What an instruction takes where that is one operand: many take parts of one wide tuple."""
+    """Sole operand of an instruction: many read parts of one wide tuple."""
     return i.operands[0] if len(i.operands) == 1 else None
 
 

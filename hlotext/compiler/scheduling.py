@@ -45,7 +45,7 @@ TRIED = {
     Backend.GPU: ("list", "depth-first", "post-order"),
     Backend.TPU: ("list", "depth-first", "post-order"),
 }
-"""Which of them a platform tries; the one that takes least wins, the first of equals (`DefaultMemoryScheduler`).
+"""Schedulers that each platform tries; the least memory wins, ties go to the first (`DefaultMemoryScheduler`).
 
 TPU's choice is not known: its compiler is closed, and its scheduler has more to choose from.
 """
@@ -60,10 +60,10 @@ class Candidate:
     bytes: int
     """The most that lives at once, results and arguments included, without gaps."""
     compared: int
-    """What XLA compares (`MinimumMemoryForModule`): the same, but what is updated in place counts twice for a moment."""
+    """Figure that XLA compares (`MinimumMemoryForModule`): in-place updates count twice for a moment."""
     orders: Orders
     is_tried: bool
-    """Whether the platform's compiler tries it."""
+    """True if the platform's compiler tries it."""
 
 
 @attrs.frozen
@@ -129,7 +129,7 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
 
 
 def schedules(module: Module, platform: str | None = None) -> tuple[Candidate, ...]:
-    """What each scheduler would cost, and the order of the text: candidates with the bytes that live at once.
+    """Peak memory under each scheduler and in the order of the text: candidates with live bytes.
 
     Raises MemoryModelError, ValueError.
     """

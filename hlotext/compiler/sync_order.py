@@ -1,4 +1,4 @@
-"""How GPU corrects a schedule: synchronous collectives stand together, starts go up and dones down.
+"""GPU's post-processing of a schedule: groups synchronous collectives, moves starts up and dones down.
 
 After `PostProcessSchedule` (`xla/service/gpu/gpu_hlo_schedule.cc`).
 """

@@ -1,4 +1,4 @@
-"""What some passes did beyond operations that came and went: views of a module before and after, for passes without a model.
+"""Views of a module before and after passes that have no model: effects beyond added and removed operations.
 
 Rematerialization, latency hiding and partitioning follow cost models that fit into no few hundred lines; what they did can be
 told from the two texts. The view of scheduling asks the schedulers (`scheduling.py`).
@@ -30,7 +30,7 @@ class View:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...] = ()
-    """What it adds up to, in sentences."""
+    """Summary, in sentences."""
 
 
 Viewer = Callable[[Accounting, str], Iterator[View]]
@@ -53,7 +53,7 @@ class Clone:
 
     clone: hlo.Instruction
     original: hlo.Instruction | None
-    """What it is a clone of, in the module before; None where neither name nor operands tell."""
+    """Source of the clone in the module before; None if neither name nor operands identify it."""
     is_original_gone: bool
     bytes: int | None
     """Of its result."""
@@ -131,7 +131,7 @@ def _peaks(accounting: Accounting, platform: str) -> Iterator[str]:
 
 @attrs.frozen
 class OverlapChange:
-    """What runs between the start of an asynchronous operation and its end."""
+    """Operations between the start of an asynchronous operation and its done."""
 
     start: hlo.Instruction
     """In the module after."""
@@ -141,7 +141,7 @@ class OverlapChange:
 
 
 def overlaps(accounting: Accounting) -> tuple[OverlapChange, ...]:
-    """How many operations stand between each start and its done, before and after."""
+    """Number of operations between each start and its done, before and after."""
     old_between = dict(_between(accounting.before))
     found = []
     for start, count in _between(accounting.after):
@@ -246,7 +246,7 @@ def _plain(shapes: Iterable[hlo.Shape | None]) -> list[tuple[str, tuple[int, ...
 
 
 def _entry(before: hlo.Module, after: hlo.Module) -> Iterator[str]:
-    """Whether the shapes that follow from the shardings are those of the partitioned entry."""
+    """Compares the shapes that follow from the shardings with those of the partitioned entry."""
     pairs = (
         ("arguments", argument_shards(before), [p.shape for p in after.entry.parameters]),
         ("results", result_shards(before), [after.entry.root.shape]),
@@ -262,7 +262,7 @@ def _entry(before: hlo.Module, after: hlo.Module) -> Iterator[str]:
 
 
 def _schedule_view(accounting: Accounting, platform: str) -> Iterator[View]:
-    """What the order of each scheduler, and the one of the text after, takes of memory."""
+    """Memory needed by the order of each scheduler and by the order of the text after."""
     try:
         found = schedules(accounting.before, platform)
         own = next(c for c in schedules(accounting.after, platform) if c.name == "text")

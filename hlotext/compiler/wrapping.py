@@ -52,7 +52,7 @@ SINCE = {
     ),
     xla_changes.CPU_WRAPS_CONVOLUTIONS: frozenset({"convolution"}),
 }
-"""What CPU's list got later; of convolutions those that Eigen does not compute."""
+"""Additions to CPU's list by XLA age; of convolutions those that Eigen does not compute."""
 _ENTERED = traits.RUNS_CALLEE
 _NOT_TILED = ("f8", "f6", "f4", "c64", "c128")
 """Beginnings of element types that CPU's tiled emitter does not copy (`IsSupportedTilingType`)."""
@@ -72,7 +72,7 @@ class FusionWrapper(Pass):
     platform: str = ""
     """`cpu` or `gpu`; empty: as the text tells."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is whose list of opcodes counts; empty: as the text tells, else the newest."""
+    """XLA age whose list of opcodes applies; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
@@ -83,7 +83,7 @@ class FusionWrapper(Pass):
 
 
 def fusion_wrapper(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
-    """What the pass makes of a module, and why of each operation that it wraps; of XLA of that age."""
+    """Applies the pass to a module, with the reason for each operation that it wraps. `age`: XLA age."""
     copy = module.clone()
     with copy.transaction():
         decisions = tuple(_wrap_all(copy, platform_of(module, platform), age_for(module, age)))

@@ -1,4 +1,4 @@
-"""What modules cost: operations and bytes as XLA counts them, through loops, and how long they take at least."""
+"""Cost of a module: operations and bytes as XLA counts them, scaled by loops, and a lower bound on run time."""
 
 from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
 from hlotext.cost.estimate import (

@@ -1,4 +1,4 @@
-"""What a module costs: XLA's own figures, and the same with every loop as often as it runs."""
+"""Cost of a module: XLA's own figures, and totals with every loop scaled by its trip count."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 
 Key = Literal["scope", "line", "opcode", "computation"]
-"""What costs can be added up by."""
+"""Keys by which costs can be summed."""
 
 KEYS: tuple[Key, ...] = ("scope", "line", "opcode", "computation")
 UNKNOWN_LINE = "(unknown)"
@@ -68,7 +68,7 @@ class RunCost(Cost):
     uncounted: tuple[tuple[Instruction, str], ...] = ()
     """Other instructions that count nothing, and why."""
     has_unsized: bool = False
-    """Whether a shape without a known size counts nothing."""
+    """True if a shape of unknown size was counted as nothing."""
 
     @property
     def is_exact(self) -> bool:
@@ -88,7 +88,7 @@ class RunCost(Cost):
 
     @property
     def mark(self) -> str:
-        """What stands in front of a total: nothing, `at least`, with the number of calls of unknown cost, or `about`."""
+        """Prefix of a total: nothing, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
             return f"at least (without the work of {counted(len(self.unknown_calls), 'custom call')} of unknown cost) "
         return "" if self.is_exact else "at least " if self.is_at_least else "about "
@@ -106,7 +106,7 @@ class Share:
 
 
 class Analysis:
-    """What a module costs. Made by `analyze`; numbers are exact integers unless said otherwise."""
+    """Cost of a module. Created by `analyze`; numbers are exact integers unless said otherwise."""
 
     def __init__(self, module: Module, age: XlaAge) -> None:
         self.module = module
@@ -202,7 +202,7 @@ class Analysis:
         return table
 
     def shares(self) -> Iterator[Share]:
-        """What each instruction does in one run; what does nothing is left out. Their sum is `run`."""
+        """Cost of each instruction in one run, without those that cost nothing. They add up to `run`."""
         counting = self._counting
         homes: dict[Computation, Computation] = {}
         graph = call_graph(self.module)
@@ -288,7 +288,7 @@ class Analysis:
 
 
 def analyze(module: Module, *, age: XlaAge | date | str | None = None) -> Analysis:
-    """What a module costs, by the rules of XLA's `HloCostAnalysis`. Kept until the module is edited.
+    """Cost of a module, by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
 
     Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
     else the newest is taken. Raises ValueError for what is none of these.
@@ -302,5 +302,5 @@ def analyze(module: Module, *, age: XlaAge | date | str | None = None) -> Analys
 
 @fact
 def _analyses(module: Module) -> dict[XlaAge, Analysis]:
-    """What was analysed, by age."""
+    """Cached analyses, by age."""
     return {}

@@ -60,11 +60,11 @@ class Counting:
         self.works: dict[Computation, list[Work]] = {}
         """The work of each instruction, in the order of the computation."""
         self.owned: dict[Computation, list[Amount]] = {}
-        """What each instruction costs in one run, as `own` tells."""
+        """Cost of each instruction in one run, as `own` computes it."""
         self.callers: dict[Computation, list[tuple[int, Work]]] = {}
         """Place and work of the instructions that run bodies."""
         self.amounts: dict[Computation, Amount] = {}
-        """What each computation costs when it runs once, loops in it as often as they run."""
+        """Cost of each computation in one run, with its loops scaled by their trip counts."""
         self.uncounted: dict[Instruction, str] = {}
         """Instructions of no known cost, and why."""
         # The devices of each communication, by the instruction that begins it.
@@ -110,7 +110,7 @@ class Counting:
 
     @functools.cached_property
     def figures(self) -> Mapping[Computation, Figures]:
-        """What XLA would say of each computation."""
+        """XLA's figures for each computation."""
         found: dict[Computation, Figures] = {}
         for computation in self.callees_first:
             figures = {
@@ -139,7 +139,7 @@ class Counting:
         return _RULES_BY_OPCODE[instruction.opcode](instruction, self.sizes)
 
     def own(self, instruction: Instruction, work: Work) -> Amount:
-        """What an instruction costs once without the bodies that it runs: custom calls as far as they are known, of others
+        """Cost of an instruction in one run without the bodies that it runs: of custom calls if known, of others
         the bytes of operands and results; asynchronous work where it is begun.
         """
         is_begun = instruction in self._begun if instruction.opcode in KINDS else True
@@ -183,7 +183,7 @@ class Counting:
 
     @functools.cached_property
     def weights(self) -> Mapping[Computation, tuple[int, int]]:
-        """How often the operations, and the bytes, of each computation count when the module runs once, callers first."""
+        """Weights of the operations and the bytes of each computation in one run of the module, callers first."""
         entry = self.graph.module.entry
         found: dict[Computation, tuple[int, int]] = {entry: (1, 1)}
         for computation in reversed(self.callees_first):
@@ -200,7 +200,7 @@ class Counting:
         return found
 
     def whole(self, computation: Computation, place: int) -> Amount:
-        """What one instruction costs when it runs once, with the bodies that it runs."""
+        """Cost of one instruction in one run, with the bodies that it runs."""
         work = self.works[computation][place]
         total = self.owned[computation][place]
         for body, times, has_bytes in self.calls(computation, place, work):

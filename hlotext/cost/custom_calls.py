@@ -1,4 +1,4 @@
-"""What is known of custom calls, whose cost XLA does not know: a table of targets, and how each is counted."""
+"""Cost of custom calls, which XLA does not know: a table of targets with counting rules."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _attention(products: int) -> Callable[[Instruction, Work], Work | None]:
 
 
 def _as_said(instruction: Instruction, work: Work) -> Work | None:
-    """What the kernel's author says (`pl.CostEstimate`), an estimate; None where nothing is said."""
+    """The kernel author's estimate (`pl.CostEstimate`); None if there is none."""
     config = _config(instruction, "custom_call_config").get("cost_estimate")
     if config is None:
         return None

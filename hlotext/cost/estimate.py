@@ -1,4 +1,4 @@
-"""How long a module takes at least on a chip: what bounds each instruction, what is hidden, what everything waits for."""
+"""Lower bound on a module's run time on a chip: what bounds each instruction, what overlaps, the critical path."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class InstructionTime:
 
     instruction: Instruction
     runs: int
-    """How often it runs when the module runs once; unknown loops count once."""
+    """Execution count in one run of the module; unknown loops count once."""
     least: Least
     """Of one run."""
     cycles: int | None
-    """What the compiler itself expects of one run, where it says so."""
+    """The compiler's own cycle estimate of one run, if there is one."""
     cycle_seconds: float | None
     """The same in seconds; None where the chip's clock is not known."""
 
@@ -49,7 +49,7 @@ class InstructionTime:
 
     @property
     def name(self) -> str:
-        """What the schedule calls it."""
+        """Name in the schedule."""
         return (self.started_by or self.instruction).name
 
     @property
@@ -75,7 +75,7 @@ class TransferTime:
     communication: Communication | None
     """None for copies and computations on other threads."""
     queues: tuple[str, ...]
-    """What is busy meanwhile: links by mesh axis, the DCN, the host link, copy engines."""
+    """Busy resources: links by mesh axis, the DCN, the host link, copy engines."""
     runs: int
     seconds: float
     """All its runs. So is the next."""
@@ -84,7 +84,7 @@ class TransferTime:
     is_known: bool
     """False where the bytes or the rate are not known, so that it takes no time here."""
     is_pair: bool
-    """Whether something waits for it later; False for what the core carries out itself."""
+    """True if a later operation waits for it; False if the core runs it synchronously."""
 
     @property
     def hidden(self) -> float:
@@ -114,15 +114,15 @@ class Estimate:
     seconds: float
     """The walk through the schedule: loops as often as they run, transfers beside the core."""
     roofline_seconds: float | None
-    """What libtpu's `optimal_seconds` is without its custom calls: loops once, nothing overlaps. None for other chips."""
+    """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips."""
     instructions: tuple[InstructionTime, ...]
-    """What the core does step by step, that which weighs most first (`InstructionTime.weight`)."""
+    """Instructions that the core runs in sequence, largest `InstructionTime.weight` first."""
     transfers: tuple[TransferTime, ...]
     """The most exposed first."""
     busy: Mapping[str, float]
     """Seconds for which each resource works."""
     critical_path: tuple[PathStep, ...]
-    """What no overlap can shorten, in the order of the schedule; its seconds are `seconds`."""
+    """Critical path, in schedule order; its seconds add up to `seconds`."""
     unknown_loops: tuple[Instruction, ...]
     """Loops that count once."""
     unknown_calls: tuple[Instruction, ...]
@@ -167,14 +167,14 @@ class Estimate:
 
 @attrs.frozen
 class CompilerEstimate:
-    """What the TPU compiler itself expects of the instructions that it has an estimate of (`estimated_cycles`)."""
+    """The TPU compiler's own cycle estimates (`estimated_cycles`), summed over the instructions that have one."""
 
     seconds: float
     """All their runs, one behind the other."""
     instructions: int
-    """How many have one."""
+    """Number of instructions with an estimate."""
     of_instructions: int
-    """How many instructions the core runs."""
+    """Number of instructions that the core runs."""
     priced_share: float
     """Of the seconds of all (`InstructionTime.weight`) the part of those that have one."""
 
@@ -281,7 +281,7 @@ def _transfer_time(one: ScheduledTransfer, runs: int, exposed: float) -> Transfe
 
 
 def _weights(counting: Counting) -> dict[Computation, int]:
-    """How often each computation runs step by step."""
+    """Number of sequential runs of each computation."""
     return {computation: accesses for computation, (_, accesses) in counting.weights.items() if accesses}
 
 

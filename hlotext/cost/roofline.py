@@ -24,7 +24,7 @@ OVERHEAD = 5e-6
 
 
 class Bound(enum.Enum):
-    """What an instruction's least time comes from."""
+    """Terms of an instruction's lower bound on time."""
 
     COMPUTE = "compute"
     MEMORY = "memory"
@@ -72,7 +72,7 @@ class Least:
 
     @property
     def bound(self) -> Bound:
-        """What decides."""
+        """The limiting term."""
         seconds = self.working
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing:
@@ -209,7 +209,7 @@ _STATED = re.compile(r'"operand_precision":\[([^\]]*)\]')
 
 
 def _precisions(product: Instruction) -> list[str]:
-    """What the product, or the configuration of a library's call, says of its operands; words that are not known left out."""
+    """Operand precisions of a product or of a library call's configuration; unknown words are left out."""
     stated = product.attributes.get("operand_precision", ())
     words = [str(one) for one in stated] if isinstance(stated, tuple) else [str(stated)]
     config = product.backend_config if product.opcode == "custom-call" else None
@@ -229,7 +229,7 @@ _NOT_ESTIMATED = 2**63 - 1
 
 
 def estimated_cycles(instruction: Instruction) -> int | None:
-    """What the TPU compiler expects of a fusion or copy; None where it says nothing, or that it does not know."""
+    """The TPU compiler's cycle estimate of a fusion or copy; None if absent or unknown."""
     config = instruction.backend_config
     match = _CYCLES.search(config.text) if config is not None else None
     cycles = int(match[1]) if match is not None else None

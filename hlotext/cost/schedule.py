@@ -21,7 +21,7 @@ CORE, COPIES, DCN_QUEUE, HOST_QUEUE, LINKS = "core", "copies", "DCN", "host link
 
 @attrs.frozen
 class ScheduleStep:
-    """What the core does at one place of a schedule."""
+    """Work of the core at one position of a schedule."""
 
     instruction: Instruction
     begin: float
@@ -34,7 +34,7 @@ class ScheduleStep:
 
 @attrs.frozen(eq=False)
 class ScheduledTransfer:
-    """What a link or a copy engine does meanwhile."""
+    """Transfer on a link or a copy engine that overlaps with the core."""
 
     start: Instruction
     done: Instruction | None
@@ -69,7 +69,7 @@ class Walk:
     """For how long the core waits for each."""
 
     def critical(self) -> list[tuple[Instruction, float, str]]:
-        """What the run cannot be shorter than, last first: instruction, seconds, resource. The seconds add up to the run."""
+        """Critical path, last first: instruction, seconds, resource. The seconds add up to the run."""
         found: list[tuple[Instruction, float, str]] = []
         place, time = len(self.steps) - 1, self.seconds
         while place >= 0:
@@ -227,7 +227,7 @@ class Scheduler:
         )
 
     def _done(self, instruction: Instruction, one: Communication | None) -> Instruction | None:
-        """What waits for a transfer; None for one that the core itself carries out, or that ends elsewhere."""
+        """Done of a transfer; None if the core itself runs it, or if it ends elsewhere."""
         if one is not None and not one.is_async:
             return None
         if one is not None and instruction.opcode == "fusion":

@@ -15,14 +15,14 @@ from hlotext.layout import LayoutError, allocated_bytes, host_shape_size, xla_ar
 
 @attrs.frozen
 class Body:
-    """What the body of a fusion touches, for those that it stands in."""
+    """Bytes that the body of a fusion accesses, for the fusions that run it."""
 
     reads: tuple[int, ...]
     """Bytes read of each parameter where the results are made anew."""
     reads_in_place: tuple[int, ...]
     """The same where results are written over the parameters that they are updates of."""
     updates: Mapping[tuple[int, ...], tuple[int, int]]
-    """Which leaves of the result are updates of a parameter: its number, and the bytes that are replaced."""
+    """Result leaves that update a parameter: its number, and the bytes replaced."""
 
 
 SizeOf = Callable[[Shape], int]
@@ -43,7 +43,7 @@ class ShapeSizes:
         self.parameter_reads: dict[Instruction, int] = {}
         """Bytes that fusions read of their parameters, filled in by the rule of fusions, bodies first."""
         self.bodies: dict[Computation, Body] = {}
-        """What the bodies of fusions touch, filled in likewise."""
+        """Bytes accessed by the bodies of fusions, filled in on demand."""
 
     def of(self, shape: Shape | None) -> int:
         """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""

@@ -37,7 +37,7 @@ _POINTER = 4
 
 @attrs.frozen
 class TpuCost:
-    """What XLA:TPU says of a module: loop bodies once, calls of unknown cost -1, in float32."""
+    """XLA:TPU's own cost figures of a module: loop bodies once, calls of unknown cost -1, in float32."""
 
     chip: Chip
     flops: float
@@ -47,7 +47,7 @@ class TpuCost:
     optimal_seconds: float
     """By the compiler's own rates. Each call of unknown cost takes one second away, as in XLA's figure."""
     unknown_calls: int
-    """How many those are."""
+    """Number of calls of unknown cost."""
 
     @property
     def least_seconds(self) -> float:
@@ -56,7 +56,7 @@ class TpuCost:
 
 
 def as_tpu(module: Module, chip: Chip | str) -> TpuCost:
-    """What XLA:TPU's cost analysis says of a module that was compiled for a chip.
+    """XLA:TPU's cost analysis of a module compiled for a chip.
 
     Raises ValueError for a chip that is not known or no TPU.
     """
@@ -117,7 +117,7 @@ def _size(shape: Shape, table_alignment: int) -> int:
 
 
 class _Timed(NamedTuple):
-    """What the compiler says of a computation besides its figures."""
+    """The compiler's figures of a computation that its cost properties leave out."""
 
     seconds: float = 0.0
     unknown_calls: int = 0
@@ -221,7 +221,7 @@ def _scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 
 def _rows_charged(table: Shape | None, collapsed: set[int]) -> int:
-    """How many times its own size an element taken out of a table is charged: the whole (8,128) tile that it lies in."""
+    """Multiple of its own size charged for an element taken from a table: the whole (8,128) tile around it."""
     if table is None:
         return 1
     order = layout_of(table).minor_to_major

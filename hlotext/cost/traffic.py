@@ -1,4 +1,4 @@
-"""What one device sends in a run of a module: by axis, kind and link."""
+"""Bytes sent by one device in a run of a module: by axis, kind and link."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Flow:
     sent: int | None
     """Bytes that a device sends in one run; None where the number of devices is not known."""
     runs: int | None
-    """How often it runs; None where the text does not tell."""
+    """Execution count; None if unknown."""
     place: SourceLocation | None
     """The source line, which may be a neighbour's."""
 
@@ -51,7 +51,7 @@ class Flow:
 
     @property
     def row(self) -> str:
-        """What it is shown under: its axes, or its link where that is no device link."""
+        """Row label: its axes, or its link if it is not a device link."""
         if self.communication.link is not Interconnect.DEVICE:
             return str(self.communication.link.value)
         if self.axes is None:
@@ -74,13 +74,13 @@ class Sum:
 
     count: int = 0
     bytes: int = 0
-    """What a device sends in one run of the module, as far as it is known."""
+    """Known bytes that a device sends in one run of the module."""
     unknown: int = 0
-    """How many of them send what is not known."""
+    """Number of communications of unknown size."""
     is_at_least: bool = False
-    """Whether one of them runs in a loop of unknown count, taken for one run."""
+    """True if one of them runs in a loop of unknown trip count, counted once."""
     is_at_most: bool = False
-    """Whether what one of them sends is known only when it runs."""
+    """True if the size of one of them is known at run time only."""
 
     def plus(self, flow: Flow) -> Sum:
         """With one more."""
@@ -95,7 +95,7 @@ class Sum:
 
 @attrs.frozen(eq=False)
 class Traffic:
-    """What one device of a module sends in one run."""
+    """Traffic of one device in one run of a module."""
 
     mesh: FoundMesh | None
     algorithm: Algorithm
@@ -129,7 +129,7 @@ class Traffic:
 def traffic(
     module: Module, mesh: DeviceMesh | FoundMesh | None = None, algorithm: Algorithm = "ring"
 ) -> Traffic:
-    """What one device sends in one run of a module, in loops as often as they run.
+    """Traffic of one device in one run of a module, scaled by loops.
 
     Raises ValueError for a mesh of another size than the module's and for an unknown algorithm.
     """

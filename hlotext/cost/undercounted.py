@@ -1,4 +1,4 @@
-"""How long decompositions and sorts take at least, of which neither XLA nor the roofline of a chip knows.
+"""Minimum time of decompositions and sorts, which neither XLA nor a chip's roofline models.
 
 Orders of magnitude only (inferred): what else a step does is small beside them, or is not.
 """
@@ -45,7 +45,7 @@ _FILLING = 256
 
 
 def passes(instruction: Instruction) -> float:
-    """How often an instruction goes over its arrays for each time that the roofline counts: a long sort several times."""
+    """Number of passes over its arrays per pass that the roofline counts: several for a long sort."""
     pieces = [instruction]
     if instruction.opcode == "fusion":
         pieces = [one for body in instruction.called_computations for one in body]

@@ -1,4 +1,4 @@
-"""What one instruction costs when it runs once, before bodies are added in: what a cost rule gives. The rules by name."""
+"""Cost of one instruction in one run without its bodies, as a cost rule returns it. The rules by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rule = Callable[[Instruction, ShapeSizes], "Work"]
 
 
 class Taken(enum.Enum):
-    """What an instruction takes over from the bodies that it runs."""
+    """Cost that an instruction inherits from the bodies that it runs."""
 
     SUM = "the sum of all"
     LARGEST = "the largest"
@@ -34,7 +34,7 @@ class Work(NamedTuple):
     constants: int = 0
     """Bytes of the constants inside a fusion, read besides its operands."""
     at_once: bool = False
-    """Whether XLA adds the bytes as whole numbers, and not one after the other in float32."""
+    """True if XLA adds the bytes as integers, not one after the other in float32."""
     applied: tuple[tuple[Computation, int], ...] = ()
     """Bodies whose operations are multiplied: a reducer and how often it is applied."""
     bodies: tuple[Computation, ...] = ()
@@ -45,11 +45,11 @@ class Work(NamedTuple):
     None where it is XLA's.
     """
     is_unknown: bool = False
-    """Whether XLA knows nothing of it and counts -1."""
+    """True if XLA does not know its cost and counts -1."""
 
 
 NOTHING = Work()
-"""What neither computes nor moves anything."""
+"""Cost of an operation that neither computes nor moves data."""
 
 
 class CannotCountError(Exception):

@@ -23,7 +23,7 @@ class CacheKeyPair:
 
 @attrs.frozen
 class CacheKeyDiff:
-    """What differs between the keys that two logs tell of."""
+    """Differences between the cache keys in two logs."""
 
     pairs: tuple[CacheKeyPair, ...]
     """In the order of the old log."""

@@ -1,4 +1,4 @@
-"""What can differ between two modules, as values."""
+"""Differences between two modules, as values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Change:
     old: hlo.Instruction | None = None
     """The operation in the old module; None where it is new, and for the header."""
     parts: tuple[Part, ...] = ()
-    """What differs, of one that changed."""
+    """Fields that differ, for a changed operation."""
 
     @property
     def node(self) -> hlo.Instruction | None:
@@ -89,17 +89,17 @@ class Changes(Sequence[Change]):
 
     @property
     def added(self) -> tuple[Change, ...]:
-        """What is new."""
+        """Added items."""
         return self._of(ADDED)
 
     @property
     def removed(self) -> tuple[Change, ...]:
-        """What is gone."""
+        """Removed items."""
         return self._of(REMOVED)
 
     @property
     def changed(self) -> tuple[Change, ...]:
-        """What differs."""
+        """Changed items."""
         return self._of(CHANGED)
 
     def by_what(self) -> list[tuple[tuple[str, str], list[Change]]]:
@@ -140,5 +140,5 @@ class Changes(Sequence[Change]):
         return found
 
     def counts(self) -> Counter[str]:
-        """How many there are of each kind."""
+        """Number of changes of each kind."""
         return Counter(change.kind for change in self._changes)

@@ -20,16 +20,16 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.value import mimebundle
 
 _PASSES = "strip-metadata,canonical-names"
-"""What is done to a module before it becomes a golden file."""
+"""Passes applied to a module before it becomes a golden file."""
 _SHORT = 120
 """Characters of a value that are shown."""
 _HEADER_LEFT_OUT = frozenset({"entry_computation_layout", "allow_spmd_sharding_propagation_to_output"})
-"""What the header says of the entry's shapes, which the entry says too."""
+"""Header attributes that repeat the entry's shapes."""
 _WRAPPING = traits.BINDS_OPERANDS
 
 
 class Diff:
-    """What differs between two modules."""
+    """Differences between two modules."""
 
     def __init__(
         self, old: hlo.Module, new: hlo.Module, earlier_names: Mapping[str, str] | None = None
@@ -49,7 +49,7 @@ class Diff:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """What is new, gone, or differs; `.renamed` has what is only called otherwise."""
+        """Added, removed and changed operations; `.renamed` holds those that differ in name only."""
         pairing = self._pairing
         with collector.paused(pays=False):
             return _Finder(pairing).changes()
@@ -184,7 +184,7 @@ class _Finder:
         return Change(ADDED, _of(node, self.new.inputs(node)), node)
 
     def _parts(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
-        """What differs between two operations that are one."""
+        """Differences between two operations that are paired."""
         if self.pairing.structure.local(new) == self.pairing.structure.local(old):
             yield from self._operands(new, old)
             yield from self._controls(new, old)
@@ -350,7 +350,7 @@ def _members(graph: Graph, wrapping: hlo.Instruction) -> list[hlo.Instruction]:
 
 
 def _shape_parts(old: hlo.Shape | None, new: hlo.Shape | None) -> Iterator[Part]:
-    """What differs between two shapes."""
+    """Differences between two shapes."""
     if old == new:
         return
     if old is None or new is None or old.is_tuple or new.is_tuple:

@@ -37,7 +37,7 @@ class FolderPair:
 
     @property
     def age(self) -> tuple[XlaAge, XlaAge]:
-        """How old the XLA is that wrote each."""
+        """XLA age of each folder."""
         return self.old.age, self.new.age
 
     @property
@@ -48,7 +48,7 @@ class FolderPair:
 
 @attrs.frozen
 class FolderDiff:
-    """What differs between two folders."""
+    """Differences between two dump folders."""
 
     pairs: tuple[FolderPair, ...]
     """In the order of the old folder."""
@@ -145,7 +145,7 @@ def _pair(one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Si
 
 
 def _same_final(one: dumps.Compilation, other: dumps.Compilation, known: Same | None) -> SameFinal | None:
-    """Whether programs with other fingerprints have the same operations, and devices meet in the same order."""
+    """Compares programs with different fingerprints by their operations and by the order of their collectives."""
     if known != "different":
         return known
     old, new = one.after, other.after

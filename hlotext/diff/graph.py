@@ -25,7 +25,7 @@ _VIEWS = traits.REARRANGES_ELEMENTS | traits.CONVERSIONS
 """Opcodes that show the same elements in another form."""
 _PRODUCTS = (traits.CONTRACTIONS - {"ragged-dot"}) | {"custom-call"}
 _HOPS = 10_000
-"""How far values are followed; longer chains are cycles."""
+"""Maximum length of a chain of values; a longer one is a cycle."""
 
 
 def base_opcode(instruction: hlo.Instruction) -> str:
@@ -34,7 +34,7 @@ def base_opcode(instruction: hlo.Instruction) -> str:
 
 
 def family(opcode: str) -> str:
-    """What an opcode may be rewritten to without doing something else."""
+    """Family of an opcode: opcodes that may replace each other without a change of meaning."""
     return "movement" if opcode in _MOVEMENT else "product" if opcode in _PRODUCTS else opcode
 
 
@@ -125,7 +125,7 @@ class Graph:
         return opcode in _PASSING or opcode in _TAKING or opcode.endswith(("-done", "-update"))
 
     def _behind(self, node: hlo.Instruction, indices: list[int]) -> hlo.Instruction | None:
-        """What a node passes on; elements of tuples that are wanted, the innermost last, are taken into account."""
+        """Value that a node forwards, given the tuple elements wanted (innermost last)."""
         opcode = node.opcode
         if opcode == "get-tuple-element":
             index = node.attributes.get("index")
@@ -150,7 +150,7 @@ class Graph:
         return None
 
     def _argument(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        """What the one caller of a computation that only groups operations gives for a parameter."""
+        """Argument of the one caller for a parameter of a computation that only groups operations."""
         computation, number = node.computation, node.parameter_number
         if computation is None or number is None:
             return None
@@ -172,7 +172,7 @@ class Graph:
 
     @functools.cached_property
     def users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
-        """Who reads each operation, in which place."""
+        """Users of each operation, with operand numbers."""
         found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
         for node in self.nodes:
             if self.is_real(node):
@@ -199,7 +199,7 @@ class Graph:
 
     @functools.cached_property
     def core_users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
-        """Who reads the elements of each operation in whatever form, in which place; forms of it are no readers."""
+        """Users of each operation's elements in whatever form, with operand numbers; forms of it are not users."""
         found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
         for node in self.nodes:
             if self.is_real(node) and base_opcode(node) not in _VIEWS:
@@ -235,7 +235,7 @@ def plain_shape(shape: hlo.Shape | None) -> str:
 
 @remembered(1 << 16)
 def element_count(shape: hlo.Shape | None) -> int:
-    """How many elements an array has; of a tuple all of its arrays; -1 where that is not known."""
+    """Number of elements of an array, or of all arrays of a tuple; -1 if unknown."""
     if shape is None:
         return -1
     return sum(leaf.element_count for _, leaf in shape.leaves() if leaf.is_array)

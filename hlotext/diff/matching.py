@@ -1,4 +1,4 @@
-"""Which operation of one text is which of another, when passes or people have been at work in between.
+"""Matches the operations of two texts of which one was transformed from the other.
 
 Names are the first witness, but passes rename; structure is the second, but passes restructure. So candidates for each
 operation are gathered from names, from the program's operations (`op_name`), from contents and from neighbours that are
@@ -32,7 +32,7 @@ RULES = (
     "inserted",
     "none",
 )
-"""How an operation was found, the surest way first."""
+"""Rules by which an operation is matched, most reliable first."""
 
 _LEFT_OUT = (
     traits.PROVENANCE
@@ -46,9 +46,9 @@ _LEFT_OUT = (
 """Attributes that say nothing of what an operation computes, or that other parts of the comparison look at."""
 
 _FORM = 0.8
-"""What it counts that elements are read in another form, where 1 is that they are read as they are."""
+"""Weight of elements that are read in another form, where 1 is an identical read."""
 _CANDIDATES = 24
-"""How many operations that look alike are weighed against each other: those nearest in order."""
+"""Maximum number of similar operations that are compared with each other: those nearest in order."""
 
 
 @attrs.frozen
@@ -56,13 +56,13 @@ class _Sweep:
     """One pass over what is not matched yet."""
 
     least: float
-    """What a pair must weigh."""
+    """Minimum weight of a pair."""
     margin: float = 0.0
-    """How much more than the next best. What looks like several others waits until its neighbours are known."""
+    """Minimum lead over the next best. Ambiguous pairs wait until their neighbours are known."""
     backwards: bool = False
-    """Whether readers come before what they read."""
+    """True if users are visited before their operands."""
     may_share: bool = False
-    """Whether two operations may be the same old one, as clones are."""
+    """True if two operations may match the same old one, as clones do."""
 
 
 _SWEEPS = (
@@ -82,12 +82,12 @@ _SWEEPS = (
 
 @attrs.frozen
 class Match:
-    """What an operation of the new text was in the old one."""
+    """Match of an operation of the new text in the old one."""
 
     nodes: tuple[hlo.Instruction, ...]
     """One of them, where nothing was put in; else what it reads. Empty where nothing was found."""
     rule: str
-    """How it was found, in one or two words."""
+    """Rule by which it was found, in one or two words."""
     confidence: str
 
 
@@ -115,7 +115,7 @@ class Matching:
     # ---- what was found
 
     def match(self, node: hlo.Instruction) -> Match:
-        """What a node of the new text was in the old one."""
+        """Match of a node of the new text in the old one."""
         real = self.new.source(node)
         return self.found.get(real) or Match((), "none", LOW)
 
@@ -254,7 +254,7 @@ class Matching:
                 self._pair(node, chosen, self._rule(node, chosen), sure)
 
     def _distance(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
-        """How far two operations are from each other in the order of their texts, as shares of these."""
+        """Distance of two operations in the order of their texts, as shares of these."""
         return abs(
             self.new.place[new] / max(1, len(self.new.nodes))
             - self.old.place[old] / max(1, len(self.old.nodes))
@@ -329,7 +329,7 @@ class Matching:
         into.update(dict.fromkeys(among[start : start + _CANDIDATES]))
 
     def _weight(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
-        """How much speaks for two operations being the same."""
+        """Total evidence that two operations are the same."""
         likeness = self._likenesses.get((new, old))
         if likeness is None:
             likeness = self._likenesses[new, old] = _likeness(new, old)
@@ -339,7 +339,7 @@ class Matching:
         return weight
 
     def _neighbours(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
-        """What is known of what two operations read, and of who reads them."""
+        """Evidence from operands and users of two operations."""
         mine, theirs = self.new.inputs(new)[:16], self.old.inputs(old)
         known = good = 0.0
         for slot, operand in enumerate(mine):
@@ -359,7 +359,7 @@ class Matching:
         return weight + self._readers(new, old)
 
     def _readers(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
-        """What is known of who reads two operations."""
+        """Evidence from the users of two operations."""
         seen = agreed = 0.0
         users = set(self.old.users.get(old, ())[:64])
         for user, slot in self.new.users.get(new, ())[:16]:
@@ -378,7 +378,7 @@ class Matching:
         return (3 * agreed - (seen - agreed)) / seen if seen else 0.0
 
     def _rule(self, new: hlo.Instruction, old: hlo.Instruction) -> str:
-        """What to call the way in which a pair was found."""
+        """Name of the rule by which a pair was found."""
         if new.name == old.name:
             return "name"
         same_inputs = self.new.inputs(new) and all(
@@ -393,7 +393,7 @@ class Matching:
         return "neighbours"
 
     def _replaced(self) -> None:
-        """What stands where something else stood that is gone: for the same reader, and of the same shape."""
+        """Matches operations that replaced a removed one: same user, same shape."""
         for node in reversed(self._new_real):
             if node in self._pairs:
                 continue
@@ -410,7 +410,7 @@ class Matching:
                         break
 
     def _put_in(self) -> None:
-        """What is left was put in, and comes from what it reads."""
+        """Treats the remaining operations as inserted, derived from their operands."""
         for node in self._new_real:
             if node in self._pairs:
                 continue
@@ -424,7 +424,7 @@ class Matching:
 
 
 def _signature(computation: hlo.Computation) -> object:
-    """What a computation holds, but for names: opcodes, shapes, and which operations read which."""
+    """Signature of a computation without names: opcodes, shapes, and data flow."""
     place = {node: number for number, node in enumerate(computation.instructions)}
     return tuple(
         (
@@ -444,7 +444,7 @@ def _keeps_names(new: hlo.Computation, old: hlo.Computation) -> bool:
 
 
 def _likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
-    """What two operations themselves say for being the same."""
+    """Similarity of two operations by themselves."""
     weight = 0.0
     mine, theirs = base_opcode(new), base_opcode(old)
     if mine == theirs:
@@ -468,7 +468,7 @@ def _likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
 
 
 def _content(node: hlo.Instruction) -> object:
-    """What an operation is, without what it reads."""
+    """Content of an operation without its operands."""
     return base_opcode(node), plain_shape(node.shape)
 
 

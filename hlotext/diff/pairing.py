@@ -1,4 +1,4 @@
-"""Which operation of one module is which of another, where both may be any two modules.
+"""Pairs the operations of any two modules.
 
 What is equal is not looked into: computations that hold the same on both sides are settled. In the rest, operations
 are paired
@@ -37,7 +37,7 @@ class Pairing:
         self.is_same = entries[0] == entries[1] and Counter(self.old_classes.values()) == Counter(
             self.new_classes.values()
         )
-        """Whether both hold the same, name for name apart."""
+        """True if both are equal up to names."""
         settled = self._settled()
         self.old = _graph(old, self.old_classes, settled)
         self.new = _graph(new, self.new_classes, settled)

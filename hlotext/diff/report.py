@@ -1,4 +1,4 @@
-"""What differs, written for programs, for pull requests, and for GitHub's log."""
+"""Differences as JSON, for pull requests, and for GitHub's log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _figure(total: TotalChange, side: float | None, calls: int) -> str:
 
 
 def difference(total: TotalChange) -> str:
-    """How much more it is, as text: `+1,024 B (+3.1 %)`; "" for the same."""
+    """Increase as text: `+1,024 B (+3.1 %)`; "" for no change."""
     if total.difference is None:
         return "?"
     if not total.difference:

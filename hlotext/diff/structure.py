@@ -1,4 +1,4 @@
-"""What an operation says by itself, and whole computations by what they hold: equal for equal ones of two modules.
+"""Structural identity of operations and computations: equal ones of two modules get equal numbers.
 
 Names, ids of channels, metadata and the order of independent operations say nothing of what a program does, so they are left
 out. Two modules share one `Structure`, which gives equal things the same small number.

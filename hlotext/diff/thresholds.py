@@ -32,7 +32,7 @@ class ThresholdError(ValueError):
 
 @attrs.frozen
 class Threshold:
-    """How much more of something a module may have."""
+    """Allowed increase of a figure."""
 
     name: str
     """A figure of `Totals`, an opcode, or `changes`."""

@@ -1,4 +1,4 @@
-"""What two modules come to: operations, bytes, collectives, memory, side by side."""
+"""Totals of two modules side by side: operations, bytes, collectives, memory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class TotalChange:
     old: float | None
     new: float | None
     unknown_calls: tuple[int, int] = (0, 0)
-    """How many calls of unknown cost each side has, of whose work nothing is in the figure: it is at least so much."""
+    """Number of calls of unknown cost on each side; their work is not included, so the figure is a lower bound."""
 
     @property
     def difference(self) -> float | None:
-        """How much more it is on the new side; None where one side is unknown."""
+        """Increase on the new side; None if one side is unknown."""
         return None if self.old is None or self.new is None else self.new - self.old
 
     @property
@@ -71,7 +71,7 @@ class Totals:
 
     @functools.cached_property
     def collectives(self) -> TotalChange:
-        """How many collectives and transfers there are, in the text."""
+        """Number of collectives and transfers in the text."""
         return self._both("collectives", "", lambda module: len(analysis.communications(module)))
 
     @functools.cached_property
@@ -87,12 +87,12 @@ class Totals:
 
     @functools.cached_property
     def operations(self) -> TotalChange:
-        """How many operations there are, fusions counted by what they hold."""
+        """Number of operations, with fusions counted by their contents."""
         return self._both("operations", "", lambda module: sum(_counts(module).values()))
 
     @functools.cached_property
     def opcodes(self) -> dict[str, TotalChange]:
-        """How many there are of each opcode."""
+        """Number of operations by opcode."""
         old, new = map(_counts, self._modules)
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 

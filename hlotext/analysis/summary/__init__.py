@@ -1,4 +1,4 @@
-"""What is in a module, found in one walk over it, as values that JSON can hold."""
+"""Summary of a module, collected in one walk, as JSON-serializable values."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from hlotext.ir.values.shape import Shape
 
 @attrs.frozen
 class OpcodeCount:
-    """How often one kind of instruction occurs."""
+    """Number of instructions of one kind."""
 
     opcode: str
     """With the kind of a fusion: `fusion kLoop`; with the target of a custom call; `async all-to-all`."""
     count: int
     in_fusions: int
-    """How many of these stand in fusions, reducers and comparators, and so write to no memory."""
+    """Number of these in fusions, reducers and comparators, which write to no memory."""
     written_bytes: int
     """Allocated bytes that the others write, each once."""
 
@@ -55,7 +55,7 @@ class CustomCall:
 
 @attrs.frozen
 class Configs:
-    """How many instructions carry texts that only the compiler or the profiler reads."""
+    """Number of instructions with texts that only the compiler or the profiler reads."""
 
     backend_configs: int
     backend_config_bytes: int
@@ -73,7 +73,7 @@ class Summary:
     """The header's attributes as text."""
     is_scheduled: bool
     is_tiled: bool
-    """Whether layouts have tiles, as those for TPU do."""
+    """True if layouts have tiles, as on TPU."""
     replica_count: int
     num_partitions: int
     entry: str

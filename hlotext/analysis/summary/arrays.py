@@ -1,4 +1,4 @@
-"""What takes memory: the arrays that a module writes, alike ones together, by size and by memory space."""
+"""Arrays that a module writes, equal ones grouped, by size and by memory space."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ArrayGroup:
 
 @attrs.frozen
 class MemorySpace:
-    """What is written to one memory space, whether at the same time or one after the other."""
+    """Total of all writes to one memory space, simultaneous or not."""
 
     memory_space: int
     written: Total
@@ -132,7 +132,7 @@ def most_padded(counted: Counted) -> tuple[PaddedShape, ...]:
 
 
 def memory_spaces(counted: Counted) -> tuple[MemorySpace, ...]:
-    """What is written to each memory space, arguments included, in the order of their numbers."""
+    """Writes to each memory space, arguments included, in the order of their numbers."""
     totals: dict[int, Total] = {}
     for (_, array, _), row in counted.items():
         space = memory_space(array)

@@ -1,4 +1,4 @@
-"""What communicates, as `hlotext show` shows it."""
+"""Communication of a module in the form of `hlotext show`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Collective:
     kind: str
     """`all-gather`, `send`, ..."""
     is_async: bool
-    """Whether other work can run meanwhile; False for a pair that the GPU compiler marks as `is_sync`."""
+    """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     computation: str
     """Where it stands, for one in a fusion the fusion's computation."""
     fusion: str | None
@@ -39,7 +39,7 @@ class Collective:
     result_bytes: int
     """Bytes that each device gets."""
     runs: int | None
-    """How often it runs when the module runs once; None where that depends on values."""
+    """Execution count in one run of the module; None if it depends on values."""
     channel_id: int | None
     place: SourceLocation | None
     op_name: str
@@ -70,7 +70,7 @@ class CollectiveGroup:
 
 @attrs.frozen
 class Named:
-    """What the instruction that names a communication says."""
+    """Properties of the instruction that names a communication."""
 
     name: str
     is_sync: bool
@@ -87,18 +87,18 @@ class Begun:
     exchange: Exchange
     channel_id: int | None
     is_first: bool
-    """Whether it is the part of a chain that names it."""
+    """True for the part of a chain that names it."""
 
 
 def named(origins: Origins, instruction: Instruction) -> Named:
-    """What an instruction says that may name a communication."""
+    """Properties of an instruction that may name a communication."""
     metadata = instruction.metadata
     op_name = metadata.op_name if metadata is not None else ""
     return Named(instruction.name, is_sync(instruction), origins.place(instruction), op_name)
 
 
 def begun(origins: Origins, home: Computation, instruction: Instruction) -> Begun:
-    """What an instruction says that begins a communication."""
+    """Properties of an instruction that starts a communication."""
     channel_id = instruction.attributes.get("channel_id")
     is_first = chain_of(instruction) is not None and is_started(instruction)
     return Begun(home, named(origins, instruction), exchange(instruction), channel_id, is_first)

@@ -1,4 +1,4 @@
-"""What the computations of a module are for."""
+"""Uses of the computations of a module."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ComputationUse:
 
 
 def computation_uses(graph: CallGraph, sizes: Mapping[Computation, int]) -> tuple[ComputationUse, ...]:
-    """How many computations there are for each use, and how many instructions they have."""
+    """Number of computations of each use, and of their instructions."""
     computations: Counter[str] = Counter()
     instructions: Counter[str] = Counter()
     for computation, size in sizes.items():

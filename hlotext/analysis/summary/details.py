@@ -69,7 +69,7 @@ class InstructionDetails:
     computation_use: str
     is_root: bool
     runs: int | None
-    """How often its computation runs when the module runs once; None where that depends on values."""
+    """Execution count of its computation in one run of the module; None if it depends on values."""
     position: Position | None
     """None for what the text implies without writing it."""
     text: str
@@ -82,7 +82,7 @@ class InstructionDetails:
     async_chain: tuple[Neighbour, ...]
     """Start, updates and done of an asynchronous operation, in order; empty for what is not asynchronous."""
     async_wrapped: str | None
-    """What an asynchronous wrapper runs, as text."""
+    """Operation inside an asynchronous wrapper, as text."""
     frames: tuple[StackFrame, ...]
     """Innermost first."""
     bodies: tuple[str, ...]

@@ -24,7 +24,7 @@ class Loop:
     trip_count: int | None
     """None where the text does not tell."""
     runs: int | None
-    """How often the body runs in all, outer loops included."""
+    """Total execution count of the body, outer loops included."""
     body_instructions: int
     state: Total
     """The arrays that go round."""
@@ -49,7 +49,7 @@ class While:
 
 
 def while_loop(origins: Origins, home: Computation, place: int, instruction: Instruction) -> While | None:
-    """What a while says; None for one without a body."""
+    """Properties of a while; None for one without a body."""
     body, metadata = instruction.attributes.get("body"), instruction.metadata
     if body is None:
         return None

@@ -1,4 +1,4 @@
-"""What the lines and files of the source program became."""
+"""Instructions by line and file of the source program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlotext.analysis.origins import SourceLocation
 
 @attrs.frozen
 class SourceLine:
-    """What one line of the source program became."""
+    """Instructions from one line of the source program."""
 
     place: SourceLocation
     instructions: int
@@ -23,7 +23,7 @@ class SourceLine:
 
 @attrs.frozen
 class SourceFile:
-    """What one file of the source program became."""
+    """Instructions from one file of the source program."""
 
     file: str
     instructions: int

@@ -26,12 +26,12 @@ from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
 
 Origin: TypeAlias = int | tuple[str, int] | None
-"""What tells a place: the number of the stack frame, or file and line; None where the text has none."""
+"""Key of a source location: number of the stack frame, or file and line; None if the text has none."""
 
 
 @attrs.define(eq=False)
 class Survey:
-    """What is counted on the walk. Dictionaries are in the order of the text.
+    """Counts collected on the walk. Dictionaries are in the order of the text.
 
     The walk goes backwards: XLA writes callers behind what they call, so it is known of each computation whether it runs
     instruction by instruction, when its turn comes. (What was met last is the first in the text, therefore, and goes to the
@@ -45,7 +45,7 @@ class Survey:
     sizes: dict[Computation, int] = attrs.field(factory=dict)
     """The number of instructions of each computation."""
     labels: dict[str, list[int]] = attrs.field(factory=dict)
-    """How many instructions have each label, and how many of these are in fusions and reducers."""
+    """Number of instructions with each label, and of these in fusions and reducers."""
     arguments: dict[tuple[str, Shape, Origin], Arrays] = attrs.field(factory=dict)
     """The arrays of the entry's parameters."""
     written: dict[tuple[str, Shape, Origin], Arrays] = attrs.field(factory=dict)
@@ -62,7 +62,7 @@ class Survey:
     starts: dict[tuple[Computation, int], Named] = attrs.field(factory=dict)
     """Every `async-start` by where it stands."""
     with_attribute: Counter[str] = attrs.field(factory=Counter)
-    """How many instructions have each of the attributes that are counted."""
+    """Number of instructions with each counted attribute."""
     backend_config_bytes: int = 0
     _origins_of: dict[Origin, list[Any]] = attrs.field(factory=dict)
     """The place of each origin, and how many instructions have it."""
@@ -118,7 +118,7 @@ class Survey:
         return labels, places
 
     def places(self) -> dict[SourceLocation, int]:
-        """How many instructions come from each place, those in fusions included."""
+        """Number of instructions by source location, those in fusions included."""
         counts: Counter[SourceLocation] = Counter()
         for place, count in self._origins_of.values():
             if place is not None:
@@ -230,7 +230,7 @@ class Survey:
 
 
 def survey(module: Module) -> tuple[Survey, CallGraph]:
-    """What is in a module, and the calls in it."""
+    """Collects the counts of a module and its call graph."""
     found, calls = Survey(module), Calls(module)
     found.walk(calls)
     graph = calls.graph()
@@ -262,4 +262,4 @@ _SPECIAL: dict[str, Callable[[Survey, Computation, int, Instruction], None]] = {
     **dict.fromkeys(COPIES, Survey._copy),
     **dict.fromkeys(KINDS, Survey._communication),
 }
-"""What else is to be looked at, by opcode."""
+"""Additional collection by opcode."""

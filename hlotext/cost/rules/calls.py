@@ -1,4 +1,4 @@
-"""What runs other computations, and what nobody knows the cost of."""
+"""Cost of operations that run other computations, and of those with unknown cost."""
 
 from __future__ import annotations
 

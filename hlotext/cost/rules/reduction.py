@@ -1,4 +1,4 @@
-"""What applies a computation to elements: its operations count as often as it is applied, its bytes never."""
+"""Cost of operations that apply a computation to elements: its operations are scaled, its bytes not counted."""
 
 from __future__ import annotations
 

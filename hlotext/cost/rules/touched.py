@@ -45,7 +45,7 @@ Touched = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def touched(fusion: Instruction, body: Computation, sizes: ShapeSizes) -> Touched:
-    """What a fusion writes and reads. Of a result that is an update of an operand only the update is written.
+    """Bytes that a fusion writes and reads. Of a result that updates an operand only the update is written.
 
     As in XLA's analysis the two are taken to share their buffer, which is the memory planner's to decide.
     """
@@ -130,7 +130,7 @@ class _Chains:
 
 
 class _Needs:
-    """How many elements of each instruction of a body are needed, users before what they use."""
+    """Number of elements needed of each instruction of a body, users before their operands."""
 
     def __init__(self, body: Computation, sizes: ShapeSizes, chains: _Chains | None) -> None:
         self._body = body
@@ -140,7 +140,7 @@ class _Needs:
         self._once: dict[Instruction, int] = {}
         """The most that one elementwise user needs."""
         self._added: dict[Instruction, int] = {}
-        """What the others need together."""
+        """Sum over the other users."""
         self._in_tuples: dict[Instruction, int] = {}
         """Bytes needed of the elements of a tuple."""
         if (None, body.root) not in self._steps or body.root.opcode == "tuple":
@@ -217,7 +217,7 @@ class _Needs:
         self._whole(rest)
 
     def _nest(self, fusion: Instruction, need: int) -> None:
-        """What a nested fusion reads, whatever part of its result is needed."""
+        """Elements that a nested fusion reads, whichever part of its result is needed."""
         callees = fusion.called_computations
         inner = self._sizes.bodies.get(callees[0]) if callees else None
         if inner is None:
