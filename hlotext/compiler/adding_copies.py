@@ -199,7 +199,7 @@ class _Adder:
     # ---- send, recv and copy-start in loops
 
     def _transition(self, start: Instruction) -> None:
-        """Copies around a send or receive that ends in a loop or the next iteration (`AddCopiesForNonCopyableTransitions`)."""
+        """Copies around a transfer that ends in a loop or the next iteration (`AddCopiesForNonCopyableTransitions`)."""
         users = start.users
         if len(users) != 1 or users[0].opcode.endswith("-done"):
             return
