@@ -54,7 +54,7 @@ class HostFinding:
     """
     module: str
     hosts: tuple[str, ...]
-    """Who is outside of the majority; all where there is none."""
+    """Hosts outside the majority; all hosts if there is none."""
     message: str
     instruction: str | None = None
     """The first instruction that differs, as the majority has it."""
@@ -69,13 +69,13 @@ class HostFinding:
 
 @attrs.frozen
 class HostReport:
-    """What differs between the dumps of hosts."""
+    """Differences between the dumps of several hosts."""
 
     hosts: tuple[str, ...]
     modules: int
-    """How many were compared."""
+    """Number of modules compared."""
     findings: tuple[HostFinding, ...]
-    """What breaks most first."""
+    """Findings, most severe first."""
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +87,7 @@ class HostReport:
 
 @attrs.frozen
 class _Compiled:
-    """What of one compilation is compared with other hosts."""
+    """Properties of one compilation that are compared across hosts."""
 
     name: str
     number: int

@@ -1,4 +1,4 @@
-"""How old the XLA is that wrote a folder: the marks of all its files. Those of texts stand in `hlotext.analysis.age`."""
+"""Age of the XLA that wrote a folder, by marks in all its files. Those of texts are in `hlotext.analysis.age`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pass broke it: every text of a compilation run on the CPU with the same arguments, and the results compared."""
+"""Finds the pass that broke a compilation: runs every text on the CPU with equal arguments and compares the results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Tried:
     state: State
     """`precision`: other results, but the same ones with all floats narrower than f32 as f32: rounding explains it."""
     difference: float | None = None
-    """How far its results are from those of the first text, relative to the elements; None where it did not run."""
+    """Largest difference from the results of the first text, relative to the elements; None if it did not run."""
     why: str | None = None
     """Why it did not run."""
     is_new: bool = True
-    """Whether no earlier file holds the same text."""
+    """True if no earlier file has the same text."""
 
 
 @attrs.frozen
@@ -58,12 +58,12 @@ class Bisection:
 
     @property
     def ran(self) -> int:
-        """How many distinct texts ran."""
+        """Number of distinct texts that ran."""
         return sum(one.is_new and one.state != "not run" for one in self.tried)
 
     @property
     def distinct(self) -> int:
-        """How many distinct texts there are."""
+        """Number of distinct texts."""
         return sum(one.is_new for one in self.tried)
 
 

@@ -24,7 +24,7 @@ HOST = 5
 COPIES = ("copy", "copy-start")
 UNKNOWN, PROGRAM, PARTITIONING = "unknown", "program", "partitioning"
 ASK_FOR_PASSES = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'"
-"""What makes XLA dump the steps that tell which pass brought an operation."""
+"""Flags that make XLA dump the steps needed to attribute an operation to a pass."""
 
 
 @attrs.frozen
@@ -38,17 +38,17 @@ class Cause:
     """In a word or two: `program`, `layout`, `interference`, `host transfer`, `memory space`, `rematerialization`,
     ...; `unknown`."""
     because: str
-    """What the texts show of it, in one sentence; "" for nothing."""
+    """Evidence in the texts, in one sentence; "" for none."""
     evidence: tuple[str, ...] = ()
     """Further lines: shapes, decisions of priority fusion, ..."""
     confidence: str = HIGH
-    """How sure it is that this step brought it: `high`, `medium` or `low`."""
+    """Confidence that this step introduced it: `high`, `medium` or `low`."""
     pass_name: str = ""
     """The pass that brought it: the one that was running when the step was written. `program` for what the program had."""
     candidates: tuple[str, ...] = ()
     """The operations of the step that it may have been: one where that is sure, several where they are interchangeable."""
     history: tuple[Event, ...] = ()
-    """What happened to it since, the latest first."""
+    """Later events, latest first."""
     owner: Owner | None = None
     """The pass with what is known of it: `is_bracket` where only the passes around are."""
 
@@ -95,7 +95,7 @@ _DID = {
     "split": "split by {}",
     "merged": "merged by {}",
 }
-"""What passes did to an operation, by the kind of the event."""
+"""Wording of what passes did to an operation, by the kind of the event."""
 
 
 def _line(instruction: hlo.Instruction) -> str:
@@ -126,7 +126,7 @@ def origins(compilation: Compilation, nodes: Iterable[hlo.Instruction]) -> list[
 
 
 def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
-    """What brought a collective, with the reason that `Compilation.collectives` gives for it."""
+    """Cause of a collective, with the reason from `Compilation.collectives`."""
     node = cause.instruction
     if (node.async_wrapped_instruction or node).opcode not in KINDS:
         return cause

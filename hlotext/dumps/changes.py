@@ -1,4 +1,4 @@
-"""What one step changed: operations that came, went, were changed, or were only renamed."""
+"""Changes of one step: operations added, removed, changed or renamed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Change:
     old_name: str = ""
     """Of one that was renamed, its name before."""
     parts: tuple[str, ...] = ()
-    """What changed: `shape`, `layout`, `opcode`, `operands`, `attributes`, `root`."""
+    """Changed parts: `shape`, `layout`, `opcode`, `operands`, `attributes`, `root`."""
     before: str = ""
     """Of one that changed, what it was: shape and opcode before."""
 
@@ -44,14 +44,14 @@ class Change:
 
 @attrs.frozen
 class Changes:
-    """What a step changed against the one before it. Metadata does not count, nor the order of operations."""
+    """Changes of a step against the one before. Metadata and the order of operations do not count."""
 
     added: tuple[Change, ...] = ()
     removed: tuple[Change, ...] = ()
     changed: tuple[Change, ...] = ()
     renamed: tuple[Change, ...] = ()
     is_same_text: bool = False
-    """Whether not even a character differs."""
+    """True if the texts are identical."""
 
     def __iter__(self) -> Iterator[Change]:
         yield from self.added
@@ -64,7 +64,7 @@ class Changes:
 
     @property
     def bytes(self) -> int | None:
-        """How many more bytes all results together have; None where a shape does not tell."""
+        """Increase in the bytes of all results; None if a shape is unknown."""
         sizes = [(1, change.bytes) for change in self.added] + [(-1, change.bytes) for change in self.removed]
         sizes += [(1, change.bytes) for change in self.changed]
         sizes += [(-1, shape_bytes(change.before.rpartition(" ")[0])) for change in self.changed]
@@ -90,7 +90,7 @@ def shape_bytes(shape: str) -> int | None:
 
 
 def changes(old: str, new: str, pass_name: str = "") -> Changes:
-    """What differs between two texts of one module, one pass apart. Only computations with another text are looked at."""
+    """Differences between two texts of one module, one pass apart. Only computations whose text differs are compared."""
     if old == new:
         return Changes(is_same_text=True)
     before = State(old)
@@ -126,7 +126,7 @@ def changes_between(old: State, new: State, pass_name: str = "") -> Changes:
 
 
 def _befores(pairing: Pairing, ops: Iterable[Op]) -> dict[str, Op]:
-    """What operations were, each old one once: of several that it became the first."""
+    """Old operation of each new one, each used once: of several new ones the first."""
     found: dict[str, Op] = {}
     taken: set[str] = set()
     for op in ops:
@@ -141,7 +141,7 @@ def _befores(pairing: Pairing, ops: Iterable[Op]) -> dict[str, Op]:
 
 
 def _parts(pairing: Pairing, new: Op, old: Op, was: Mapping[str, Op]) -> tuple[str, ...]:
-    """What differs between two lines of one operation."""
+    """Differences between two lines of one operation."""
     if new is old:
         return ()
     found = []

@@ -102,7 +102,7 @@ class Compilation:
 
     @functools.cached_property
     def age(self) -> XlaAge:
-        """How old the XLA is that wrote it, as far as all its files tell; see `hlotext.analysis.age_of` for one text."""
+        """Age of the XLA that wrote it, from all its files; see `hlotext.analysis.age_of` for one text."""
         return dumps.age.age_of_compilation(self)
 
     def files_of(self, *kinds: str) -> tuple[DumpFile, ...]:
@@ -184,14 +184,14 @@ class Compilation:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What is odd about it, as far as it has been read: a text that is missing, dumps of two processes, a broken file."""
+        """Irregularities found so far: a missing text, dumps of two processes, a broken file."""
         return (*notes(self), *self._notes)
 
     # ---- where operations come from
 
     @functools.cached_property
     def identity(self) -> Identity:
-        """Which operation of a step is which of the one before, over all steps. Texts are read once, and not kept.
+        """Identity of operations over all steps. Texts are read once and not kept.
 
         `births`, `why`, `trace`, `introduced` and `copies` are views of it. Raises InputError, HloSyntaxError.
         """
@@ -307,7 +307,7 @@ class Compilation:
 
     @functools.cached_property
     def fusion_steps(self) -> tuple[FusionStep, ...]:
-        """What GPU's priority fusion decided, in order; empty where it was not dumped."""
+        """Decisions of GPU's priority fusion, in order; empty if they were not dumped."""
         dump = self.proto("priority-fusion")
         return () if dump is None else tuple(records.fusion_steps(dump))
 
@@ -325,7 +325,7 @@ class Compilation:
 
     @functools.cached_property
     def tuned(self) -> tuple[Tuned, ...]:
-        """What autotuning chose; empty where there was nothing to try on, or no file tells."""
+        """Autotuning results; empty if there was no device or no file has them."""
         results = self.proto("autotune-results")
         return () if results is None else records.tuned(results)
 
@@ -376,7 +376,7 @@ class Compilation:
         return {name: run for run in self.passes for name in run.dumps}
 
     def _read(self, kind: str, read: Callable[[str], T]) -> T | None:
-        """What a reader makes of the first file of a kind; None without one, and where it cannot be read, with a note."""
+        """Result of a reader for the first file of a kind; None without one, or, with a note, if it cannot be read."""
         for file in self.files_of(kind):
             try:
                 return read(file.text())

@@ -25,7 +25,7 @@ class DumpFile:
 
     _storage: Storage
     name: FileName
-    """What its name tells."""
+    """Parsed name."""
     compilation: Compilation | None = None
     """The compilation that it belongs to; None for files that are none of XLA's."""
 

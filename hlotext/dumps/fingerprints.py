@@ -1,4 +1,4 @@
-"""Whether two modules are the same program: names, ids, metadata, tables of files and numbers of modules apart."""
+"""Fingerprints of programs, independent of names, ids, metadata, tables of files and module numbers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def first_difference(old: Module, new: Module) -> tuple[Instruction | None, Inst
 
 
 class _Signatures:
-    """What an instruction is, without names: operands by their places."""
+    """Signature of an instruction without names: operands by position."""
 
     def __init__(self) -> None:
         self._places: dict[Computation, dict[Instruction, int]] = {}

@@ -23,7 +23,7 @@ _LIBTPU, _SHARDY = "module_", "shardy"
 
 @attrs.define(eq=False, repr=False)
 class DumpFolder:
-    """What lies in a dump folder. Opening it reads names alone; texts are read when they are asked for."""
+    """Contents of a dump folder. Opening it reads names only; texts are read on demand."""
 
     path: str
     """The folder, or the packed one."""
@@ -32,7 +32,7 @@ class DumpFolder:
     compilations: tuple[Compilation, ...]
     """One for each module that was compiled, by subfolder and number."""
     notes: tuple[Note, ...] = ()
-    """What is odd about the folder as a whole: files of two processes, for one. See `Compilation.notes` for the rest."""
+    """Irregularities of the folder as a whole, such as files of two processes. See `Compilation.notes` for the rest."""
 
     def __getitem__(self, key: str | int) -> Compilation:
         """A compilation by its number, or by its module's name. Raises LookupError where none or several have it."""

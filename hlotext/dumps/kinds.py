@@ -20,13 +20,13 @@ class FileKind:
     """One kind of file."""
 
     name: str
-    """How hlotext calls it: `hlo-pass`, `thunk-sequence`, ..."""
+    """Name in hlotext: `hlo-pass`, `thunk-sequence`, ..."""
     suffix: str
-    """What stands behind `module_NNNN.MODULE.` in the name, as a regular expression."""
+    """Part of the file name after `module_NNNN.MODULE.`, as a regular expression."""
     format: str
     """`hlo`, `textproto`, `options` (`name: value` lines), `text` (a form of its own), `ir`, `graph`, `binary`."""
     what: str
-    """What it holds, in a few words."""
+    """Contents, in a few words."""
     platforms: tuple[str, ...] = ("cpu", "gpu", "tpu")
     source: str = "observed"
     """Where the name comes from: a file of XLA's, or `observed` in dumps."""

@@ -1,4 +1,4 @@
-"""What the names of files in a dump folder tell: module, number, kind, and of a step its pipeline and its pass."""
+"""Parses file names in a dump folder: module, number, kind, and for a step its pipeline and pass."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StepName:
 
 @attrs.frozen
 class FileName:
-    """What the path of one file tells."""
+    """Parsed path of one file."""
 
     path: str
     """Inside the folder, parts joined by `/`."""
@@ -59,9 +59,9 @@ class FileName:
     timestamp: str | None = None
     """Microseconds, as `xla_dump_include_timestamp` puts them in front; None without."""
     has_cl: bool = False
-    """Whether the name holds libtpu's `cl_` number."""
+    """True if the name has libtpu's `cl_` number."""
     suffix: str = ""
-    """What stands behind the module's name, without packing."""
+    """Part after the module's name, without the compression suffix."""
 
     @property
     def state(self) -> str:
@@ -73,7 +73,7 @@ class FileName:
 
     @property
     def stem(self) -> str:
-        """What the names of a text and of the same module as a proto have in common."""
+        """Common stem of a text's name and that of the same module's proto."""
         return without_packing(self.path).removesuffix(_PROTO_END).removesuffix(".txt")
 
     @property
@@ -94,7 +94,7 @@ class FileName:
 
 
 def read_names(paths: Iterable[str]) -> list[FileName]:
-    """What each path tells, in the order given.
+    """Parses each path, in the order given.
 
     Where a module's name ends in front of a suffix that may hold anything is told by the other files of the module, since
     names of modules may hold dots.
@@ -120,7 +120,7 @@ def read_names(paths: Iterable[str]) -> list[FileName]:
 
 
 def _without_number(path: str, modules: dict[str, set[str]]) -> FileName | None:
-    """What a path without a module's number in front tells: the module, by its name."""
+    """Parses a path without a leading module number, by a known module name."""
     folder, name = posixpath.split(path)
     plain = without_packing(name)
     if (match := _FRONT.fullmatch(plain)) is not None:
@@ -137,7 +137,7 @@ def _without_number(path: str, modules: dict[str, set[str]]) -> FileName | None:
 
 
 def _read(path: str, known: dict[tuple[str, int], set[str]] | None) -> FileName | None:
-    """What a path tells; without `known` only where that alone is clear."""
+    """Parses a path; without `known` only if unambiguous."""
     folder, name = posixpath.split(path)
     plain = without_packing(name)
     if known is None and (found := _in_module_folder(path, folder, plain)) is not None:

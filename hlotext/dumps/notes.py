@@ -1,4 +1,4 @@
-"""What is odd about a dump: said, never raised."""
+"""Irregularities of a dump: reported, never raised."""
 
 from __future__ import annotations
 

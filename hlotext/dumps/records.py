@@ -1,4 +1,4 @@
-"""What the files beside the texts say: options, passes with their times, the device, fusion's decisions, tuning, transfers.
+"""Readers of side files: options, passes with times, the device, fusion decisions, autotuning, transfers.
 
 All of them are read without schemas, so a field that XLA renames is None or empty here, never an error. What cannot
 be read to
@@ -81,7 +81,7 @@ class PassRun:
     dumps: tuple[str, ...]
     """Base names of the files that it wrote."""
     changed: bool
-    """Whether it reported a change."""
+    """True if it reported a change."""
     start: int | None
     """Microseconds since 1970; None where the file does not tell. So is `end`."""
     end: int | None
@@ -90,7 +90,7 @@ class PassRun:
 
     @property
     def milliseconds(self) -> float | None:
-        """How long it ran, with the passes inside it; None where that is not told."""
+        """Run time, nested passes included; None if unknown."""
         return None if self.start is None or self.end is None else (self.end - self.start) / 1000
 
 
@@ -127,7 +127,7 @@ class FusionStep:
     reason: str | None = None
     """Why a producer cannot be fused."""
     microseconds_fused: float | None = None
-    """What the cost model says of both together; None where it was not asked."""
+    """The cost model's time for both fused; None if it was not queried."""
     microseconds_unfused: float | None = None
 
 
@@ -161,7 +161,7 @@ class Tuned:
 
 
 def tuned(results: TextMessage) -> tuple[Tuned, ...]:
-    """What autotuning chose; nothing where there was no device to try on."""
+    """Autotuning results; empty if there was no device."""
     return tuple(
         Tuned(row.text("device"), row.text("hlo"), row.message("result"))
         for row in results.messages("results")

@@ -36,7 +36,7 @@ def settings(compilation: Compilation) -> dict[str, str]:
 
 
 def header_settings(compilation: Compilation) -> dict[str, str]:
-    """How many devices the module's header says it is for."""
+    """Device counts from the module's header."""
     module = compilation.before or compilation.after
     if module is None:
         return {}
@@ -67,7 +67,7 @@ def _lines(compilation: Compilation, kind: str) -> dict[str, str]:
 
 
 def _autotuning(compilation: Compilation, kind: str) -> dict[str, str]:
-    """What autotuning chose; the version alone is no choice."""
+    """Autotuning results; the version alone does not count as one."""
     message = compilation.proto(kind)
     if message is None:
         return {}

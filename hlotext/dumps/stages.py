@@ -22,10 +22,10 @@ class Stage:
     """One stage."""
 
     name: str
-    """How hlotext calls it: `sharding`, `layout`, ..."""
+    """Name in hlotext: `sharding`, `layout`, ..."""
     title: str
     what: str
-    """What happens in it, in one sentence."""
+    """Description, in one sentence."""
     passes: str = ""
     """Names of passes that belong to it wherever they run, as a regular expression."""
     pipelines: str = ""

@@ -1,4 +1,4 @@
-"""Whether a text of a compilation computes what the first one does: the runs behind `bisect`."""
+"""Compares what the texts of a compilation compute with the first one: the runs of `bisect`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class States:
             self._runner.__exit__(kind, error, trace)
 
     def judge(self, step: Step) -> tuple[State, float | None, str | None]:
-        """What the text of a step computes, how far from the first, and why it does not run."""
+        """State of a step's text, its difference from the first, and the reason if it does not run."""
         try:
             results, is_whole = self._results(step, wide=False)
         except (NotExecutable, HloSyntaxError, InputError) as error:
@@ -136,7 +136,7 @@ class States:
     # ---- running
 
     def _results(self, step: Step, wide: bool) -> tuple[Results, bool]:
-        """What a text gives, and whether these are the arrays of the whole program. Raises NotExecutable."""
+        """Results of a text, and whether they are the arrays of the whole program. Raises NotExecutable."""
         module = step.module
         devices = devices_of(module).total or 1
         whole = self._whole

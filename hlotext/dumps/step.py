@@ -66,7 +66,7 @@ class Step:
 
     @functools.cached_property
     def changes(self) -> Changes:
-        """What differs from the step before; nothing for the first. Only computations with another text are looked at.
+        """Changes against the step before; none for the first. Only computations whose text differs are compared.
 
         Raises InputError; HloSyntaxError for a text of another form than XLA's dumps have, that is no HLO.
         """

@@ -17,7 +17,7 @@ import attrs
 from hlotext.syntax.source.inputs import InputError, unpack, unpacked
 
 PACKINGS = (".gz", ".xz", ".zst")
-"""How names of packed files end."""
+"""Suffixes of compressed files."""
 _TARS = (".tar", ".tgz", ".txz", *(f".tar{packing}" for packing in PACKINGS))
 _MAX_ARCHIVE = 64 << 30
 """Bytes to which an archive may unpack. (It is unpacked to disk.)"""
@@ -64,7 +64,7 @@ class Storage(Protocol):
         """The paths of all files, in no order."""
 
     def path(self, name: str) -> str:
-        """How a file is called outside: a path that can be opened, for what lies in a folder."""
+        """Displayed name of a file: a path that can be opened, if it is in a folder."""
 
     def size(self, name: str) -> int:
         """Bytes of a file as it lies there; 0 where that cannot be told."""

@@ -23,9 +23,9 @@ from hlotext.syntax.source.inputs import InputError, read_source
 
 Which = Literal["last", "ends", "all"]
 _DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
-"""How the name of a file begins that XLA dumped."""
+"""Prefix of the names of files that XLA dumped."""
 _LOOSE = (".hlo", ".hlo.txt")
-"""How texts are called that no compiler dumped."""
+"""Suffixes of texts that no compiler dumped."""
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ class Text:
 
     @property
     def label(self) -> str:
-        """How a report calls it."""
+        """Label in reports."""
         return self.path if self.archive is None else f"{self.archive}:{self.path}"
 
     @property

@@ -25,11 +25,11 @@ class Row:
 
     step: Step
     changes: Changes | None
-    """What it changed; None where its text, or the one before, cannot be read."""
+    """Changes; None if its text, or the one before, cannot be read."""
     milliseconds: float | None
-    """How long the pass ran, with the passes inside it; None where no file tells."""
+    """Run time of the pass, nested passes included; None if no file has it."""
     note: Note | None = None
-    """What is odd about its text."""
+    """Irregularity of its text."""
 
     @property
     def is_quiet(self) -> bool:
@@ -48,7 +48,7 @@ class Rounds:
 
     @property
     def count(self) -> int:
-        """How many rounds there are."""
+        """Number of rounds."""
         return 1 + len(self.others) // len(self.rows)
 
 
@@ -96,7 +96,7 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row
 
 
 def _changes(states: dict[str, State], old: str, new: str, pass_name: str) -> Changes:
-    """What differs between two texts; `states` keeps the last one that was read."""
+    """Differences between two texts; `states` keeps the last one read."""
     if old == new:
         return Changes(is_same_text=True)
     before = states.get(old) or State(old)
@@ -153,7 +153,7 @@ _STRANGE = re.compile(r"[^\w.\-]", re.ASCII)
 
 
 def notes(compilation: Compilation) -> list[Note]:
-    """What is odd about a compilation, as the names of its files tell."""
+    """Irregularities of a compilation, from the names of its files."""
     found = []
     steps = compilation.steps
     where = steps[-1].path if steps else (compilation.files[0].path if compilation.files else "")

@@ -13,7 +13,7 @@ from hlotext.layout.tiling import Placement, TileStep, placement
 
 
 def bitcast(lines: Lines, value: Plain, source: Shape, target: Shape, type_: ElementType) -> Plain:
-    """What stands in the bytes of `source` when they are seen as `target`, with elements of `type_` in the plain text.
+    """Bytes of `source` reinterpreted as `target`, with elements of `type_` in the plain text.
 
     The elements in the order of memory, padding of tiles included, cut or filled to what the result holds, and put in their
     places. Raises NotExecutable for what has no bytes, and for elements of other widths that are widened.

@@ -38,9 +38,9 @@ class Ran:
     error: str | None = None
     """Why it did not run; None where it did."""
     has_died: bool = False
-    """Whether it ended the process, or did not end in time."""
+    """True if it ended the process, or timed out."""
     seconds: tuple[float, ...] = ()
-    """How long each run took, without compilation."""
+    """Seconds of each run, without compilation."""
 
 
 class Runner:
@@ -151,7 +151,7 @@ class Runner:
         return self._process
 
     def _last_words(self, status: int) -> str:
-        """What the child said before it died."""
+        """Last output of the child before it died."""
         self._log.seek(0)
         text = self._log.read().decode("utf-8", "replace")
         found = messages.read(text).of("abort")

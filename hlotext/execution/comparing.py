@@ -12,7 +12,7 @@ _FLOOR = 0.01
 
 
 def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
-    """How far two arrays are apart: the largest difference of two elements, relative to them.
+    """Largest relative difference of two elements.
 
     0 for equal bits; infinite for other sizes or types, for integers and truth values that differ, and where only one of two
     elements is finite or they are not the same infinity. NaN is as NaN.

@@ -19,7 +19,7 @@ _FUSED = "__cudnn$convBiasActivationForward"
 def convolution(
     lines: Lines, i: Instruction, operands: Sequence[Plain], result: Shape, config: Mapping[str, Any]
 ) -> Plain:
-    """What a `__cudnn$conv*` gives, in its result's type (`CudnnConvBackendConfig`). Raises NotExecutable.
+    """Result of a `__cudnn$conv*` in its result's type (`CudnnConvBackendConfig`). Raises NotExecutable.
 
     Window and dimension labels of a gradient are those of the convolution that it belongs to (`ConvRewriter`).
     """

@@ -26,7 +26,7 @@ _AS_IT_IS = frozenset({"TopK"})
 
 
 def custom_call(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape) -> Plain | None:
-    """What a custom call gives; None for one that the CPU client runs itself. Raises NotExecutable."""
+    """Result of a custom call; None if the CPU client runs it itself. Raises NotExecutable."""
     target = str(i.attributes.get("custom_call_target", ""))
     if target in _SAME and operands:
         return operands[0]

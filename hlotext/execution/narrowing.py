@@ -1,4 +1,4 @@
-"""Which of many things makes a command fail: halves are tried, as `git bisect run` does, then sets of several."""
+"""Finds the item that makes a command fail: by bisection, as `git bisect run` does, then sets of several."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Verdict(enum.Enum):
-    """What one run of the command says, by its exit status."""
+    """Verdict of one run of the command, by its exit status."""
 
     GOOD = "good"
     """0."""

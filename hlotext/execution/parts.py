@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def cut(array: Array, whole: Shape, sharding: Sharding | None, part: tuple[int, ...], devices: int) -> Array:
-    """What each device holds of an array, stacked along a new first dimension; the last parts are filled with zeros.
+    """Shard of an array on each device, stacked along a new first dimension; the last shards are padded with zeros.
 
     Args:
         array: The whole array.

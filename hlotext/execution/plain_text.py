@@ -113,7 +113,7 @@ WIDENED: Mapping[ElementType, ElementType] = {element_type(name): element_type("
 
 @attrs.frozen
 class PlainModule:
-    """What the CPU client is given."""
+    """Module for the CPU client."""
 
     text: str
     parameters: tuple[Shape, ...]
@@ -123,7 +123,7 @@ class PlainModule:
     results: tuple[Shape, ...]
     """The arrays that it gives, in the types of the text."""
     devices: int
-    """How many devices run it, as replicas."""
+    """Number of devices that run it, as replicas."""
 
 
 def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> PlainModule:
@@ -266,7 +266,7 @@ class _Body:
         self.computation = computation
 
     def value(self, i: Instruction) -> Plain:
-        """What an instruction gives. Raises NotExecutable."""
+        """Result of an instruction. Raises NotExecutable."""
         opcode = i.opcode
         if opcode in _IMPOSSIBLE:
             raise NotExecutable("does not run on the CPU client, or gives something else each time")

@@ -17,14 +17,14 @@ from hlotext.ir.nodes.module import Module
 
 @attrs.frozen(eq=False)  # arrays have no truth
 class Execution:
-    """What a module gave."""
+    """Results of a module."""
 
     arguments: Arrays
-    """What it was given, for each device the same."""
+    """Arguments, equal on every device."""
     results: Arrays
     """The arrays of its result, tuples taken apart; of several devices stacked along a new first dimension."""
     seconds: float
-    """How long the run took on this CPU, which says nothing of another device."""
+    """Run time on this CPU, which does not predict other devices."""
     devices: int
     plain: PlainModule
     """The text that was executed."""

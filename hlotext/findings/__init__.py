@@ -1,4 +1,4 @@
-"""What is found in a text or a module: its severity, its place, and the error that says so. Must not know who finds it."""
+"""Findings in a text or a module: severity, place, and the error to raise. Must not know who finds them."""
 
 from __future__ import annotations
 

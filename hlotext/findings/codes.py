@@ -1,4 +1,4 @@
-"""What a code stands for. The tables of codes stand with those who find: readers, verifier, linter."""
+"""Codes of findings. The tables are with those who report them: readers, verifier, linter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Code:
     """Such as `X101`; stable from release to release."""
     severity: Severity
     title: str
-    """What is wrong, in one line without a full stop."""
+    """Short description, in one line without a full stop."""
     package: str = "hlotext.syntax"
     """The package whose folder `pages` holds its documentation."""
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a text."""
+"""Errors in a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.Enum):
-    """How bad a diagnostic is."""
+    """Severity of a diagnostic."""
 
     ERROR = "error"
     """The text cannot be HLO, or the HLO is wrong: XLA refuses it."""

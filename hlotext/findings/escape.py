@@ -75,7 +75,7 @@ _MARKUP = late(
     re.IGNORECASE,
 )
 _REFERENCE = late(r"[@#!~&$%](?=[\w\"(])|\bGH-(?=[0-9])", re.IGNORECASE)
-"""What a code host makes a mention of somebody or something of, which notifies people and leaves traces elsewhere."""
+"""Text that a code host turns into a mention, which notifies people and leaves traces elsewhere."""
 
 
 def markdown(text: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Facts:
-    """What reports say of a finding's instruction and text. Plain values, which stay when the module goes."""
+    """Context of a finding for reports: its instruction and text. Plain values that outlive the module."""
 
     file: str = "<text>"
     """The name of the text."""
@@ -43,11 +43,11 @@ class Finding(Value):
     """Stable code such as `X101`."""
     severity: Severity
     message: str
-    """What is wrong, in one sentence without a full stop."""
+    """Problem, in one sentence without a full stop."""
     span: Span
     """The place; for what is about a whole module, its header."""
     help: str = ""
-    """What to do about it; empty when there is nothing to say."""
+    """Remedy; empty if there is none to suggest."""
     related: tuple[tuple[str, Span], ...] = ()
     """Other places that matter, such as where a name was first defined."""
     source: Source | None = attrs.field(default=None, repr=False, eq=False)
@@ -66,11 +66,11 @@ class Finding(Value):
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
     """A file of the checkout, relative to its root, and the line there that it is there for; None where there is none."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
-    """How many bytes it costs each time the module runs, or how many it holds; None where there is no such estimate."""
+    """Bytes per run of the module, or bytes of memory; None if there is no estimate."""
     flops: int | None = attrs.field(default=None, kw_only=True)
-    """How many floating-point operations it is about each time the module runs; None where there is no such estimate."""
+    """Floating-point operations per run of the module; None if there is no estimate."""
     waste: str = attrs.field(default="", kw_only=True)
-    """What kind of waste it is, a word of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`,
+    """Kind of waste, a word of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`,
     `wide`, `small`, `host`. Empty outside the linter, and for what has no cost."""
     seconds: float | None = attrs.field(default=None, kw_only=True)
     """By how much one run of the module would be shorter after the repair, an estimate of `hlotext.cost`; all places
@@ -80,11 +80,11 @@ class Finding(Value):
     share: float = attrs.field(default=0.0, kw_only=True)
     """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
     basis: str = attrs.field(default="", kw_only=True)
-    """What the seconds rest on: `h100, known trip counts`; `v5e (default chip), 2 loops taken for 32 rounds`."""
+    """Basis of the seconds: `h100, known trip counts`; `v5e (default chip), 2 loops taken for 32 rounds`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
-    """Whether the bytes are memory that is held while the module runs, or longer, and not traffic of each run."""
+    """True if the bytes are live memory, during the run or longer, not traffic of each run."""
     places: int = attrs.field(default=1, kw_only=True)
-    """How many places have this cause; bytes and operations are those of all of them."""
+    """Number of places with this cause; bytes and operations are their totals."""
     other_lines: tuple[int, ...] = attrs.field(default=(), kw_only=True)
     """Lines of the other places, the first few of them."""
     fix: str = attrs.field(default="", kw_only=True)
@@ -193,7 +193,7 @@ class Finding(Value):
 
 
 Diagnostic = Finding
-"""What the readers and the verifier call it."""
+"""Name of a Finding in the readers and the verifier."""
 
 
 class FindingList(list[Finding]):
@@ -215,7 +215,7 @@ def _listed(found: Sequence[Finding], left_out: int = 0) -> str:
 
 @attrs.frozen
 class ParseResult:
-    """What could be read of a text, and everything that is to be said about it."""
+    """Result of a tolerant reading: the module as far as it was read, and all diagnostics."""
 
     module: Module
     """The (first) module."""
@@ -224,7 +224,7 @@ class ParseResult:
     modules: tuple[Module, ...] = ()
     """All modules of the text."""
     left_out: int = 0
-    """How many diagnostics more there were: of a text with more than 1,000 errors, or as many notes, the first are kept."""
+    """Number of diagnostics dropped: of a text with more than 1,000 errors, or as many notes, the first are kept."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         modules = "\n".join(map(repr, self.modules or (self.module,)))

@@ -296,7 +296,7 @@ KINDS = (
 """In each text a place is the first row's that fits."""
 
 TOOK = _sentence(r"The operation took ([\dhmnus.]+)")
-"""How long a slow operation took in the end, said in a line of its own."""
+"""Total time of a slow operation, reported in a line of its own."""
 
 
 def seconds(match: re.Match[str]) -> float | None:

@@ -1,4 +1,4 @@
-"""What a message says, field by field. What it does not say is None."""
+"""Parsed fields of a message. Missing ones are None."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ListedAllocation:
 
 @attrs.frozen
 class Memory:
-    """How much was asked for, and how much there is, in bytes."""
+    """Requested and available memory, in bytes."""
 
     space: str | None = None
     """`hbm`, `vmem`, `smem`, `host` ..."""
@@ -39,7 +39,7 @@ class Memory:
     allocations: tuple[ListedAllocation, ...] = ()
     """The largest first, those that are whole."""
     is_cut: bool = False
-    """Whether the table ends in the middle of an entry, which is left out."""
+    """True if the table is truncated within an entry, which is left out."""
 
     @property
     def must_go(self) -> float | None:
@@ -74,7 +74,7 @@ class Message:
     """A frame in the tables of the module, which the message does not print."""
     memory: Memory | None = None
     facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    """What only this kind has: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
+    """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
     _repr_mimebundle_ = mimebundle
 

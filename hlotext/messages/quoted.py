@@ -40,7 +40,7 @@ def duration(text: str) -> float | None:
 
 
 def braced(text: str, start: int, end: int) -> str | None:
-    """What stands from an opening brace or parenthesis to the one that closes it; None where it is not closed."""
+    """Text from an opening brace or parenthesis to its closing one; None if it is not closed."""
     opening = text[start]
     depth = 0
     for match in _PAIRS[opening].finditer(text, start, end):

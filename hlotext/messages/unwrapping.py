@@ -22,7 +22,7 @@ _PREFIXES = re.compile(
     r")"
 )
 FATAL = "FATAL "
-"""What a failed check begins with here: its level stands in the prefix that is taken off."""
+"""Prefix of a failed check: its level is in the prefix that is removed."""
 _MOST_PREFIXES = 4
 """Prefixes of one line: a container's around a process's around a logger's."""
 _KEYS = ("message", "msg", "textPayload", "log")

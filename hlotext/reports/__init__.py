@@ -1,4 +1,4 @@
-"""How findings are written down: for people, for code hosts and CI servers, as SARIF, as JSON.
+"""Writers of findings: for people, for code hosts and CI servers, as SARIF, as JSON.
 
 What the readers, the verifier and the linter find is one record, `Finding`, and for each format there is one writer
 of a `FindingsReport` of them.

@@ -1,4 +1,4 @@
-"""How often each code was found, in the formats in which that can be said."""
+"""Counts of findings by code, in the formats that can hold them."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def finding_json(finding: Finding, report: FindingsReport) -> dict[str, Any]:
 
 
 def properties(finding: Finding) -> dict[str, Any]:
-    """What is known of some findings only, as JSON values."""
+    """Optional fields of a finding, as JSON values."""
     found: dict[str, Any] = {}
     if finding.rule:
         found["rule"] = finding.rule

@@ -15,7 +15,7 @@ _SHOWN = 20
 
 
 def markdown(report: FindingsReport) -> str:
-    """How many findings of each code, and the first ones."""
+    """Number of findings of each code, and the first ones."""
     findings, gone = report.findings, report.gone
     out = [f"### hlotext: {summary(findings, len(report.files))}", ""]
     if gone:

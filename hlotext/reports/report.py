@@ -1,4 +1,4 @@
-"""What a writer writes down."""
+"""Input of a writer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hlotext.findings.finding import Finding
 
 @attrs.frozen
 class FindingsReport:
-    """What was found in some files."""
+    """Findings in some files."""
 
     findings: Sequence[Finding]
     files: Sequence[str]
-    """What was looked at, also where nothing was found."""
+    """Files that were checked, including those without findings."""
     code_of: Callable[[str], Code]
-    """What a code stands for; asked for titles, and by SARIF for pages."""
+    """Description of a code; used for titles, and by SARIF for pages."""
     version: str
     """Of hlotext."""
     gone: int = 0
@@ -26,4 +26,4 @@ class FindingsReport:
     total: int | None = None
     """Findings that there are, where a limit was given; `findings` are the first of them."""
     with_origin: bool = False
-    """Whether people are also told which operation of the source program a finding comes from, and what it costs."""
+    """True to show people the operation of the source program behind a finding, and its cost."""

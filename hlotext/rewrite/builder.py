@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.typed_numbers import Operand
 
 INHERITED = ("metadata", "frontend_attributes")
-"""What a new instruction takes over from the one in whose place it stands (`HloInstruction::SetupDerivedInstruction`);
+"""Attributes that a new instruction inherits from the one it replaces (`HloInstruction::SetupDerivedInstruction`);
 the sharding too, where the sizes are the same."""
 
 
@@ -261,7 +261,7 @@ class Builder(OpcodeMethods):
     def compare(
         self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
     ) -> Instruction:
-        """Whether the elements stand in a relation, `"LT"` for example."""
+        """Elementwise comparison, `"LT"` for example."""
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
 
     def iota(self, shape: Shape, dimension: int, **settings: Any) -> Instruction:

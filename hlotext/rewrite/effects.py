@@ -1,4 +1,4 @@
-"""What may be taken out, shared or computed elsewhere."""
+"""Predicates: may an instruction be removed, deduplicated or moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the program's arguments and results lie."""
+"""Layouts of the program's arguments and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.rewrite.builder import Builder
 from hlotext.syntax.read_terms import parse_layout
 
 Index = tuple[int, ...]
-"""Which array of a tuple; `()` for what is an array itself."""
+"""Index of an array in a tuple; `()` for an array."""
 
 
 def change_entry_layout(

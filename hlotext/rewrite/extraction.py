@@ -72,7 +72,7 @@ def computation_module(computation: Computation) -> Module:
 
 
 _OF_THE_WHOLE = ("input_output_alias", "buffer_donor", "entry_computation_layout", "is_scheduled")
-"""What the header says of a whole program, and no more of a part of it."""
+"""Header attributes that hold for a whole program only."""
 
 
 def drop_header_attributes(module: Module, dropped: Callable[[str], bool]) -> None:

@@ -17,7 +17,7 @@ METHODS: Mapping[str, Opcode] = {
 
 
 class OpcodeMethods:
-    """What a builder has for every opcode: positional operands, attributes by keyword."""
+    """Builder methods for every opcode: positional operands, attributes by keyword."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Who stands where, who needs whom, and moving and replacing with that in mind."""
+"""Positions and dependences of instructions; moves and replacements that respect them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class PassError(sending.Whole, RuntimeError):
 
 @attrs.frozen
 class PipelineStep:
-    """What one pass of a pipeline did."""
+    """Result of one pass of a pipeline."""
 
     pass_: Pass
     result: PassResult
@@ -106,7 +106,7 @@ class Pipeline:
     def _check(
         self, pass_: Pass, module: Module, record: Record, known: Counter[str] | None, number: int
     ) -> Counter[str]:
-        """What is wrong with the module now. Raises PassError where it is wrong in a way in which it was not."""
+        """Errors of the module now. Raises PassError for an error that it did not have before."""
         # A pass that says that it changed something of which no edit tells went around the gate.
         touched = _touched(record) or None
         wrong = integrity.problems(module, touched)
@@ -160,7 +160,7 @@ def _touched(record: Record) -> set[Computation]:
 
 
 def _errors(module: Module) -> Counter[str]:
-    """How often what is wrong with a module, by code: passes rename what messages name."""
+    """Number of errors of a module by code: passes rename the things that messages name."""
     return Counter(d.code for d in verify(module) if d.severity is Severity.ERROR)
 
 

@@ -127,7 +127,7 @@ def _same(instruction: Instruction, shape: Shape) -> bool:
 
 
 def _parameters(caller: Instruction) -> list[tuple[Computation, Sequence[Shape | None]]]:
-    """What a caller passes to each computation whose parameters are its operands."""
+    """Shapes that a caller passes to each computation whose parameters are its operands."""
     shapes = [operand.shape for operand in caller.operands]
     if caller.opcode in traits.BINDS_OPERANDS:
         return [(caller.called_computations[0], shapes)]

@@ -32,7 +32,7 @@ class RefusedRewriteWarning(UserWarning):
 
 @attrs.frozen
 class Rewrite:
-    """What is in the hands of a rewrite: the instruction, what the pattern captured, and a builder in front of it."""
+    """Context of a rewrite: the instruction, the pattern's captures, and a builder positioned before it."""
 
     instruction: Instruction
     match: Match
@@ -59,7 +59,7 @@ class RewriteRule(sending.Uncopied):
 
     @property
     def doc(self) -> str:
-        """What the rule does; the function's docstring."""
+        """Description of the rule: the function's docstring."""
         return self.function.__doc__ or ""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ class Listener(Protocol):
 
 @attrs.define
 class RuleProfile:
-    """What one rule cost, and what came of it."""
+    """Cost and effect of one rule."""
 
     tried: int = 0
     """Instructions on which its pattern was tried."""
@@ -116,7 +116,7 @@ class RuleProfile:
 
 
 Profile: TypeAlias = dict[str, RuleProfile]
-"""What each rule cost, by name; given to `apply_rules`, which fills it in."""
+"""Profile of each rule, by name; given to `apply_rules`, which fills it in."""
 
 
 def apply_rules(
@@ -237,9 +237,9 @@ class _Rewriter:
         self.total = 0
         self.last: deque[str] = deque(maxlen=6)
         self.pending: dict[Instruction, None] = {}
-        """What is to be visited; the last one first."""
+        """Instructions to visit; the last one first."""
         self.touched: dict[Instruction, bool] = {}
-        """What the rule at work has edited so far, in order; False for what only lost or won users."""
+        """Edits of the running rule, in order; False for instructions that only lost or gained users."""
         self.is_strict = True
         """True if an edit that is refused ends the run."""
         self.refused: dict[str, list[str]] = {}

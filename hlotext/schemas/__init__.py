@@ -1,4 +1,4 @@
-"""What the JSON of each command holds: one versioned JSON Schema (2020-12) for each, with a promise.
+"""JSON Schemas (2020-12) of the commands' output: one versioned schema for each, with a promise.
 
 The promise: within one version of a schema no field goes, changes its type or its meaning, and none that is required becomes
 optional. New fields may come, so readers pass over what they do not know. Anything else gives the schema a new number, which
@@ -42,7 +42,7 @@ ERROR: dict[str, Any] = {
     },
     "required": ["kind", "message"],
 }
-"""What went wrong, in `errors` of any document."""
+"""An error, in `errors` of any document."""
 
 
 def commands() -> list[str]:
@@ -90,7 +90,7 @@ def schema(command: str) -> dict[str, Any]:
 
 
 def shared() -> dict[str, Any]:
-    """What several schemas hold, by name: places, findings, sums of arrays."""
+    """Definitions shared by several schemas, by name: places, findings, sums of arrays."""
     found: dict[str, Any] = json.loads((FOLDER / f"{SHARED}.json").read_text("utf-8"))
     return found
 

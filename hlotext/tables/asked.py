@@ -1,4 +1,4 @@
-"""What a ready query is asked with: parameters that name something, and inputs of which nothing is known."""
+"""Parameters of a ready query, and inputs without any data."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LARGE = 512 << 20
 
 @attrs.frozen
 class Compacted:
-    """What compaction did."""
+    """Result of a compaction."""
 
     before: int
     """Parts that there were."""
@@ -101,7 +101,7 @@ def _join(dataset: Dataset, state: State, parts: list[str], without: Collection[
 def _modules_of(
     dataset: Dataset, state: State, parts: Iterable[str], keys: Collection[str]
 ) -> frozenset[str]:
-    """What the column `module` holds of some inputs."""
+    """Values of the column `module` for some inputs."""
     found = set()
     for file in dataset.files(state, MODULES, parts):
         for row in opened(file).read(["module", "build", "path"], **IN_THIS_THREAD).to_pylist():

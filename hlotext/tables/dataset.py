@@ -26,18 +26,18 @@ from hlotext.tables.schema import SCHEMA_VERSION, TABLES
 MODULES = "modules"
 """The table whose file makes a part."""
 COMPACT = "compact-"
-"""How parts are called that hold several inputs."""
+"""Prefix of parts that hold several inputs."""
 _END = ".parquet"
 _REPLACES, _TABLES = b"hlotext.replaces", b"hlotext.tables"
 _AT_ONCE, _MANY = 32 << 20, 128
 """Bytes and files that are fetched together."""
 OK, UNREADABLE, FAILED = "ok", "unreadable", "failed"
-"""What became of an input: it is there; it is no module, and never will be; something else failed, and may not again."""
+"""State of an input: present; not a module, now and later; failed for another reason, to be retried."""
 
 
 @attrs.frozen
 class Done:
-    """What a dataset knows of one input."""
+    """Record of one input in a dataset."""
 
     path: str
     build: str
@@ -61,7 +61,7 @@ class Done:
 
 @attrs.frozen
 class State:
-    """What lies in a dataset at one time."""
+    """Contents of a dataset at one time."""
 
     files: Mapping[str, Mapping[str, int]]
     """By table and part the bytes of each file, also of parts that are not there for readers."""
@@ -103,7 +103,7 @@ class Dataset:
         return cls(Place.of(url))
 
     def state(self) -> State:
-        """What is there now. Raises InputError where it cannot be read, or holds what hlotext did not write."""
+        """Current contents. Raises InputError if it cannot be read, or was not written by hlotext."""
         files: dict[str, dict[str, int]] = {}
         for name, info in self.place.find(2).items():
             table, _, file = name.partition("/")

@@ -1,4 +1,4 @@
-"""How Parquet holds each column: small differences for numbers that count up, prefixes for names, words once."""
+"""Parquet encoding of each column: deltas for increasing numbers, prefixes for names, a dictionary for words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = frozenset({"name"})
 
 
 def options(schema: Any) -> Mapping[str, Any]:
-    """What `pyarrow.parquet.write_table` is to be told of an Arrow schema of ours."""
+    """Options of `pyarrow.parquet.write_table` for an Arrow schema of ours."""
     encodings, words = {}, []
     for field in schema:
         path = f"{field.name}.list.element" if str(field.type).startswith("list") else field.name

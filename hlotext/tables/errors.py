@@ -1,4 +1,4 @@
-"""What can be wrong with tables."""
+"""Errors of tables."""
 
 from __future__ import annotations
 

@@ -18,17 +18,17 @@ from hlotext.tables.schema import TABLES
 
 @attrs.frozen
 class Plan:
-    """What a run has to do."""
+    """Work of a run."""
 
     dataset: Dataset
     task: Task
     todo: tuple[Input, ...]
     before: tuple[Done, ...]
-    """What was done by an earlier run, read or found unreadable, and has not changed since."""
+    """Inputs done by an earlier run, read or found unreadable, and unchanged since."""
     again: frozenset[str]
     """Keys of those that are done once more: they changed, they failed, or that was asked for."""
     others: int
-    """How many inputs the dataset holds that are none of these."""
+    """Number of other inputs in the dataset."""
 
     def __len__(self) -> int:
         return len(self.todo) + len(self.before)
@@ -103,7 +103,7 @@ def run(
 
 
 _MOST_BYTES, _MOST_INPUTS = 4 << 20, 256
-"""What becomes one part, as the inputs lie there: about a second of work, which a run that is stopped may lose."""
+"""Limits of one part in bytes and inputs: about a second of work, which an interrupted run may lose."""
 
 
 def _groups(todo: Sequence[Input], jobs: int) -> Iterator[list[Input]]:

@@ -65,5 +65,5 @@ def on_cluster(
 
 
 def _reason(error: Any) -> str:
-    """What happened to an item, on one line."""
+    """Failure of an item, on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,4 +1,4 @@
-"""What is to become tables: the objects among paths, folders, patterns and URLs, each with its build and its version."""
+"""Inputs of tables: the objects among paths, folders, patterns and URLs, each with its build and its version."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Input:
     modified: float | None = None
     """When it was last changed, in seconds since 1970."""
     step: tuple[tuple[str, Any], ...] = ()
-    """What the names in its folder tell: stage, number, pipeline and pass."""
+    """Fields of the dump's file name: stage, number, pipeline and pass."""
 
     @property
     def path(self) -> str:
-        """How tables and reports call it."""
+        """Name in tables and reports."""
         return f"{self.url}:{self.member}" if self.member else self.url
 
     @property

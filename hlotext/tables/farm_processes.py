@@ -12,7 +12,7 @@ from hlotext.tables.farm_task import Status, Task, died, name_together
 
 
 def one_by_one(task: Task, inputs: Sequence[Input], jobs: int) -> Iterator[Status]:
-    """What becomes of inputs, each a part. One at which a process dies has failed."""
+    """Status of inputs, each a part of its own. An input at which a process dies has failed."""
     # What takes longest begins first, so that no process is left alone with it at the end.
     order = sorted(inputs, key=lambda one: -(one.size or 0))
     with Pool(task, min(jobs, len(order))) as pool:
@@ -21,7 +21,7 @@ def one_by_one(task: Task, inputs: Sequence[Input], jobs: int) -> Iterator[Statu
 
 
 def in_groups(task: Task, groups: Sequence[Sequence[Input]], jobs: int) -> Iterator[Status]:
-    """What becomes of inputs, those of a group together. Those at which a process dies are done once more, one by one."""
+    """Status of inputs in groups. Those at which a process dies are repeated once, one by one."""
     lost: list[Sequence[Input]] = []
     with Pool(task.together, min(jobs, len(groups))) as pool:
         for number, results in pool.run([[group] for group in groups], lambda *_: []):
@@ -37,7 +37,7 @@ def in_groups(task: Task, groups: Sequence[Sequence[Input]], jobs: int) -> Itera
 
 
 def _how(status: int | None) -> str:
-    """How a process ended."""
+    """End of a process, in words."""
     if status is not None and status < 0:
         try:
             return f"died of {signal.Signals(-status).name}"

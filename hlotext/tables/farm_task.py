@@ -31,7 +31,7 @@ PASSES = "passes"
 
 @attrs.frozen
 class Status:
-    """What became of one input."""
+    """Result of one input."""
 
     input: Input
     status: str
@@ -45,12 +45,12 @@ class Status:
 
 @attrs.frozen
 class Task:
-    """What a farm does with every input; it goes to other processes and machines as it is."""
+    """Work on every input; sent unchanged to other processes and machines."""
 
     dataset: str
     """The path or URL of a dataset."""
     tables: tuple[str, ...]
-    """Which tables, `modules` among them."""
+    """Names of the tables, `modules` among them."""
 
     def __call__(self, input: Input) -> Status:
         return convert(input, self.dataset, self.tables)
@@ -100,9 +100,9 @@ class _Together:
     parts: dict[str, list[Any]] = attrs.field(factory=lambda: defaultdict(list))
     """Arrow's tables, by the table's name."""
     done: dict[Input, Status] = attrs.field(factory=dict)
-    """What became of the inputs that are in these or that failed; the others are to be done one by one."""
+    """Status of inputs that are in these or that failed; the others are repeated one by one."""
     waiting: list[tuple[Input, list[Subject]]] = attrs.field(factory=list)
-    """What has been read and has no tables yet."""
+    """Inputs that were read and have no tables yet."""
 
     def convert(self, inputs: Sequence[Input]) -> list[Status]:
         weight = 0
@@ -268,7 +268,7 @@ def _passes(input: Input, key: str) -> Table:
 
 
 def _place(input: Input) -> str:
-    """What keys of modules are made of: the same path in another build is another module."""
+    """Prefix of module keys: the same path in another build is another module."""
     return f"{input.build}\0{input.path}"
 
 

@@ -12,7 +12,7 @@ FINDINGS = "findings"
 
 
 def baseline(url: str, build: str | None = None) -> Baseline:
-    """What the linter found in a build when its tables were written, by default in the newest: what is known then.
+    """Findings of a build when its tables were written, by default the newest, as a baseline.
 
     Raises InputError where there is no dataset, no such build, or one of its modules has no table `findings`.
     """

@@ -1,4 +1,4 @@
-"""How tables are written as Parquet."""
+"""Writes tables as Parquet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROW_GROUP = 100_000
 """Rows that readers take or leave together: fewer cost more to open than they spare."""
 OPTIONS: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 IN_THIS_THREAD: dict[str, Any] = {"use_threads": False}
-"""How what `opened` gives is read."""
+"""Read options for `opened`."""
 
 
 def opened(file: IO[bytes]) -> pq.ParquetFile:

@@ -18,11 +18,11 @@ from hlotext.syntax.source.inputs import LIMIT_VARIABLE, InputError, most_bytes
 
 HINT = "tables need the extra: pip install 'hlotext[tables]'"
 _SCHEME = late(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
-"""How URLs begin, chained ones of fsspec (`simplecache::s3://...`) too; a drive has one letter."""
+"""Prefix of URLs, including chained ones of fsspec (`simplecache::s3://...`); a drive has one letter."""
 _VERSIONS = ("ETag", "etag", "content_hash", "md5Hash", "md5", "checksum")
-"""What stores call the property of an object that changes with its content."""
+"""Names in stores of a property that changes with an object's content."""
 TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified")
-"""What they call the time of its last change."""
+"""Names of the modification time."""
 
 
 def is_url(place: str) -> bool:
@@ -46,7 +46,7 @@ class Place:
     system: Any
     """Of fsspec."""
     path: str
-    """What the file system calls it."""
+    """Path in the file system."""
 
     @classmethod
     def of(cls, url: str) -> Place:
@@ -78,7 +78,7 @@ class Place:
         return bool(self._try(self.system.isdir, self.path))
 
     def find(self, deepest: int | None = None) -> dict[str, dict[str, Any]]:
-        """What lies below it: names, parts joined by `/`, and what the file system knows of each; nothing where it is not."""
+        """Objects below it: names, parts joined by `/`, with the file system's info; empty if it does not exist."""
         try:
             found = self.system.find(self.path, maxdepth=deepest, detail=True)
         except FileNotFoundError:
@@ -94,7 +94,7 @@ class Place:
         }
 
     def info(self) -> dict[str, Any]:
-        """What the file system knows of it."""
+        """The file system's info."""
         found: dict[str, Any] = self._try(self.system.info, self.path)
         return found
 
@@ -188,7 +188,7 @@ class Place:
 
 
 def version_of(info: Mapping[str, Any]) -> str:
-    """What changes with the content of an object, as far as its file system tells: a tag of it, else size and time."""
+    """Version of an object, as far as its file system knows: an entity tag, else size and time."""
     for name in _VERSIONS:
         if info.get(name):
             return str(info[name]).strip('"')

@@ -1,4 +1,4 @@
-"""What the tables hold: `schema.toml` has a row for each column, with its type, its unit and what it says.
+"""Schema of the tables: `schema.toml` has a row for each column, with its type, unit and description.
 
 The version goes up when a column goes, changes its type or its meaning; columns that come do not change it. It stands in the
 metadata of every Arrow schema (`hlotext.schema_version`) and in the table `modules`.
@@ -44,10 +44,10 @@ class TableSchema:
 
     name: str
     doc: str
-    """What a row stands for."""
+    """Meaning of a row."""
     columns: tuple[Column, ...]
     is_basic: bool
-    """Whether it is made unless others are asked for: all of these take about as long as reading the text."""
+    """True if built by default: all of these take about as long as reading the text."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ _MACROS = (
     "create macro newest() as (select max(build) from modules)",
     "create macro before(one) as (select max(build) from modules where build < one)",
 )
-"""What queries may call beside DuckDB's functions: builds are ordered by their names."""
+"""Functions that queries may call besides DuckDB's: builds are ordered by their names."""
 _VIEWS = (
     """create view readable as
     with named as (
@@ -50,7 +50,7 @@ _VIEWS = (
     from readable n left join readable o on o.name = n.name and o.build = coalesce(other, before(coalesce(this, newest())))
     where n.build = coalesce(this, newest()) and n.as_of is not null and (o.name is null or o.as_of is not null)""",
 )
-"""What they may read beside the tables: for each module and build the last build, up to that, in which its inputs could be
+"""Views besides the tables: for each module and build the last build, up to that, in which its inputs could be
 read; and two builds of each module to be compared, so that what could not be read is not taken for gone. A file is the same
 in two builds where its path is, but for the build's name."""
 
@@ -64,7 +64,7 @@ class MissingDuckDB(sending.Whole, ImportError):  # noqa: N818 - says what is mi
 
 @attrs.frozen
 class Result:
-    """What came of a query."""
+    """Result of a query."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -168,7 +168,7 @@ def _asked(connection: Any, query: str, parameters: Mapping[str, Any] | None, ha
 
 
 def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -> Result:
-    """What a query gives, asked in a thread: so that signals are heard meanwhile, and a clock."""
+    """Result of a query run in a thread, so that signals and a timeout are handled."""
     found: list[Result] = []
     failed: list[BaseException] = []
     done = (
@@ -199,7 +199,7 @@ def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -
 
 
 def _said(error: Exception) -> str:
-    """What DuckDB says, without the stack that it adds to defects of its own."""
+    """DuckDB's message, without the stack that it adds to internal errors."""
     return str(error).partition("\n\nStack Trace")[0]
 
 

@@ -1,4 +1,4 @@
-"""Which collectives go along which axes of a mesh."""
+"""Collectives along given axes of a mesh."""
 
 from __future__ import annotations
 

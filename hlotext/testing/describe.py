@@ -1,4 +1,4 @@
-"""How instructions are shown where an assertion fails: the line, where it comes from, and the Python frame."""
+"""Rendering of instructions in assertion failures: the line, its origin, and the Python frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests ask about a module, each question in a line."""
+"""Assertions about a module, each in a line."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Collectives(Sequence[Collective]):
 
     @property
     def kinds(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """Number of each kind."""
         kinds: dict[str, int] = {}
         for one in self._plain:
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
@@ -201,7 +201,7 @@ class Collectives(Sequence[Collective]):
 
 
 class Findings(Sequence[lint.Finding]):
-    """What the linter found; empty is what tests want."""
+    """Findings of the linter; tests expect none."""
 
     def __init__(self, found: Iterable[lint.Finding]) -> None:
         self._found = tuple(found)
@@ -244,7 +244,7 @@ class Hlo:
     # ---- what is in it
 
     def count(self, opcode: str) -> Count:
-        """How many operations of an opcode there are: synchronous, asynchronous, sugared or inside fusions and calls.
+        """Number of operations of an opcode: synchronous, asynchronous, sugared or inside fusions and calls.
 
         A start and its done are one, counted under the name without `-start`. Raises ValueError for what is neither an
         opcode nor in the module: a test for 0 of a misspelt one would always pass.
@@ -322,7 +322,7 @@ class Hlo:
 
     @functools.cached_property
     def memory(self) -> Assignment:
-        """Who lives where and when, as XLA's compiler assigns it (`hlotext.memory.assign`).
+        """Buffer assignment as XLA's compiler makes it (`hlotext.memory.assign`).
 
         Raises MemoryModelError (a ValueError) where the text does not tell, as before optimization.
         """
@@ -356,7 +356,7 @@ class Hlo:
 
     @property
     def custom_calls(self) -> dict[str, int]:
-        """How often each target is called."""
+        """Number of calls of each custom-call target."""
         calls: dict[str, int] = {}
         for instruction in self.instructions("custom-call"):
             target = str(instruction.attributes.get("custom_call_target", ""))
@@ -489,7 +489,7 @@ class Hlo:
     # ---- judgements
 
     def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
-        """What the linter finds: by the rules of `select` (codes or their beginnings), else those that are on by default."""
+        """Findings of the linter: by the rules of `select` (codes or their prefixes), else those on by default."""
         if select is not None:
             codes = (select,) if isinstance(select, str) else tuple(select)
             config = lint.Config(select=codes)
@@ -538,4 +538,4 @@ _GROUPS = 20
 _COMMUNICATING = frozenset(KINDS.values())
 """Opcodes that `communications` finds in every form."""
 _KINDS = frozenset(f"{prefix}{kind}" for kind in _COMMUNICATING for prefix in ("", "host ", "dcn "))
-"""What communications are called: with the host, or between slices over the data centre network, or neither."""
+"""Names of communications: with the host, between slices over the data centre network, or neither."""

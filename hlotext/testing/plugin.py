@@ -46,7 +46,7 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """What stands behind a number or a list that a comparison found wrong."""
+    """Explanation of a number or list in a failed comparison."""
     for side in (left, right):
         explain = getattr(side, "explain", None)
         if explain is not None and type(side).__module__ == "hlotext.testing.inspected":

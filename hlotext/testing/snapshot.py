@@ -24,7 +24,7 @@ _OPTIONS = attrs.evolve(
     print_large_constants=False,
 )
 _HEADER = ("replica_count", "num_partitions", "input_output_alias", "buffer_donor")
-"""What the header says that a program means."""
+"""Header attributes that are part of a program's meaning."""
 
 
 def canonical_text(module: Module) -> str:

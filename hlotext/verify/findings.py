@@ -17,10 +17,10 @@ from hlotext.semantics.problems import MILD, Callee, Part, Problem, Where
 from hlotext.verify import places
 
 Related = tuple[str, Instruction]
-"""What another instruction has to do with a finding, in words, and that instruction."""
+"""Relation of another instruction to a finding, in words, and that instruction."""
 
 Node = Instruction | Computation | None
-"""What a finding is about; None: the module's header."""
+"""Subject of a finding; None: the module's header."""
 
 _LONGEST = 1000
 """Characters of a message; the text of a tuple's shape can be megabytes long."""
@@ -28,7 +28,7 @@ _LONGEST = 1000
 
 @attrs.define
 class FindingCollector:
-    """What was found in one module."""
+    """Collects the findings of one module."""
 
     module: Module
     _found: list[tuple[Node, Diagnostic]] = attrs.field(factory=list)
@@ -39,7 +39,7 @@ class FindingCollector:
         self._found.append((node, diagnostic))
 
     def diagnostics(self) -> list[Diagnostic]:
-        """What was found, in the order of the text: that which was read, or for an edited module that which it prints."""
+        """Findings in the order of the text: the source, or for an edited module the text that it prints."""
         if all(diagnostic.source is self.module.source for _, diagnostic in self._found):
             found = sorted(self._found, key=lambda pair: pair[1].span.start)
         else:

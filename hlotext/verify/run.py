@@ -119,7 +119,7 @@ class Memory:
     """The number of each such list of shapes."""
 
     def problems(self, instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
-        """What `check_operation` gives. The module must not be changed between two calls."""
+        """Problems from `check_operation`. The module must not change between two calls."""
         attributes, opcode = instruction._attributes, instruction.opcode
         literal = instruction.literal if opcode == "constant" else None
         key = (

@@ -21,7 +21,7 @@ _NOTHING = frozenset(OPCODES) - CALLING - set(ROLES)
 
 @attrs.define
 class Survey:
-    """What a module holds."""
+    """Contents of a module."""
 
     shapes: set[Shape] = attrs.field(factory=set)
     """Every result shape once."""

@@ -1,4 +1,4 @@
-"""Which annotation would spare a collective: rules with the success that recompilation showed.
+"""Suggests the annotation that would spare a collective: rules with their success under recompilation.
 
 Each rule names one annotation and what to write there. How often that spared the collective was measured on 180
 collectives of small programs compiled by XLA 5a9e73cbd for 8 devices, with this one annotation changed: fewer collectives of
@@ -34,7 +34,7 @@ from hlotext.ir.tables import opcodes
 
 Where = Literal["cpu", "tpu", "gpu", "gspmd"]
 MOST = 4
-"""How many suggestions a reason has at most."""
+"""Maximum number of suggestions per reason."""
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ class Rule:
     name: str
     confidence: Confidence
     what: str
-    """What it changes, in a few words."""
+    """The change, in a few words."""
     spared: dict[str, tuple[int, int]]
     """Where it was measured: how often the collective was spared, of how many recompilations."""
 
@@ -205,7 +205,7 @@ class Advice:
         return [origin for d, a in held for origin in self._annotations.origins(node, d, a)]
 
     def _as_wanted(self, tensor: hlo.Instruction, site: Site, have: Spec, want: Spec) -> Spec | None:
-        """What an annotated array is to be, so that the tensor made of it has the sharding that is wanted."""
+        """Sharding for an annotated array such that the tensor derived from it has the wanted one."""
         if site.node is tensor:
             return want
         axes = list(site.spec.axes)

@@ -15,7 +15,7 @@ from hlotext.ir.tables import opcodes
 
 _ANNOTATED = frozenset({"parameter", "copy", "custom-call"})
 _MOST = 512
-"""How many arrays are looked at on the way to an annotation."""
+"""Maximum number of arrays followed to an annotation."""
 _MOST_SITES = 8
 _COMPUTING = frozenset({"dot", "convolution", "reduce", "gather", "scatter", "reduce-window", "sort"})
 
@@ -34,7 +34,7 @@ class Site:
 
     @property
     def label(self) -> str:
-        """How sentences call it."""
+        """Name in sentences."""
         if self.kind == "constraint":
             return f"the constraint in line {self.line}" if self.line else "a constraint"
         return f"{self.kind} {self.name}" if self.kind == "argument" else self.name
@@ -114,7 +114,7 @@ class Annotations:
         return self._results is None or (result < len(self._results) and self._results[result])
 
     def _fixed_results(self) -> list[bool] | None:
-        """Which results the program annotates; None for all."""
+        """Results that the program annotates; None for all."""
         free = self.module.attributes.get("allow_spmd_sharding_propagation_to_output")
         if free is None:
             return None

@@ -183,7 +183,7 @@ class _Answers:
 
 
 def _where(compilation: Compilation, before: Step) -> Where:
-    """Which of the compilers that suggestions were measured on this one is."""
+    """Compiler of this compilation, among those for which suggestions were measured."""
     if "shardy" not in before.name and not compilation.files_of("shardy"):
         program = compilation.before
         if program is None or "xla.sdy.meshes" not in program.attributes.get("frontend_attributes", {}):

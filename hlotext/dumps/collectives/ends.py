@@ -82,7 +82,7 @@ class _Ends:
         return (self._single(one, data[0] if data else None, axes),)
 
     def _joined(self, node: hlo.Instruction) -> list[hlo.Instruction]:
-        """What a pass put into one array."""
+        """Arrays that a pass combined into one."""
         for _ in range(_MOST):
             if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
                 node = node.called_computations[0].root
@@ -208,7 +208,7 @@ class _Ends:
         return found or self._by_short.get(self._short(node), [])
 
     def _maker(self, node: hlo.Instruction, stop: Key | None = None) -> hlo.Instruction:
-        """What makes a value: through views, and of fusions their roots; `stop` is the key of a view to stay at."""
+        """Producer of a value through views and fusion roots; `stop` is the key of a view to stop at."""
         for _ in range(_MOST):
             if stop is not None and node.opcode in _VIEWS and self.final.key.get(node) == stop:
                 break

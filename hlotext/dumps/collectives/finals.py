@@ -50,7 +50,7 @@ class Item:
 
 
 def item(communication: Communication, text: Text) -> Item:
-    """What makes a collective recognizable."""
+    """Identifying properties of a collective."""
     node = communication.instruction
     groups: Hashable = None
     if communication.pairs is not None:
@@ -352,7 +352,7 @@ def _held_keys(one: Item) -> set[Key | None]:
 
 
 def _leftovers(found: Sequence[Match], left: Iterable[Item]) -> None:
-    """What is left over with the same axes and as many elements."""
+    """Matches the rest by axes and number of elements."""
     rest = list(left)
     for one in found:
         if one.parts:

@@ -66,7 +66,7 @@ class Keys:
 
 @attrs.frozen
 class Reach:
-    """Which arguments of its computation an operation depends on, and which results depend on it: a bit for each array.
+    """Arguments of its computation that an operation depends on, and results that depend on it: a bit for each array.
 
     Both stay the same when a module is partitioned, so they tell apart layers that repeat the same lines.
     """
@@ -162,7 +162,7 @@ class Text:
         self._paths: dict[Computation, Path] = {}
 
     def reach(self, node: hlo.Instruction) -> tuple[int, int]:
-        """Which arguments it depends on, and which results depend on it."""
+        """Arguments that it depends on, and results that depend on it."""
         home = node.computation
         if home is None:
             return 0, 0

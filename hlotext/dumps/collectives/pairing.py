@@ -1,4 +1,4 @@
-"""Which operation of the text before partitioning one of the text after it is the shard of."""
+"""Pairs operations of the text after partitioning with the operations before of which they are shards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlotext.ir.values.sharding import Sharding
 
 Leaves = tuple[tuple[int, ...], ...]
 _MOST_TUPLES = 64
-"""How many tuples are looked through for the sharding of an element."""
+"""Maximum number of tuples followed for the sharding of an element."""
 
 
 def leaves_of(node: hlo.Instruction) -> Leaves:
@@ -80,7 +80,7 @@ class Sides:
         return None
 
     def local(self, node: hlo.Instruction) -> Leaves:
-        """What one device holds of an operation of the text before partitioning."""
+        """Local shape of an operation of the text before partitioning."""
         found = self._local.get(node)
         if found is None:
             shape = node.shape

@@ -74,7 +74,7 @@ class Written:
     dimension: int | None = None
     """Of a halo the dimension whose edge it is."""
     doubts: list[str] = attrs.field(factory=list)
-    """What is not sure, in a few words each."""
+    """Doubts, in a few words each."""
 
     @property
     def user(self) -> hlo.Instruction | None:
@@ -83,7 +83,7 @@ class Written:
 
 
 class Partitioner:
-    """What the partitioner wrote, collective by collective."""
+    """The partitioner's output, collective by collective."""
 
     def __init__(self, sides: Sides, mesh: DeviceMesh | None) -> None:
         self.sides = sides
@@ -395,7 +395,7 @@ class Partitioner:
         self._as_result(part)
 
     def _as_result(self, part: Written) -> None:
-        """What a result of the program is to be."""
+        """Required sharding of a result of the program."""
         part.wanted_by = RESULT
         results = self.sides.after.reach(part.part)[1]
         if results and not results & (results - 1):

@@ -71,7 +71,7 @@ class Suggestion:
     rule: str
     """The rule that found it, one of `hlotext.dumps.collectives.advice.RULES`."""
     measured: tuple[int, int]
-    """How often changes by this rule were recompiled where this compilation ran, and how many spared the collective:
+    """Number of recompilations with changes by this rule on this platform, and number that spared the collective:
     `(57, 62)` is 57 of 62."""
     measured_on: str
     """The compilers of these recompilations, such as `CPU with Shardy`."""
@@ -114,7 +114,7 @@ class Reason:
     part: str = ""
     """The collective right after partitioning; empty where that text was not dumped or tells none."""
     readers: int = 1
-    """How many operations read the tensor in the new sharding."""
+    """Number of operations that read the tensor in the new sharding."""
     is_rematerialized: bool = False
     """True where the tensor is gathered and cut again along another dimension (XLA's "involuntary full
     rematerialization")."""
@@ -135,7 +135,7 @@ class CollectiveCause:
     reasons: tuple[Reason, ...]
     """One, or one for each collective that was combined into it."""
     notes: tuple[str, ...] = ()
-    """What was missing to tell more, and what to dump for it."""
+    """Missing inputs that would tell more, and the flags to dump them."""
 
     @property
     def why(self) -> str:

@@ -19,7 +19,7 @@ PROPAGATED = "propagated; no annotation found"
 
 
 class Schemes:
-    """What stands around the collectives of one compilation."""
+    """Parallelism schemes around the collectives of one compilation."""
 
     def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
         self._partitioner = partitioner

@@ -46,7 +46,7 @@ class Spec:
         return Spec(tuple(rest))
 
     def local(self, dimensions: Sequence[int], mesh: DeviceMesh) -> Dims:
-        """What one device holds of a shape, uneven parts rounded up."""
+        """Local shape on one device, uneven parts rounded up."""
         sizes = dict(zip(mesh.names, mesh.sizes, strict=True))
         return tuple(
             -(-size // math.prod(sizes[a] for a in cut))

@@ -20,7 +20,7 @@ _PARTITIONING = re.compile(r"((tpu|gpu)-)?spmd-partitioning|stateful-rng-spmd-pa
 DUMP_THE_REST = (
     "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*(spmd-partition|shardy|sharding-prop).*'"
 )
-"""What to set to have the texts dumped that are missing."""
+"""Flags that dump the missing texts."""
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from hlotext.ir.tables.opcode import Family
 
 _SOURCES = traits.SOURCES - {"parameter"}
 _MOST = 4096
-"""How many operations are looked at on the way to a tensor, which is a few."""
+"""Maximum number of operations followed to a tensor; usually a few."""
 MOVES = (
     frozenset(
         row.name
@@ -30,7 +30,7 @@ MOVES = (
 
 @attrs.frozen
 class Way:
-    """What is found walking from a collective along operations with its own key."""
+    """Result of a walk from a collective along operations with its own key."""
 
     own: tuple[hlo.Instruction, ...]
     """The reader's own operations, the nearest first."""
@@ -158,7 +158,7 @@ def last_of(sides: Sides, nodes: Collection[hlo.Instruction]) -> hlo.Instruction
 
 @attrs.frozen
 class Reading:
-    """How a tensor that a collective names itself is read behind it."""
+    """Use of a tensor that a collective itself names."""
 
     end: hlo.Instruction
     """The shard of the tensor, after partitioning."""
@@ -176,7 +176,7 @@ class Reading:
 
 
 def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
-    """What a collective moves that carries the metadata of its tensor, as XLA writes them since June 2026.
+    """Tensor moved by a collective that carries its metadata, as XLA writes since June 2026.
 
     None for one that carries those of its reader, and where the tensor or the reader is not found.
     """
@@ -270,7 +270,7 @@ def _read(
 
 
 _MOST_VANISHED = 3
-"""How many operations that only move data may vanish in what the partitioner writes, such as the slices of a roll."""
+"""Maximum number of data movements that the partitioner may fold away, such as the slices of a roll."""
 
 
 def _readers_of(tensor: hlo.Instruction) -> dict[hlo.Instruction, hlo.Instruction]:

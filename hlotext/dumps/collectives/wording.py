@@ -52,7 +52,7 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
 
 
 def sure_of(reason: Reason) -> str:
-    """What an answer is sure of."""
+    """Wording of the parts of an answer that are certain."""
     known = [
         name
         for name, is_known in (

@@ -36,13 +36,13 @@ class Event:
     """`replaced`, `renamed`, `cloned`, `place` (it stands where another of its kind stood), `partitioned`, `split`,
     `merged` or `created`."""
     name: str
-    """What it is called from there on."""
+    """Name from that step on."""
     before: tuple[str, ...] = ()
-    """What it was in the step before: several where they were merged, none for what is new."""
+    """Names in the step before: several if merged, none if new."""
     pass_name: str = ""
     """The pass that did it."""
     confidence: str = HIGH
-    """How sure that is: `high`, `medium` or `low`."""
+    """Confidence: `high`, `medium` or `low`."""
     owner: Owner | None = None
     """The pass with what is known of it: `is_bracket` where only the passes around are."""
 
@@ -53,14 +53,14 @@ class Birth:
 
     step: Step
     name: str
-    """What it is called there."""
+    """Name there."""
     confidence: str = HIGH
     candidates: tuple[str, ...] = ()
     """The operations of that step that it may have been: one where that is sure."""
     owner: Owner | None = None
     """The pass that brought it."""
     history: tuple[Event, ...] = ()
-    """What happened to it since then, the latest first; the last is its birth, unless the program had it."""
+    """Later events, latest first; the last is its creation, unless the program had it."""
 
 
 @attrs.frozen
@@ -99,7 +99,7 @@ class Identity:
         return any(step.is_pass for step in self._steps)
 
     def history(self, name: str) -> tuple[Event, ...]:
-        """What happened to an operation of the last text, the latest first; where it was left as it was is left out.
+        """Events of an operation of the last text, latest first, without steps that left it unchanged.
 
         Raises LookupError for a name that the last text does not have.
         """
@@ -164,7 +164,7 @@ class Identity:
         )
 
     def _candidates(self, origin: Origin) -> tuple[str, ...]:
-        """What an operation may have been where it came from."""
+        """Possible sources of an operation."""
         found = {origin.name: None}
         for index, _, edge in origin.passed:
             for equal in edge.equals[:_MOST_CANDIDATES]:

@@ -43,7 +43,7 @@ class _Layer:
         """The base opcodes of the names that came with it."""
         self.mode = mode
         self.reads = reads or {}
-        """What those that were created read, by the names of the text before."""
+        """Operands of created operations, by the names of the text before."""
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class Origin:
     index: int
     """Of the layer."""
     name: str
-    """What it was called there."""
+    """Name there."""
     weight: int
     """The weakest link on the way."""
     passed: tuple[tuple[int, str, Edge], ...] = ()

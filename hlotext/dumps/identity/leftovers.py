@@ -91,7 +91,7 @@ def places(pairing: Pairing, most: int) -> None:
 
 
 _ANEW = frozenset({"while"})
-"""What passes make anew where it carries something else."""
+"""Opcodes that passes recreate to carry other state."""
 
 
 def _disagree(new: Op, old: Op) -> bool:
@@ -120,7 +120,7 @@ _KEYS_OF_PARTS: tuple[Callable[[State, Op], object], ...] = (
 
 
 def alike(pairing: Pairing, *, in_parts: bool) -> None:
-    """What says the same: in computations that correspond, or anywhere."""
+    """Matches operations with equal text: in computations that correspond, or anywhere."""
     keys = _KEYS_OF_PARTS if pairing.mode == "partitioned" else _KEYS
     for key in keys:
         groups: dict[tuple[str, str, object], list[Op]] = defaultdict(list)
@@ -149,7 +149,7 @@ def alike(pairing: Pairing, *, in_parts: bool) -> None:
 
 
 def _share(pairing: Pairing, mine: list[Op], left: list[Op]) -> None:
-    """Which of several that say the same is which."""
+    """Resolves a match among several equal operations."""
     if len(mine) == 1 and len(left) == 1:
         same = _last(mine[0].op_name) == _last(left[0].op_name)
         pairing.link(mine[0], None, left[0], None, SURE if same else LIKELY)

@@ -18,7 +18,7 @@ MOVES = frozenset(
         "bitcast-convert", "reduce-precision", "opt-barrier", "copy-start", "copy-done", "concatenate", "pad",
     }
 )  # fmt: skip
-"""What passes put between an operation and its reader."""
+"""Opcodes that passes insert between an operation and its user."""
 PARTITIONING = MOVES | frozenset(
     {
         "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute", "dynamic-slice",
@@ -26,7 +26,7 @@ PARTITIONING = MOVES | frozenset(
         "collective-permute-done",
     }
 )  # fmt: skip
-"""What partitioning puts there."""
+"""Opcodes that partitioning inserts there."""
 ANNOTATIONS = frozenset(
     {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "X64SplitLow", "X64SplitHigh", "X64Combine"}
 )
@@ -35,7 +35,7 @@ _HOPS = 24
 
 
 def behind(state: State, op: Op, context: Context) -> tuple[Op, Context] | None:
-    """What a value is that is only passed on; None for one that is computed."""
+    """Origin of a forwarded value; None for a computed one."""
     opcode = op.opcode
     if opcode in INLINE and op.callees:
         part = state.parts.get(op.callees[0])
@@ -61,7 +61,7 @@ def behind(state: State, op: Op, context: Context) -> tuple[Op, Context] | None:
 
 
 def _element(state: State, op: Op, context: Context) -> tuple[Op, Context] | None:
-    """What an element of a tuple is, where the tuple is put together in sight."""
+    """Element of a tuple, if its construction is visible."""
     indices = [op.number]
     inner = state.ops.get(op.operands[0])
     for _ in range(_HOPS):

@@ -1,4 +1,4 @@
-"""Which pass a step of a dump is due to: the one that was running when the text was written."""
+"""Finds the pass that made a step of a dump: the one running when the text was written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Owner:
     name: str
     """XLA's name of the pass; of both ends what the file is called."""
     is_bracket: bool = False
-    """Whether only a bracket is known: the change was made somewhere between the step before and this one."""
+    """True if the change happened somewhere between the step before and this one."""
     inside: str = ""
     """The pass that was open around it, where it has another name."""
     after: str = ""

@@ -1,4 +1,4 @@
-"""Which operation of a text is which of the one before: see `Pairing`."""
+"""Pairs the operations of a text with those of the one before: see `Pairing`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hlotext.dumps.identity.states import Op, Part, State
 from hlotext.ir.tables import traits
 
 SAME, SURE, LIKELY, AMBIGUOUS = 0, 1, 2, 3
-"""How sure a link is: the name is the same; the structure leaves one answer; the place tells; several are equal."""
+"""Certainty of a link: equal name; only structural candidate; by position; several equal candidates."""
 MOST = 64
-"""How many users of a value, and how many equal candidates, are compared."""
+"""Maximum number of users of a value, and of equal candidates, that are compared."""
 _WEAK = 4
 Ids = Callable[[], tuple[LocalIds, LocalIds] | None]
 """Reads the ids of the text before, and of the text."""
@@ -29,7 +29,7 @@ def _no_ids() -> None:
 
 @attrs.frozen
 class Edge:
-    """What one operation of a text was in the text before."""
+    """Link of an operation to the text before."""
 
     kind: str
     """`replaced`, `renamed`, `cloned`, `place`, `partitioned`, `split` or `merged`."""
@@ -65,7 +65,7 @@ class Pairing:
         self._count = itertools.count()
         self._seen: set[tuple[str, str]] = set()
         self._known: dict[str, list[str]] = {}
-        """What the first operands of an operation were, as far as all are known."""
+        """Old names of the first operands of an operation, as far as all are known."""
         changed = [part for chunk, part in new.chunks.items() if chunk not in old.chunks]
         self.fresh = [op for part in changed for op in part.ops if self.is_fresh(op)]
         """The operations whose names are new, in the order of the text."""
@@ -234,7 +234,7 @@ class Pairing:
         return len(new.callees) == len(old.callees)
 
     def _inside(self, new: Op, context: Context, old: Op, before: Context) -> None:
-        """What two operations that correspond read and call."""
+        """Follows operands and callees of two operations that correspond."""
         if (new.name, old.name) in self._seen:
             return
         self._seen.add((new.name, old.name))
@@ -341,7 +341,7 @@ class Pairing:
         heapq.heappush(self._queue, (rank, next(self._count), new, context, old, before))
 
     def _rank(self, new: Op, old: Op) -> int:
-        """How alike two operations of one kind are; the less the better."""
+        """Dissimilarity of two operations of one kind; lower is better."""
         rank = (new.plain != old.plain) + (new.attributes != old.attributes)
         rank += new.op_name.rpartition("/")[2] != old.op_name.rpartition("/")[2]
         return rank + (not self.is_gone(old))
@@ -349,7 +349,7 @@ class Pairing:
     # ---- up, by operands
 
     def _was_read(self, operand: str) -> Op | None:
-        """What an operand was; of a parameter of a fusion what the fusion reads there."""
+        """Old operation of an operand; for a fusion's parameter, of the value passed."""
         found = self.was(operand)
         op = self.new.ops.get(operand)
         if found is None and op is not None and op.opcode == "parameter":

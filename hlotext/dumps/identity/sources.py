@@ -1,4 +1,4 @@
-"""What operations of the final text were made of: the operations of the program that their links lead to."""
+"""Source operations of the final text: the program's operations that their links lead to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hlotext.dumps.identity.states import Op, State
 from hlotext.ir.tables import traits
 
 _MOST = 64
-"""How many operations one may come from; what holds more comes from everything."""
+"""Maximum number of sources of one operation; beyond it every operation counts as a source."""
 _FEW = 3
 _AROUND = 600
-"""How many operations around the end of a chain are looked at."""
+"""Maximum number of operations inspected around the end of a chain."""
 _NOTHING = traits.NAMES_VALUE
-"""What a fusion is not said to come from."""
+"""Opcodes that never count as sources of a fusion."""
 _COMMON = traits.KNOWN_VALUES | {"broadcast"}
 _VIEWS = frozenset({"bitcast", "copy"})
 INSERTED, OP_NAME = "inserted", "op_name"
@@ -78,7 +78,7 @@ class Sources:
         found.update((source.name, source) for source in others)
 
     def _meant(self, op: Op) -> list[Op]:
-        """What an operation stands for: a fusion for what it is named after, for its results, and for all that it holds."""
+        """Operations that stand for one: for a fusion the one it is named after, its results, and its body."""
         if op.opcode == "fusion" and op.callees:
             part = self._last.parts.get(op.callees[0])
             if part is None or part.root is None:
@@ -94,7 +94,7 @@ class Sources:
         return [op]
 
     def _behind_views(self, op: Op) -> Op:
-        """What a result is that is only shown in another form."""
+        """Result behind views."""
         seen = {op.name}
         while op.opcode in _VIEWS and op.operands:
             inner = self._last.ops.get(op.operands[0])
@@ -133,7 +133,7 @@ class Sources:
         ]
 
     def _named(self, op: Op, sources: list[Source]) -> list[Source]:
-        """What the name of the program's operation says of the links."""
+        """Sources by the op_name of the links."""
         sources = [self._doubted(op, source) for source in sources]
         marked = self._marks.get(op.op_name) if op.op_name else None
         if not marked:

@@ -65,12 +65,12 @@ class Op:
         self.tail: str = tail
         """The attributes as they are written, without metadata."""
         self.inner: str = inner or "" if operands is None else ""
-        """What stands in the parentheses, where that is no names: a constant's value, a parameter's number."""
+        """Text in the parentheses that is not operand names: a constant's value, a parameter's number."""
         self.callees: tuple[str, ...] = ()
         if "=%" in tail or "={%" in tail:
             tail, self.callees = _callees(tail)
         self.attributes: str = _attributes(tail) if tail else ""
-        """What it does beside its opcode: without metadata, callees, backend configuration, sharding and channel."""
+        """Semantic attributes: without metadata, callees, backend configuration, sharding and channel."""
         if not self.operands and operands is None:
             self.attributes = f"({inner}){self.attributes}"
         self.number = -1
@@ -300,7 +300,7 @@ def _callees(tail: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _attributes(tail: str) -> str:
-    """What an operation does beside its opcode."""
+    """Semantic attributes of an operation, besides its opcode."""
     if _LEFT_OUT.search(tail) is None:
         return tail
     kept, at = [], 0

@@ -25,7 +25,7 @@ class Entry:
 
     def __init__(self, identity: str | None) -> None:
         self.identity = identity
-        """What goes into the key; None where the cache is off because of this pass."""
+        """Part of the cache key; None if this pass disables the cache."""
 
     def leave(self) -> None:
         """The pass is no longer registered."""
@@ -57,7 +57,7 @@ def enter(label: str, function: object, place: str, cache_key: str | None) -> En
 
 
 def _identity(function: object, cache_key: str | None) -> str | None:
-    """What tells a pass from every other, now and in later processes; None where nothing does."""
+    """Identity of a pass across processes; None if it has none."""
     if cache_key is not None:
         return f"{hlotext.__version__} {cache_key!r} {_code_of(function)}"
     if isinstance(function, Pipeline) and all(
@@ -76,7 +76,7 @@ def _code_of(function: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """What a constant of a function's code is, in the same words in every process."""
+    """Canonical form of a constant in a function's code, equal in every process."""
     if isinstance(value, CodeType):
         return value.co_code.hex(), value.co_names, [_plain(constant) for constant in value.co_consts]
     if isinstance(value, frozenset):

@@ -228,7 +228,7 @@ class _Trials:
         self._chip = chip
 
     def of(self, suggestion: dumps.Suggestion) -> Trial:
-        """What became of one change."""
+        """Result of one change."""
         try:
             if suggestion.kind == "argument":
                 compiled = self._with_argument(suggestion)

@@ -12,7 +12,7 @@ from hlotext.interop.jax.protos import donates
 from hlotext.interop.jax.registration import numbers
 
 _hearing: dict[tuple[str, Any], bool] = {}
-"""Whether the compiler of a platform runs what is registered for a stage, as was found out."""
+"""True if a platform's compiler runs passes registered for a stage, by experiment."""
 
 
 def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:

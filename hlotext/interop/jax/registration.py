@@ -55,7 +55,7 @@ class Registration:
         self, label: str, stage: Any, platforms: Sequence[str] | str | None, entry: cache.Entry
     ) -> None:
         self.label = label
-        """What messages call the pass."""
+        """Name of the pass in messages."""
         self.outcomes: deque[PassOutcome] = deque(maxlen=_MOST_OUTCOMES)
         """The modules that the pass has seen, the last ten thousand of them, with what became of each."""
         self._stage = stage

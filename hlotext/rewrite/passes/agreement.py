@@ -1,4 +1,4 @@
-"""How often passes do what XLA's do; made by `python -m tests.pass_pairs`, do not edit."""
+"""Measured agreement of passes with XLA's; made by `python -m tests.pass_pairs`, do not edit."""
 
 from __future__ import annotations
 

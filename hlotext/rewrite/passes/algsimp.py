@@ -30,7 +30,7 @@ PLATFORMS = {
     ),
     "tpu": AlgebraicSimplifierOptions(prefers_transposes=True, keeps_dot_param_on_rhs=True),
 }  # fmt: skip
-"""What the compilers ask for (`cpu_compiler.cc`, `gpu_compiler.cc`); that of TPU is not public, so XLA's defaults."""
+"""Options of the compilers (`cpu_compiler.cc`, `gpu_compiler.cc`); TPU's are not public, so XLA's defaults."""
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class AlgebraicSimplifier(Pass):
     """Walks over a computation at most; 0: as the platform's compiler does, one on GPU before layouts are assigned and on TPU
     over what no pass has seen yet (inferred from dumps), else 50."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is whose rules are applied, as `0.10.2` or a day; empty: as the text tells, else the newest."""
+    """XLA age whose rules are applied, as `0.10.2` or a day; empty: from the text, else the newest."""
 
     def run(self, module: Module) -> PassResult:
         words = {"true": True, "false": False}

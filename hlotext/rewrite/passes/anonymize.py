@@ -17,7 +17,7 @@ from hlotext.rewrite.passes.strip import METADATA, CanonicalNames, StripMetadata
 
 _HEADER = ("origin_recovery_table", "debug_attributes")
 _COMPOSITE = {"composite.attributes": "{}", "composite.name": "composite", "composite.version": "1"}
-"""What XLA insists on for a composite call, and which says nothing here."""
+"""Attributes that XLA requires of a composite call and that are meaningless here."""
 _CONFIGS = ("infeed_config", "outfeed_config")
 MAX_KEPT_ELEMENTS = 16
 """Constants of more elements are data; smaller ones are numbers that the program needs."""

@@ -1,4 +1,4 @@
-"""What a pass is: a frozen value with a name and options that changes a module and says what it did."""
+"""Base of passes: a frozen value with a name and options that changes a module and reports what it did."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Growth:
 
 
 Age = XlaAge | date | str
-"""How old the XLA is that a pass follows: a release of jaxlib, a day, an XlaAge; empty: as the module's text tells."""
+"""XLA age that a pass follows: a release of jaxlib, a day, an XlaAge; empty: from the module's text."""
 
 
 def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -76,11 +76,11 @@ class Property:
 
 @attrs.frozen
 class PassResult:
-    """What a pass did."""
+    """Result of a pass."""
 
     changed: bool
     statistics: Mapping[str, int] = attrs.field(factory=dict)
-    """How often it did what, by name."""
+    """Counts of its actions, by name."""
 
     @classmethod
     def of(cls, statistics: Mapping[str, int]) -> PassResult:
@@ -96,11 +96,11 @@ class Pass:
     name: ClassVar[str] = ""
     """XLA's name of the pass, or one in its style."""
     summary: ClassVar[str] = ""
-    """What it does, in a sentence."""
+    """Description, in a sentence."""
     requires: ClassVar[tuple[Property, ...]] = ()
-    """What must hold before."""
+    """Properties required before the pass."""
     ensures: ClassVar[tuple[Property, ...]] = ()
-    """What holds after."""
+    """Properties that hold after the pass."""
     preserves_results: ClassVar[bool] = True
     """False for a pass that makes another program on purpose."""
     is_early: ClassVar[bool] = False
@@ -143,7 +143,7 @@ class Pass:
 
 
 def _first_problem(module: Module) -> str | None:
-    """What is wrong with a module, if anything is: one line."""
+    """First error of a module, in one line; None if there is none."""
     for computation in module.computations:
         if not len(computation):
             return f"{computation.name or 'a computation'} has no instructions"

@@ -49,7 +49,7 @@ class CombineCollectives(Pass):
     max_bytes: int = 256 << 20
     """Bytes of the results of what becomes one."""
     max_count: int = 256
-    """How many become one."""
+    """Maximum number of collectives combined into one."""
 
     def run(self, module: Module) -> PassResult:
         reductions: dict[Computation, Hashable] = {}
@@ -65,7 +65,7 @@ class CombineCollectives(Pass):
     def _groups(
         self, computation: Computation, reductions: dict[Computation, Hashable]
     ) -> list[list[Instruction]]:
-        """What may become one, each group by itself."""
+        """Groups of collectives that may be combined."""
         alike: dict[Hashable, list[Instruction]] = {}
         for i in computation:
             if i.opcode in OPCODES and (key := _key(i, reductions)) is not None:

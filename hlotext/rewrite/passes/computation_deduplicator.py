@@ -77,5 +77,5 @@ def _is_small(computation: Computation) -> bool:
 
 
 def _text_key(computation: Computation) -> Any:
-    """What the order and number of instructions, those that nothing uses too, leave to compare."""
+    """Key of a computation's text; order and number of instructions count, unused ones included."""
     return tuple((i.opcode, i.shape) for i in instruction_post_order(computation))

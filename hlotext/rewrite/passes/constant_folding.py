@@ -152,7 +152,7 @@ class _Folder(Editor):
 _AS_IT_IS = traits.GIVEN | {"tuple"}
 
 _NEVER = frozenset({"broadcast", "iota", "fft", "while", "after-all", "rng", "rng-bit-generator"})
-"""What is not folded, nor anything that calls it."""
+"""Opcodes that are never folded, nor any caller of them."""
 
 
 def _is_known(operand: Instruction) -> bool:

@@ -43,7 +43,7 @@ class CommonSubexpressionElimination(Pass):
     summary: ClassVar[str] = "Keeps one of several instructions that compute the same."
 
     is_layout_sensitive: bool = True
-    """Whether instructions with other layouts are others (`HloCSE`'s option of that name)."""
+    """True to distinguish instructions by layout (`HloCSE`'s option of that name)."""
 
     def run(self, module: Module) -> PassResult:
         merger = _Merger(module, self.is_layout_sensitive)
@@ -223,7 +223,7 @@ class _Merger:
         return shape if self.is_layout_sensitive or shape is None else shape.text_without_layout()
 
     def _rough_key(self, i: Instruction) -> Any:
-        """What tells most instructions apart: opcode and operands."""
+        """Coarse key: opcode and operands."""
         opcode = i.opcode
         operands = tuple(map(self._operand, i.operands))
         if opcode == "get-tuple-element":
@@ -231,7 +231,7 @@ class _Merger:
         return opcode, frozenset(operands) if opcode in traits.COMMUTATIVE else operands
 
     def _outer_key(self, i: Instruction) -> Any:
-        """What tells most of those apart: shape, and how long and of which opcodes what they call is."""
+        """Finer key: shape, and length and opcodes of called computations."""
         return self._shape(i.shape), *(tuple(o.opcode for o in c) for c in i.called_computations)
 
     def _key(self, i: Instruction) -> Any:
@@ -312,7 +312,7 @@ def _age(i: Instruction) -> int:
 
 
 def _bits(literal: Literal) -> Any:
-    """What two literals of one type share where they are the same, whatever their layout."""
+    """Key of a literal's values, whatever its layout."""
     array = literal.known_array
     return array.tobytes() if array is not None else literal.to_text()
 
@@ -327,4 +327,4 @@ _NOTES = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_attri
 _SHARDING_NOTE = "xla.sdy.sharding"
 _UNLIKE = frozenset({"after-all", "add-dependency"})
 _KEPT = frozenset({"parameter", "constant", "rng", "after-all", "add-dependency"})
-"""What is never taken for a repetition."""
+"""Opcodes that are never deduplicated."""

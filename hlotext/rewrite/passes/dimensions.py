@@ -1,4 +1,4 @@
-"""How the dimensions of two shapes with the same elements belong together, as XLA's `ShapeUtil` and `util` say it."""
+"""Correspondence of dimensions between shapes with the same elements, after XLA's `ShapeUtil` and `util`."""
 
 from __future__ import annotations
 

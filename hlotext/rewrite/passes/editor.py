@@ -1,4 +1,4 @@
-"""What XLA's computations do when a pass adds, replaces and removes instructions, and its walk over them.
+"""Edits with the semantics of XLA's computations: adding, replacing and removing instructions, and the walk over them.
 
 Passes that are to leave what XLA's leave share these: what a new instruction takes over from an old one, what goes with
 an instruction that nothing uses any more, and in which order a visitor comes by.
@@ -279,7 +279,7 @@ def derived_attributes(
 def inherit(
     new: Instruction, old: Instruction, *, preserve_frontend: bool = True, preserve_sharding: bool = True
 ) -> None:
-    """What an instruction takes over from the one whose place it takes, where it has none of its own."""
+    """Copies annotations to an instruction from the one that it replaces, where it has none of its own."""
     found: dict[str, Any] = {}
     mine, theirs = new.metadata, old.metadata
     if theirs is not None and theirs.op_name and not (mine is not None and mine.op_name):
@@ -372,7 +372,7 @@ class Visitor(Editor):
     """
 
     def visit(self, i: Instruction) -> None:
-        """What is done with an instruction."""
+        """Visits an instruction."""
         raise NotImplementedError
 
     def mark_visited(self, i: Instruction) -> None:

@@ -1,4 +1,4 @@
-"""What an instruction computes of known values, with numpy, as XLA's `HloEvaluator` computes it.
+"""Evaluates an instruction on known values with numpy, as XLA's `HloEvaluator` does.
 
 Integers wrap, and division by zero has XLA's results. Floats narrower than f64 are computed as XLA computes them: types of
 16 bits and fewer in f32, f32 in f32 where IEEE rounds exactly, and in f64 with one rounding where a library function is

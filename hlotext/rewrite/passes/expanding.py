@@ -18,20 +18,20 @@ class Expander(Pass):
     """A pass that looks at every instruction outside of fusions once, as they were before it."""
 
     counted: ClassVar[str] = ""
-    """What `PassResult.statistics` calls the instructions that were expanded."""
+    """Name of the expanded instructions in `PassResult.statistics`."""
     relays_control: ClassVar[bool] = False
-    """Whether instructions with control dependencies are expanded too, and hand them on."""
+    """True to expand instructions with control dependencies too, and forward these."""
 
     def matches(self, i: Instruction) -> bool:
         """True if an instruction is to be expanded (`InstructionMatchesPattern`)."""
         raise NotImplementedError
 
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        """What takes its place (`ExpandInstruction`); None leaves it, the instruction itself was changed in place."""
+        """Replacement (`ExpandInstruction`); None leaves it, the instruction itself means changed in place."""
         raise NotImplementedError
 
     def options(self, module: Module) -> AlgebraicSimplifierOptions:
-        """What `expand` may ask of the simplifier: in a pass of which releases of XLA differ, the age."""
+        """Simplifier options for `expand`: the age, in a pass whose XLA releases differ."""
         return AlgebraicSimplifierOptions()
 
     def run(self, module: Module) -> PassResult:

@@ -72,7 +72,7 @@ class FloatNormalization(Pass):
     platform: str = ""
     """`cpu` or `gpu`; by default `gpu` for modules with layouts assigned, since the CPU compiler has run this before."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest, whose CPU compiler moves bf16."""
+    """XLA age to follow; empty: from the text, else the newest, whose CPU compiler moves bf16."""
 
     def run(self, module: Module) -> PassResult:
         """Raises FloatTypeError for a word that is no float type."""

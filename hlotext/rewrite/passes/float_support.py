@@ -1,4 +1,4 @@
-"""Which operations compilers compute in a narrow float type, and which they compute in a wider one (XLA's `FloatSupport`)."""
+"""Element types in which compilers compute operations: narrow ones kept, or widened (XLA's `FloatSupport`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BF16_ON_CPU = frozenset(
 
 @attrs.frozen
 class FloatSupport:
-    """What a compiler computes in a narrow type."""
+    """Narrow-type support of a compiler."""
 
     low: ElementType
     high: ElementType
@@ -119,7 +119,7 @@ def _is_packed(shape: Shape) -> bool:
 
 
 LIBRARY_SIZE = 8
-"""What one of the sizes of a product must be at least for the CPU compiler to call a library."""
+"""Minimum size of a product for which the CPU compiler calls a library."""
 
 
 def is_library_dot(i: Instruction, *, may_give_bf16: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What passes over gathers and scatters share (XLA's `gather_scatter_utils` and `hlo_creation_utils`)."""
+"""Helpers of gather and scatter passes (XLA's `gather_scatter_utils` and `hlo_creation_utils`)."""
 
 from __future__ import annotations
 

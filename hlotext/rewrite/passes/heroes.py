@@ -1,4 +1,4 @@
-"""What a fusion of the GPU compiler mainly does, by the rules with which it chooses how to emit the fusion."""
+"""Hero of a GPU fusion, by the rules with which the compiler chooses an emitter."""
 
 from __future__ import annotations
 

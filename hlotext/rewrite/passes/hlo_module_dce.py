@@ -1,4 +1,4 @@
-"""What loops compute for nothing, with all that hangs on it."""
+"""Removes dead elements of loop state, with everything computed for them."""
 
 from __future__ import annotations
 

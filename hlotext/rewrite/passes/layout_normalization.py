@@ -166,7 +166,7 @@ class Normalizer(Visitor):
     # ---- handlers
 
     def other(self, i: Instruction) -> int:
-        """What is computed as it is: its users read it through bitcasts there and back (`DefaultAction`)."""
+        """Leaves an instruction as it is; its users read it through bitcasts there and back (`DefaultAction`)."""
         shape, home = _array(i), i.computation
         assert home is not None
         if not i.user_view or _descends(i):

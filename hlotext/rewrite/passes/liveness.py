@@ -1,4 +1,4 @@
-"""Which parts of values anything needs, through tuples, loops and calls (XLA's `HloLivenessAnalysis`)."""
+"""Liveness of value parts, through tuples, loops and calls (XLA's `HloLivenessAnalysis`)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _root(computation: object) -> Instruction | None:
 
 
 def _callers(i: Instruction) -> tuple[Instruction, ...]:
-    """Who runs an instruction's computation as control flow."""
+    """Control-flow callers of an instruction's computation."""
     home = i.computation
     if home is None:
         return ()

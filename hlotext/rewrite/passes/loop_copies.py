@@ -13,19 +13,19 @@ from hlotext.rewrite.passes.call_inliner import Inliner
 from hlotext.rewrite.passes.editor import CONTROL
 
 Nodes = dict[Instruction, Instruction | None]
-"""What stands for each instruction in a copy; None: nothing."""
+"""Replacement of each instruction in a copy; None: none."""
 Finish = Callable[[Nodes], Instruction]
 Copier = Callable[["LoopEditor", Computation, Nodes], None]
 
 
 def body_of(loop: Instruction) -> Computation:
-    """What a loop repeats."""
+    """Body of a loop."""
     found: Computation = loop.attributes["body"]
     return found
 
 
 def condition_of(loop: Instruction) -> Computation:
-    """What says whether a loop goes on."""
+    """Condition of a loop."""
     found: Computation = loop.attributes["condition"]
     return found
 

@@ -80,7 +80,7 @@ def merge_counters(loops: LoopEditor, loop: Instruction, word: str) -> Instructi
 
 
 def _step(end: Instruction, body: Computation, index: int) -> Literal | None:
-    """What is added to an element at each turn, if a constant is."""
+    """Constant added to a state element per iteration; None if it is not constant."""
     if end.opcode != "add":
         return None
     for x, c in (end.operands, end.operands[::-1]):

@@ -1,4 +1,4 @@
-"""What the elements of a loop's state depend on."""
+"""Dependences of the elements of a loop's state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlotext.rewrite.passes.loop_copies import parameter_of
 
 
 class Needs:
-    """Which elements of a loop's state each value needs, and which elements hang together."""
+    """State elements that each value depends on, and elements that depend on each other."""
 
     def __init__(self, editor: Editor, body: Computation, condition: Computation) -> None:
         self.needs: dict[Instruction, frozenset[int]] = {}

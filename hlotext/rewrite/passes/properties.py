@@ -1,4 +1,4 @@
-"""What passes ask of modules and promise of them."""
+"""Properties that passes require and ensure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _has_layouts(module: Module) -> bool:
 
 
 def is_plain(shape: Shape | None) -> TypeGuard[Shape]:
-    """Whether a shape is an array whose layout is an order of dimensions and nothing else."""
+    """True if a shape is an array whose layout is only an order of dimensions."""
     if shape is None or not shape.is_array or shape.layout is None or not shape.is_static:
         return False
     return attrs.evolve(shape.layout, memory_space=0) == Layout(shape.layout.minor_to_major)

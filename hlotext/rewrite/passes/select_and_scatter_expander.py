@@ -90,7 +90,7 @@ def _number(value: int) -> Literal:
 
 
 def _selection(s: Simplifier, i: Instruction, rank: int) -> Computation:
-    """What reduces a window to the selected element and its place; no place, -1, is that of the start value."""
+    """Reducer of a window to the selected element and its index; index -1 is the initial value's."""
     select: Computation = i.attributes["select"]
     home = i.computation
     b = Builder.new(s.module, f"{select.name}.reduce_window", (), before=home)

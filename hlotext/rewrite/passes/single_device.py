@@ -94,7 +94,7 @@ def _hand_on_control(chain: list[Instruction]) -> None:
 
 
 def _alone(i: Instruction, operands: Sequence[Instruction]) -> Instruction:
-    """What a collective gives where there is one device, in the shape of an instruction and before it."""
+    """Result of a collective on one device, in the shape of an instruction and inserted before it."""
     b = Builder.before(i)
     assert i.shape is not None
     if i.shape.is_tuple:

@@ -1,4 +1,4 @@
-"""How far a module has come, and for which device it is, as far as its text tells: some passes of XLA depend on both."""
+"""Compilation stage and platform of a module, as far as its text shows them: some passes of XLA depend on both."""
 
 from __future__ import annotations
 

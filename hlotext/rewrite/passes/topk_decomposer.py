@@ -55,7 +55,7 @@ class TopkDecomposer(Expander):
     counted: ClassVar[str] = "topks"
 
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is whose words for the order of floats are written."""
+    """XLA age whose words for the order of floats are written."""
 
     def options(self, module: Module) -> AlgebraicSimplifierOptions:
         return AlgebraicSimplifierOptions(age=age_for(module, self.age or None))

@@ -56,7 +56,7 @@ class TupleSimplifier(Pass):
     exclude_entry_computation: bool = False
     """Leaves the entry as it is."""
     age: Age = attrs.field(default="", validator=is_age)
-    """How old the XLA is that is followed; empty: as the text tells, else the newest, which takes more tuples out."""
+    """XLA age to follow; empty: from the text, else the newest, which removes more tuples."""
 
     def run(self, module: Module) -> PassResult:
         chosen = [c for c in module.computations if not (self.exclude_entry_computation and c.is_entry)]

@@ -1,4 +1,4 @@
-"""What a loop computes anew at each turn, computed once in front of it."""
+"""Hoists loop-invariant instructions out of while bodies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class WhileLoopInvariantCodeMotion(Pass):
         return PassResult.of({"hoisted": count, **swept, **tidied})
 
     def _hoist(self, editor: LoopEditor, loop: Instruction) -> int:
-        """How much of a loop's body went out (`TryHoistingInvariantInstructionsFromWhileBody`)."""
+        """Number of instructions hoisted (`TryHoistingInvariantInstructionsFromWhileBody`)."""
         shape = loop.shape
         if shape is None or not shape.is_tuple or not is_whole(loop):
             return 0

@@ -1,4 +1,4 @@
-"""What the header says, and which of it a smaller module can do without."""
+"""Header attributes that a smaller module can do without."""
 
 from __future__ import annotations
 

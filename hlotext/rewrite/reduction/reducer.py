@@ -26,7 +26,7 @@ from hlotext.verify import verify
 
 @attrs.define
 class Reduction:
-    """What a reduction did."""
+    """Result of a reduction."""
 
     module: Module
     """The smallest module found."""
@@ -34,7 +34,7 @@ class Reduction:
     """Instructions of the module that was given."""
     after: int
     tests: int
-    """How often the module was tried."""
+    """Number of times the module was tried."""
 
 
 def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 2000) -> Reduction:
@@ -116,7 +116,7 @@ class _Reducer:
             self.attempt(_merged)
 
     def details(self) -> None:
-        """What is written of the instructions that are left: attributes, the header, sizes."""
+        """Reduces what is written of the remaining instructions: attributes, the header, sizes."""
         for name in header.removable(self.module):
             self.attempt(partial(header.remove, name=name))
         for name in sorted({name for i in self.module.instructions() for name in i.attributes}):
@@ -150,7 +150,7 @@ class _Reducer:
                 size //= 2
 
     def _length(self, number: int) -> int:
-        """How many instructions a computation has; none where there are no longer so many computations."""
+        """Number of instructions of a computation; 0 if it no longer exists."""
         found = self.module.computations[number : number + 1]
         return len(found[0]) if found and not found[0].is_implicit else 0
 
@@ -230,6 +230,6 @@ def _without_shardings(module: Module) -> None:
 
 
 def _errors(module: Module) -> Counter[str]:
-    """How often what is wrong; precisions may mix, since an edit may take away what says so."""
+    """Number of errors by code; mixed precision is allowed, since an edit may remove the attribute that allows it."""
     found = verify(module, mixed_precision=True)
     return Counter(d.code for d in found if d.severity is Severity.ERROR)

@@ -20,7 +20,7 @@ from hlotext.rewrite.reduction.state import can_hand_on, hand_on
 from hlotext.rewrite.reduction.zeros import has_zero, zero_of
 
 _KEPT = frozenset({"parameter", "constant"}) | FINISHERS.keys()
-"""What nothing is put in place of: what is as small already, and starts, which go with their dones."""
+"""Opcodes that are never replaced: minimal ones, and starts, which go with their dones."""
 
 
 @attrs.frozen
@@ -112,7 +112,7 @@ def _can_be_zeros(computation: Computation, chosen: range) -> bool:
 
 
 _SMALL = (traits.SOURCES - traits.GIVEN) | {"broadcast", "get-tuple-element"}
-"""What is no larger than the zeros that would replace it."""
+"""Opcodes no larger than the zeros that would replace them."""
 
 
 def _to_zeros(computation: Computation, chosen: range) -> None:

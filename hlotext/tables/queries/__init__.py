@@ -33,7 +33,7 @@ class Query:
 
     name: str
     title: str
-    """What it answers."""
+    """Question that it answers."""
     parameters: tuple[Parameter, ...]
     sql: str
 

@@ -1,1 +1,1 @@
-"""How each table is made of a module: one file, or a few alike, for each."""
+"""Builders of tables from a module: one file, or a few similar ones, for each."""

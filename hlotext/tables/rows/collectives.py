@@ -1,4 +1,4 @@
-"""What communicates, along which axes, in which loops."""
+"""Communication by mesh axis and loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What instructions cost in one run, as `hlotext.cost` counts."""
+"""Cost of instructions in one run, from `hlotext.cost`."""
 
 from __future__ import annotations
 

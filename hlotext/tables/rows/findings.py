@@ -1,4 +1,4 @@
-"""What the linter finds, by its default settings."""
+"""Findings of the linter with default settings."""
 
 from __future__ import annotations
 

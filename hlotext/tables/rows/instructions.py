@@ -92,7 +92,7 @@ def _labels(every: Sequence[Instruction]) -> Words:
 
 
 def _shapes(shapes: Sequence[Shape | None]) -> dict[str, AnyColumn]:
-    """What shapes tell; the shapes of a large module are a few hundred."""
+    """Columns derived from shapes; a large module has a few hundred distinct ones."""
     index, found = distinct(shapes)
     arrays = [shape if shape is not None and shape.is_array else None for shape in found]
     layouts = [shape.layout if shape is not None else None for shape in arrays]

@@ -70,7 +70,7 @@ def _slices(allocations: tuple[Allocation, ...]) -> Iterator[_Row]:
 
 
 def _kind(one: Allocation) -> str:
-    """What an allocation is for: the first that is true, in the order in which `hlotext memory` counts."""
+    """Kind of an allocation: the first that applies, in the order of `hlotext memory`."""
     if one.is_thread_local:
         return "thread-local"
     if one.is_parameter:

@@ -91,7 +91,7 @@ def _text(module: Module) -> tuple[str | None, int | None]:
 
 
 def step_of(text: Text, *, reads_chip: bool = True) -> dict[str, Any]:
-    """What a dump folder tells of a text, as columns of `modules`; nothing for other files.
+    """Columns of `modules` from a dump folder; empty for other files.
 
     All but the chip is told by names alone; without `reads_chip` no file is opened, as in a store far away.
     """

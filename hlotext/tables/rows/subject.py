@@ -1,4 +1,4 @@
-"""What tables are made of: one module, where it was read from, and what several tables need."""
+"""Input of table builders: one module, its source, and facts that several tables need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Subject:
 
     module: Module
     key: str
-    """What the column `module` holds."""
+    """Value of the column `module`."""
     path: str = ""
     """The file that it was read from; empty where there is none."""
     modified: float | None = None
@@ -39,11 +39,11 @@ class Subject:
     build: str | None = None
     """The build that the dump is of."""
     version: str | None = None
-    """What changes when the file does."""
+    """Version of the file."""
     step: Mapping[str, Any] = attrs.field(factory=dict)
     """The columns of `modules` that the names in a dump folder tell: see `step_of`."""
     is_ours: bool = False
-    """Whether the module was read for its tables alone, so that it is taken apart when they are made."""
+    """True if the module was read for its tables only, so that it is freed once they are built."""
 
     @functools.cached_property
     def instructions(self) -> list[Instruction]:
@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def weight(self) -> int:
-        """How much it is to hold, in instructions: what as much text takes where they are few."""
+        """Memory weight, in instructions; text counts as the instructions that need as much."""
         source = self.module.source
         return max(len(self.instructions), 0 if source is None else len(source.text) // _TEXT)
 
@@ -133,7 +133,7 @@ class Subjects:
 
     @functools.cached_property
     def counts(self) -> Array:
-        """How many instructions each module has."""
+        """Number of instructions of each module."""
         return np.array([len(one.instructions) for one in self.each], np.int64)
 
     @functools.cached_property
@@ -148,7 +148,7 @@ class Subjects:
 
     @functools.cached_property
     def sizes(self) -> Array:
-        """How many instructions each computation has."""
+        """Number of instructions of each computation."""
         return np.array([len(computation) for computation in self.computations], np.int64)
 
     @functools.cached_property

@@ -1,1 +1,1 @@
-"""What verify looks at beyond single instructions, one file for each family; those stand in `hlotext.semantics`."""
+"""Checks beyond single instructions, one file for each family; checks of one instruction are in `hlotext.semantics`."""

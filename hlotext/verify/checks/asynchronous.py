@@ -178,7 +178,7 @@ def _check_thread(start: Instruction, survey: Survey, findings: FindingCollector
 
 
 def _check_bound(later: Instruction, findings: FindingCollector) -> None:
-    """What is bound is the wrapped computation's, and all of it is in the end.
+    """Checks that bound operands and results are the wrapped computation's, and that all are bound in the end.
 
     As `CheckAsyncOpComputationShapes`, `CheckAsyncDoneOperands`.
     """

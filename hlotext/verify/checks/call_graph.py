@@ -1,4 +1,4 @@
-"""Who calls whom: no recursion, fusions with a computation of their own, threads, parameter numbers."""
+"""Checks of the call graph: recursion, exclusive fusion bodies, threads, parameter numbers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _recursive(module: Module, survey: Survey) -> list[Instruction]:
 def check_fusion_body(
     computation: Computation, used: set[Instruction], survey: Survey, findings: FindingCollector
 ) -> None:
-    """What a fusion calls is its own, and all of it is needed (`CheckFusionInstruction`)."""
+    """Checks that a fusion's computation is its own, and that all of it is used (`CheckFusionInstruction`)."""
     callers = survey.calls[computation]
     first = next(caller for caller in callers if caller.opcode == "fusion")
     for caller in callers:

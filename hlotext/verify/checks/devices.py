@@ -1,4 +1,4 @@
-"""Which devices take part: replica groups, source-target pairs, channel ids."""
+"""Checks of participating devices: replica groups, source-target pairs, channel ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader demands of text is demanded of instructions that no text was read for: the same conditions and codes."""
+"""Applies the reader's conditions and codes to instructions that were not read from text."""
 
 from __future__ import annotations
 

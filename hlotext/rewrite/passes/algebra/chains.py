@@ -29,7 +29,7 @@ def is_elementwise(i: Instruction) -> bool:
 
 
 def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:
-    """What a reshape or copy, or a chain of them, is a bitcast of (`BitcastingOperandOfReshapeOrCopyChain`)."""
+    """Bitcast source of a reshape or copy, or of a chain of them (`BitcastingOperandOfReshapeOrCopyChain`)."""
     if not s.options.is_layout_sensitive:
         return None
     operand = i.operands[0]

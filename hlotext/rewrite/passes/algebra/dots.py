@@ -32,7 +32,7 @@ NUMBERS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_cont
 
 @attrs.frozen
 class DotNumbers:
-    """Which dimensions of two operands belong together (`DotDimensionNumbers`)."""
+    """Dimension numbers of a dot: corresponding dimensions of its operands (`DotDimensionNumbers`)."""
 
     lhs_batch: tuple[int, ...]
     lhs_contracting: tuple[int, ...]
@@ -57,7 +57,7 @@ class DotNumbers:
 
 
 def settings(i: Instruction, swap: bool = False) -> dict[str, Any]:
-    """What else a dot says of how it is computed (`PrecisionConfig`)."""
+    """Attributes that control how a dot is computed (`PrecisionConfig`)."""
     own: dict[str, Any] = {
         k: i.attributes[k] for k in ("operand_precision", "algorithm") if k in i.attributes
     }

@@ -1,4 +1,4 @@
-"""How rules of `AlgebraicSimplifier` are written, and the visitor that applies them as XLA's does.
+"""Rules of `AlgebraicSimplifier`, and the visitor that applies them in XLA's order.
 
 A rule is a function of the simplifier and an instruction of its opcode. It says whether it changed anything; if so, the
 instruction is done with, else the next rule of that opcode is asked, in the order of XLA's handler. Its docstring is its
@@ -58,9 +58,9 @@ class AlgebraicSimplifierOptions:
     prefers_transposes: bool = False
     """Makes a broadcast that repeats nothing a transpose, where the rank stays (seen in dumps for TPU)."""
     enable_fast_math: bool = False
-    """What rounds otherwise is done too. On CPU `xla_cpu_enable_fast_math` asks for it."""
+    """True to allow rewrites that round differently. On CPU `xla_cpu_enable_fast_math` enables them."""
     age: XlaAge = attrs.field(factory=XlaAge)
-    """How old the XLA is whose rules are applied; of no known age the newest."""
+    """XLA age whose rules are applied; the newest if unknown."""
 
 
 Function = Callable[["Simplifier", Instruction], bool]
@@ -68,7 +68,7 @@ Function = Callable[["Simplifier", Instruction], bool]
 
 @attrs.frozen
 class AlgebraRule:
-    """What is done with instructions of some opcodes."""
+    """Rewrite of instructions with some opcodes."""
 
     name: str
     opcodes: tuple[str, ...]

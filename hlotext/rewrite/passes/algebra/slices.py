@@ -28,7 +28,7 @@ Ranges = tuple[SliceDimension, ...]
 
 
 def ranges(i: Instruction) -> Ranges:
-    """What a slice takes of each dimension."""
+    """Range of a slice in each dimension."""
     found: Ranges = i.attributes["slice"].dimensions
     return found
 
