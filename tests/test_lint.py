@@ -443,3 +443,16 @@ def test_fusions_in_themselves_and_sizes_without_bound() -> None:
     )
     for module in (itself, scatter):
         assert not [finding for finding in lint.run(module) if finding.code == "X900"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "x = f32[8]{0} parameter(0)\n  g = f32[?,3]{1,0} all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], "
+        "dimensions={0}, use_global_device_ids=true\n  ROOT d = f32[8]{0} reshape(g)",
+        "x = f32[8,2]{1,0:T(2,128)} parameter(0)\n  y = f32[?,3]{1,0} negate(x)\n  ROOT r = f32[8,2]{1,0} reshape(y)",
+    ],
+)
+def test_sizes_that_nobody_knows_leave_rules_silent(lines: str) -> None:
+    text = f"HloModule m, is_scheduled=true, num_partitions=8\n\nENTRY e {{\n  {lines}\n}}\n"
+    assert "X900" not in [finding.code for finding in lint.run(hlo.parse(text))]

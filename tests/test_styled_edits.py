@@ -128,6 +128,35 @@ def test_names_that_the_text_leaves_to_its_reader_are_written_with_the_first_lin
     as_text(m)
 
 
+MADE_UP = (
+    "ENTRY e {\n  p = f32[] parameter(0)\n  q = (f32[], s32[]) parameter(1)\n  negate.anon = f32[] negate(p)\n"
+    "  q_0 = f32[] sine(p)\n  a = f32[] add(negate(p), q#0)\n  last = f32[] cosine(p)\n  ROOT r = f32[] add(a, last)\n}\n"
+)
+"""Operands in place that a reader numbers, since lines before have the names that it would make up first."""
+
+
+@pytest.mark.parametrize("name", ["negate.anon", "q_0"])
+def test_a_name_that_is_given_up_stays_out_of_what_a_reader_makes_up(name: str) -> None:
+    def names(m: hlo.Module) -> list[str]:
+        return [i.name for i in hlo.parse(as_text(m)).entry]
+
+    m = hlo.parse(MADE_UP)
+    assert names(m)[4:6] == ["negate.anon.1", "q_0.1"]
+    m.entry[name].name = "other"
+    assert name not in names(m)
+    m = hlo.parse(MADE_UP)
+    m.entry[name].move_before(m.entry["last"])
+    assert names(m)[-3:] == [name, "last", "r"]
+    m = hlo.parse(MADE_UP)
+    with m.transaction() as record:
+        m.entry[name].erase()
+    assert {"negate.anon.1", "q_0.1"} <= set(names(m))
+    record.undo()
+    assert str(m) == MADE_UP
+    m.entry["last"].name = "other"  # no name that a reader could make up
+    assert "add(negate(p), q#0)" in str(m)
+
+
 INLINE = (
     "ENTRY e {\n  p = f32[4] parameter(0)\n  z = f32[] constant(0)\n  r = f32[] reduce(p, z), dimensions={0}, to_apply="
     "{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] call(a, b), to_apply={ d = f32[] parameter(0) "

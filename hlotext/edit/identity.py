@@ -54,6 +54,7 @@ def rename(instruction: Instruction, name: str) -> None:
     with Edit(module) as edit:
         journal = edit.journal
         if computation is not None:
+            marks.give_up_names(journal, computation, [instruction._name])
             if name in computation:
                 raise EditError(
                     f"{computation._name} already has an instruction named {name}",

@@ -36,6 +36,7 @@ def touch(journal: Journal, instruction: Instruction) -> None:
             touch(journal, user)
         if instruction._computation is not None:
             # The text does not name them: a reader makes their names up, each other than those before it.
+            journal.set(instruction._computation, "_numbered_stems", frozenset())
             own_lines(journal, instruction._computation._instructions)
             _forget_left_out(journal, instruction._computation)
     own_lines(journal, instruction._operands)
@@ -84,6 +85,33 @@ def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
     for operand in operands:
         if operand._form in INSIDE:
             touch(journal, operand)
+
+
+def give_up_names(journal: Journal, computation: Computation, names: Iterable[str]) -> None:
+    """Gives operands written in place lines of their own where a reader would name them otherwise without these names.
+
+    Called before lines with these names are erased, renamed or moved. Such an operand is named by a stem, or by the stem and
+    the first number that no line before it has.
+    """
+    if computation._numbered_stems is None:
+        inside = [i for i in computation._instructions if i._form in INSIDE]
+        stems = frozenset(stem for i in inside if (stem := _stem(i)) != i._name)
+        journal.set(computation, "_numbered_stems", stems)
+    stems = computation._numbered_stems or frozenset()
+    if stems and not stems.isdisjoint(stem for name in names for stem in (name, _unnumbered(name))):
+        own_lines(journal, computation._instructions)
+
+
+def _stem(instruction: Instruction) -> str:
+    """The name that a reader makes up for an operand written in place, unless a line has it."""
+    if instruction._form is Form.NESTED:
+        return f"{instruction._opcode}.anon"
+    return f"{instruction._operands[0]._name}_{instruction._attributes['index']}"
+
+
+def _unnumbered(name: str) -> str:
+    stem, _, number = name.rpartition(".")
+    return stem if number.isdecimal() else name
 
 
 def own_texts(journal: Journal, instruction: Instruction) -> None:

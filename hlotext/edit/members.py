@@ -119,6 +119,7 @@ def move_all(
 ) -> None:
     """Moves instructions, in this order, to the place before another one. For edits that have proved it possible."""
     for one in instructions:
+        marks.give_up_names(journal, computation, [one._name])
         take_out(journal, computation, one)
         put_in(journal, computation, computation.order.place(before), one)
         journal.note("modified", one)

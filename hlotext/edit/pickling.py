@@ -30,7 +30,7 @@ _APART = frozenset(
 _FOUND_OUT = frozenset(
     {
         "_journal", "_listeners", "_wide", "_strict_facts", "_memories", "_callers", "_order", "_by_name", "_facts",
-        "_instruction_names", "_computation_names", "_successors", "_users",
+        "_instruction_names", "_computation_names", "_successors", "_users", "_numbered_stems",
     }
 )  # fmt: skip
 """Fields that are filled in again when they are asked for, and those of an edit that goes on."""

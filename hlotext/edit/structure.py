@@ -256,6 +256,7 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
     journal, module = edit.journal, computation._module
     edit.suspect(operand for instruction in gone for operand in instruction._operands if operand not in gone)
     journal.set(computation, "_root", computation.root)
+    marks.give_up_names(journal, computation, [instruction._name for instruction in gone])
     for instruction in gone:
         marks.own_lines(journal, instruction._operands)
     spans = [(i._start, i._end) for i in gone if i._start >= 0]

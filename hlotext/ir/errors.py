@@ -1,4 +1,4 @@
-"""Errors of nodes."""
+"""Errors of nodes and values."""
 
 from __future__ import annotations
 
@@ -14,3 +14,7 @@ class EditError(ValueError):
         """The alternative; empty if there is none."""
         self.code = code
         """The code that the reader or the verifier has for it; empty where it has none."""
+
+
+class UnknownSizeError(ValueError):
+    """The elements of an unbounded dimension were to be counted."""

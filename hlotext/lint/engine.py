@@ -15,6 +15,7 @@ from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import collector
+from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
@@ -193,6 +194,8 @@ def _reports(
                     yield rule, report
             for report in rule.check_module(context):
                 yield rule, report
+        except UnknownSizeError:  # no compiler takes it so, and what a repair would save cannot be told
+            continue
         except Exception as error:
             failed(_failure(f"rule {rule.code}", error, context.module.name, file))
 

@@ -57,6 +57,9 @@ class Computation:
     _by_name: dict[str, Instruction] | None = None
     _order: Order[Instruction] | None = None
     _successors: dict[Instruction, dict[Instruction, None]] | None = None
+    _numbered_stems: frozenset[str] | None = None
+    """Stems of the names that a reader makes up for operands written in place by numbering, since a line before has the
+    stem as its name; None until they are asked for."""
 
     # ---- what it is
 
@@ -295,7 +298,7 @@ def opened(name: str, module: Module, start: int, brace: int) -> Computation:
     computation._removed_spans = []
     computation._is_touched = computation._is_signature_touched = False
     computation._has_new_thread = computation._is_draft = False
-    computation._by_name = computation._order = computation._successors = None
+    computation._by_name = computation._order = computation._successors = computation._numbered_stems = None
     return computation
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.memo import remembered
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
 from hlotext.ir.values.value import Value, mimebundle
@@ -245,14 +246,16 @@ class Shape:
     def element_count(self) -> int:
         """Product of the sizes, bounds for dynamic ones; 1 for a scalar.
 
-        Raises ValueError for an unbounded dimension and for what is no array.
+        Raises UnknownSizeError, a ValueError, for an unbounded dimension, and ValueError for what is no array.
         """
         if not self.is_array:
             raise ValueError(f"{self} has no elements")
         count = 1
         for size in self.dimensions:
             if size == UNBOUNDED_SIZE:
-                raise ValueError(f"{self} has an unbounded dimension, so its elements cannot be counted")
+                raise UnknownSizeError(
+                    f"{self} has an unbounded dimension, so its elements cannot be counted"
+                )
             count *= size
         return count
 
