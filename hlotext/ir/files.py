@@ -10,14 +10,14 @@ from os import PathLike
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
-    """Writes a text as it is: its line ends, and the bytes that are no UTF-8. Raises OSError; see `write_bytes`."""
+    """Writes a text as it is: its line ends, and the bytes that are not UTF-8. Raises OSError; see `write_bytes`."""
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_bytes(path: str | PathLike[str], data: bytes) -> None:
-    """Writes a file whole or not at all: a new one takes the place of what is there, whose permissions and links stay.
+    """Writes a file whole or not at all: a new one replaces the existing one and keeps its permissions and links.
 
-    What is no file (a pipe, a device), has several names, or lies in a folder where no file can be made, is written as it is.
+    A pipe or device, a file with several hard links, or one in a read-only directory is written in place.
     Raises OSError, whose `filename` is the path.
     """
     target = os.path.realpath(path)

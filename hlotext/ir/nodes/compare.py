@@ -16,11 +16,11 @@ from hlotext.ir.values.types import ElementType
 
 
 def difference(a: Module, b: Module, *, exact: bool = False) -> str | None:
-    """Where two modules differ first, in words; None where they are the same.
+    """The first difference of two modules, in words; None if they are equal.
 
-    Compared are names, order, opcodes, shapes with layouts, operands, attributes, literals and floats by
+    Compares names, order, opcodes, shapes with layouts, operands, attributes, literals and floats by
     their bits (so a NaN equals itself and -0 differs from 0), threads, roots, entry, header and stack-frame
-    tables. References are the same where they lead to the same place. With `exact` also what only the text
+    tables. References are equal if they lead to the same position. With `exact` also what only the text
     decides: the order of attributes, how instructions are written, and where they stand.
     """
     return next(_Comparison(a, b, exact).differences(), None)

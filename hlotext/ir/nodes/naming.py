@@ -41,7 +41,7 @@ class NameUniquer:
         return name in self._taken and name not in self._fresh
 
     def unique(self, name: str) -> str:
-        """That name if it is free, else its stem with the first free number. The result is taken from now on."""
+        """That name if it is free, else its stem with the first free number. The result is reserved from now on."""
         stem, given = _split(sanitized(name))
         number = given or 0
         if self._is_used(stem, number):
@@ -72,7 +72,7 @@ def _split(name: str) -> tuple[str, int | None]:
 def sanitized(name: str) -> str:
     """A name as HLO allows it (`NameUniquer::GetSanitizedName`).
 
-    What names may not have becomes `_`, the name of an element type gets one behind it, and `__x` becomes `a_x`.
+    Characters that are not allowed become `_`, the name of an element type gets a trailing one, and `__x` becomes `a_x`.
     """
     name = _NO_NAME.sub("_", name) or "name"
     if not (name[0].isalpha() or name[0] == "_"):

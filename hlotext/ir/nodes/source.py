@@ -33,12 +33,12 @@ class Span(Value):
     start: int
     """Offset of the first character."""
     end: int
-    """Offset behind the last character."""
+    """Offset after the last character."""
     line: int
     column: int
     end_line: int
     end_column: int
-    """Column behind the last character."""
+    """Column after the last character."""
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}"
@@ -104,7 +104,7 @@ class Source:
         return Span(start, end, *self.position(start), *self.position(end))
 
     def line(self, number: int) -> str:
-        """The text of a line (from 1), without its line end; empty behind the last one."""
+        """The text of a line (from 1), without its line end; empty after the last one."""
         start, end = self.bounds(number)
         return self.text[start:end]
 

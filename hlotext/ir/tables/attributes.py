@@ -1,7 +1,7 @@
-"""The attribute table: what each attribute of op lines and module headers holds, and how that is read and written.
+"""The attribute table: the type of each attribute of op lines and module headers, and how it is read and written.
 
-Which opcode takes which attribute, and when it is printed there, stands in the opcode table. What XLA demands of a value
-beside its class are functions of `hlotext.semantics`.
+The opcode table lists the attributes of each opcode and when they are printed. Further requirements of XLA on values
+are functions of `hlotext.semantics`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind(Value):
     """Type of attribute values: their Python class, and the grammar rule that reads them."""
 
     rule: str
-    """Rule of the grammar that reads the text behind `=`; `str()` of the value is that text again, in the usual form."""
+    """Rule of the grammar that reads the text after `=`; `str()` of the value is that text again, in the usual form."""
     words: str
     """The type in words."""
     class_names: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class AttributeInfo(Value):
     """One row of the attribute table."""
 
     name: str
-    """As it stands in the text, without `=`."""
+    """Name in the text, without `=`."""
     kind: Kind
     """The type of its value."""
     doc: str
@@ -136,7 +136,7 @@ class AttributeInfo(Value):
     printed: str = "if given"
     """When XLA prints it; the opcode table says it for each opcode."""
     default: object = None
-    """Value that an absent header attribute stands for; it is not printed. None if there is none."""
+    """Value of an absent header attribute; not printed. None if there is none."""
     era: str = ""
     """`old` or `new` where the XLA release that is imitated does not know the attribute; empty otherwise."""
 
@@ -351,4 +351,4 @@ ATTRIBUTES: dict[str, AttributeInfo] = {row[0]: _info(*row) for row in _INSTRUCT
 HEADER_ATTRIBUTES: dict[str, AttributeInfo] = {
     row[0]: attrs.evolve(_info(*row), default=_HEADER_DEFAULTS.get(row[0])) for row in _HEADER_ROWS
 }
-"""Every attribute of the module header that is known, by name, in the order in which XLA prints them."""
+"""Every known attribute of the module header, by name, in XLA's print order."""

@@ -30,7 +30,7 @@ def default_order(element: ElementType) -> ComparisonOrder | None:
 def order_of(attributes: Mapping[str, Any], element: ElementType) -> ComparisonOrder | None:
     """Element order of a compare: by `order=`, by `type=` of older text, else by the element type.
 
-    None where neither says it, and where what stands there is no word of XLA's.
+    None if neither gives it, or if the word is not one of XLA's.
     """
     if "order" in attributes:
         found = attributes["order"]

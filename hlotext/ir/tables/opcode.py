@@ -140,7 +140,7 @@ AsyncRole = Literal["start", "update", "done"]
 class WireRule(
     NamedTuple
 ):  # making a class with attrs takes a millisecond, and every start would wait for it
-    """Bytes that a device sends, given D bytes of operands and R bytes of results, in a group of n."""
+    """Bytes that a device sends, given D bytes of operands and R bytes of results, in a group of n devices."""
 
     counts: Literal["operands", "results"] = "operands"
     """The bytes that are counted: D or R."""
@@ -224,12 +224,12 @@ class AttributeUse(Value):
     required: bool = False
     """XLA's reader rejects the instruction without it."""
     default: object = None
-    """Value that an absent attribute stands for; None if there is none. A `Derived` depends on operand 0."""
+    """Value of an absent attribute; None if there is none. A `Derived` depends on operand 0."""
     calls: Calls = Calls.NONE
     optional_for_scalar: bool = False
     """A required attribute that may be missing when operand 0 is a scalar."""
     new: bool = False
-    """Unknown to the XLA release whose printing is imitated; accepted, and printed where it was given."""
+    """Unknown to the XLA release whose printing is imitated; accepted, and printed if given."""
     old: bool = False
     """Only in text of older releases; accepted, and printed where it was given."""
     role: Role = Role.MEANING

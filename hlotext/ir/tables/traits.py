@@ -53,7 +53,7 @@ FORWARDS_OPERAND = _with_elements(Elements.FORWARD)
 FORWARDS_BUFFER = FORWARDS_OPERAND | _with_elements(Elements.VIEW)
 """Opcodes whose result is the buffer of operand 0."""
 NAMES_VALUE = _with_elements(Elements.GIVEN, Elements.VIEW, Elements.PACK, Elements.UNPACK)
-"""Opcodes for which no compiler emits code, since they only name values."""
+"""Opcodes for which no compiler emits code, because they only name values."""
 IS_FREE = NAMES_VALUE | _with_elements(Elements.FORWARD, Elements.TOKEN)
 """Opcodes that take no time, those that only order others included."""
 KEEPS_ELEMENTS = _with_elements(Elements.VIEW, Elements.COPY, Elements.RESHAPE)

@@ -1,1 +1,1 @@
-"""Values: what stands on nodes; frozen, compared by content, each prints itself as XLA does."""
+"""Values on nodes: frozen, compared by content, each prints itself as XLA does."""

@@ -1,7 +1,7 @@
-"""When the XLA was written that wrote a text: one notion of it for all that differs between releases.
+"""Age of the XLA that wrote a text: the one notion for everything that differs between releases.
 
-XLA has no version number in its texts. What tells is when something changed, so an age is an interval of days between which
-the source of that XLA lies; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
+XLA's texts have no version number, but changes have dates, so an age is an interval of days that contains the date of the
+source; `hlotext.analysis.age_of` finds it. Users may also give a day, or a release of jaxlib.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class XlaAge(Value):
 def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
     """Converts an argument `age=`: an XlaAge, a day, a release of jaxlib ("0.12", "0.10.2"), or None for "find it".
 
-    A release that begins several stands for the newest of them; one that was not tried lies between its neighbours.
-    Raises ValueError for what is none of these.
+    A prefix of several releases means the newest of them; one that was not tested is placed between its neighbours.
+    Raises ValueError for anything else.
     """
     if age is None or isinstance(age, XlaAge):
         return age

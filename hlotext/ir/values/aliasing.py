@@ -16,7 +16,7 @@ ShapeIndex: TypeAlias = tuple[int, ...]
 
 @attrs.frozen(repr=False)
 class InputOutputAlias(Value):
-    """One output that lies in a parameter's buffer: `{0}: (1, {2}, may-alias)`."""
+    """One output that shares a parameter's buffer: `{0}: (1, {2}, may-alias)`."""
 
     output_index: ShapeIndex
     parameter_number: int
@@ -70,7 +70,7 @@ class BufferDonorConfig(Value):
 
 @attrs.frozen(repr=False)
 class OutputOperandAlias(Value):
-    """One part of an instruction's result that lies in an operand's buffer: `{1}: (2, {0})`."""
+    """One part of an instruction's result that shares an operand's buffer: `{1}: (2, {0})`."""
 
     output_shape_index: ShapeIndex
     operand_index: int

@@ -53,10 +53,10 @@ class BackendConfig(Value):
     """`backend_config=`: text that only the backend understands. `str()` is raw for a dict, else quoted."""
 
     text: str
-    """Unescaped; for a dict byte for byte as it stood, braces included."""
+    """Unescaped; for a dict byte for byte as in the source, braces included."""
 
     def json(self) -> Any:
-        """The text as JSON (a dict gives a dict, and so on). Raises ValueError where it is none."""
+        """The text as JSON (a dict gives a dict, and so on). Raises ValueError if it is not JSON."""
         import json  # takes milliseconds, and most configs are only printed
 
         try:

@@ -1,4 +1,4 @@
-"""The stack-frame tables of a module, and the Python frames that they tell."""
+"""The stack-frame tables of a module, and the Python frames in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class StackFrame(Value):
-    """One Python frame from which an instruction came; lines and columns counted from 1, 0 when not known."""
+    """One Python frame from which an instruction came; lines and columns counted from 1, 0 if unknown."""
 
     file: str
     function: str
@@ -70,9 +70,9 @@ class StackFrameIndex(Value):
         return self == StackFrameIndex()
 
     def frames(self, stack_frame_id: int) -> tuple[StackFrame, ...]:
-        """The Python frames of `Metadata.stack_frame_id`, innermost first; none for an id that is no row.
+        """The Python frames of `Metadata.stack_frame_id`, innermost first; none if the id has no row.
 
-        Ends at a row that names no caller, a missing row, or one seen before. What is missing is empty or 0.
+        Ends at a row without a caller, a missing row, or one seen before. Missing fields are empty or 0.
         """
         found: list[StackFrame] = []
         seen: set[int] = set()

@@ -9,10 +9,10 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class LeftOut(Value):
-    """A control predecessor that a compact text leaves out: the name of a get-tuple-element, whose place is nowhere told.
+    """A control predecessor omitted from a compact text: the name of a get-tuple-element whose position is unknown.
 
-    XLA's compact form prints an element only where it is an operand, as `NAME#I`; where one must run before another
-    instruction, its name alone is left. It orders nothing, and full texts and protos go without it.
+    XLA's compact form prints an element only where it is an operand, as `NAME#I`; as a control predecessor only its name is
+    printed. It orders nothing, and full texts and protos omit it.
     """
 
     name: str

@@ -19,13 +19,13 @@ ELIDED_TEXT = "{...}"
 """Text of elided numbers."""
 
 MAX_SHOWN_ELEMENTS = 10
-"""Arrays of at most so many elements are shown with XLA's default options (`HloConstantInstruction`)."""
+"""Maximum number of elements of arrays that are shown with XLA's default options (`HloConstantInstruction`)."""
 
 MAX_ESSENTIAL_ELEMENTS = 500_000
-"""Integer arrays of at most so many elements are shown with `print_only_essential_constants`."""
+"""Maximum number of elements of integer arrays that are shown with `print_only_essential_constants`."""
 
 MAX_BARE_BYTES = 1 << 31
-"""One number given for a whole array is not made an array beyond this size."""
+"""Maximum size of an array materialized from a bare number."""
 
 MAX_EMPTY_BRACES = 1 << 20
 """An array without elements prints as `{...}` where its nested braces would be more than this."""
@@ -43,11 +43,11 @@ class Literal:
     shape: Shape
     """Shape of the value; of a buffer's value the array's."""
     tuple_literals: tuple[Literal, ...] = ()
-    """The elements of a tuple; empty for what is no tuple and for an elided one."""
+    """The elements of a tuple; empty for non-tuples and elided tuples."""
     is_elided: bool = False
     """True where the text has `{...}` in place of this value; of a tuple, in place of the whole tuple."""
     is_bare: bool = False
-    """True where the text gives one number without braces for an array with dimensions; it prints so."""
+    """True if the text has one number without braces for an array with dimensions; it prints so."""
     unknown_text: str | None = None
     """Text of a value whose element type this release does not know; None otherwise."""
     _values: np.ndarray[Any, Any] | Callable[[], np.ndarray[Any, Any]] | None = None
@@ -59,8 +59,8 @@ class Literal:
     def from_array(cls, array: Any, shape: Shape | None = None) -> Literal:
         """The literal with the values of an array, which is copied.
 
-        Without a shape the array's own with the descending layout. Raises TypeError for a dtype that no
-        element type has, ValueError where a given shape does not fit the array.
+        The default shape is the array's own with the descending layout. Raises TypeError for a dtype without an
+        element type, ValueError if a given shape does not fit the array.
         """
         import numpy as np
 
@@ -88,10 +88,9 @@ class Literal:
 
     @classmethod
     def from_values(cls, shape: Shape, values: np.ndarray[Any, Any], *, is_bare: bool = False) -> Literal:
-        """The literal of an array shape with these flat row-major values, which belong to it from now on.
+        """The literal of an array shape with these flat row-major values, of which it takes ownership.
 
-        For readers: nothing is checked or copied. If `is_bare`, the one number that stands for the whole
-        array.
+        For readers: nothing is checked or copied. If `is_bare`, the one number for the whole array.
         """
         values.flags.writeable = False
         return cls(shape, is_bare=is_bare, values=values)
@@ -128,8 +127,8 @@ class Literal:
     def array(self) -> np.ndarray[Any, Any]:
         """The value as a read-only numpy array with the shape's dimensions, in logical order.
 
-        A bare number is, as for XLA's reader, the first element, and all others are zero. Raises ValueError
-        where there is no array: elided values, tuples, tokens, unknown element types, bare numbers for huge
+        A bare number is, as for XLA's reader, the first element, and all others are zero. Raises ValueError if there is no
+        array: elided values, tuples, tokens, unknown element types, bare numbers for huge
         shapes.
         """
         import numpy as np
@@ -161,7 +160,7 @@ class Literal:
 
     @property
     def known_array(self) -> np.ndarray[Any, Any] | None:
-        """The elements of an array that the text gives one by one; None for every other value."""
+        """The elements of an array if the text lists all of them, else None."""
         is_given = self.shape.is_array and not (
             self.is_elided or self.is_bare or self.unknown_text is not None
         )

@@ -60,7 +60,7 @@ class Mesh(Value):
         return math.prod(self.axis_sizes) if self.axes else int(self.is_maximal)
 
     def axis_number(self, name: str) -> int:
-        """The number of the axis of that name. Raises ValueError where there is none."""
+        """The number of the axis of that name. Raises ValueError if there is none."""
         try:
             return self.axis_names.index(name)
         except ValueError:

@@ -67,7 +67,7 @@ class Metadata(Value):
 
     @property
     def frame(self) -> StackFrame | None:
-        """The one frame that file, line and column tell, as in modules without stack-frame tables; None without a file."""
+        """The frame given by file, line and column, as in modules without stack-frame tables; None without a file."""
         from hlotext.ir.values.frames import StackFrame  # most modules have tables, or no frames at all
 
         if not self.source_file:
@@ -78,7 +78,7 @@ class Metadata(Value):
         )  # fmt: skip
 
     def with_frame(self, frame: StackFrame) -> Metadata:
-        """The same with a frame's file, line and column in place of the frame's number."""
+        """A copy with a frame's file, line and column in place of the frame's number."""
         return attrs.evolve(
             self, source_file=frame.file, source_line=frame.line, source_column=frame.column, stack_frame_id=0
         )

@@ -24,7 +24,7 @@ class RecoveryEntry(Value):
     new_original_array: OriginalArray
     """The array from which it is recovered."""
     recovery_module: str | None = None
-    """Text of the module that does so, as it stands between the quotes, unescaped; None for equal arrays."""
+    """Text of the module that recovers it, between the quotes, unescaped; None for equal arrays."""
     is_raw: bool = attrs.field(default=False, eq=False)
     """Quotes and backslashes of the module are written without escapes, as XLA did up to jaxlib 0.10.2."""
 

@@ -47,7 +47,7 @@ class NamedSharding(Sharding):
     unreduced_axes: tuple[AxisRef, ...] = ()
     """Axes along which each device holds a part of a result that is not yet reduced."""
     manual_axes: tuple[AxisRef, ...] = ()
-    """Axes for which the program itself says what each device holds."""
+    """Axes that the program shards manually."""
     metadata: tuple[Metadata, ...] = ()
     unreduced_kind: str = ""
     """`max` or `min` where `unreduced_axes` are not summed; for a sum `sum`, or empty where the text has no word."""
@@ -105,10 +105,10 @@ class NamedSharding(Sharding):
         return self.without_mesh().replication if not self.is_replicated else self.num_devices
 
     def without_mesh(self) -> OpSharding:
-        """The same in tiles, axes named nowhere replicated (`HloSharding::V3ToV2Sharding`).
+        """Equivalent tile sharding, with unused axes replicated (`HloSharding::V3ToV2Sharding`).
 
         Manual and unreduced axes become subgroups, in this order. Raises ValueError for axes that the mesh lacks or that
-        overlap, and for a mesh whose device ids are not as many as its devices.
+        overlap, and for a mesh with the wrong number of device ids.
         """
         mesh = self.mesh
         if mesh.device_id is not None:
@@ -201,11 +201,11 @@ class NamedSharding(Sharding):
 
 
 def with_mesh(sharding: OpSharding) -> NamedSharding:
-    """The same by the axes of a mesh, which are named `axis_0`, `axis_1`, ... from the most major on.
+    """Equivalent sharding by the axes of a mesh, named `axis_0`, `axis_1`, ... from the most major one.
 
-    Of an iota each part that has a stride of its own becomes an axis; device numbers that are listed become the mesh's device
-    ids. Raises ValueError for unknown shardings, where tiles and devices are not as many, and for more than 2^20 device
-    numbers that no axes give.
+    Each part of an iota with its own stride becomes an axis; listed device numbers become the mesh's device ids. Raises
+    ValueError for unknown shardings, if tiles and devices differ in number, and for more than 2^20 device numbers without
+    axes.
     """
     tiles = sharding.tile_assignment
     if sharding.maximal_device is not None:

@@ -25,7 +25,7 @@ def component_type(element_type: ElementType) -> ElementType:
 
 
 def bits_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same memory as unsigned integers of the elements' width."""
+    """View of the same memory as unsigned integers of the elements' width."""
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -60,7 +60,7 @@ def _float_texts(values: np.ndarray[Any, Any], element_type: ElementType) -> lis
 
 @remembered(1 << 14)
 def float_text(element_type: ElementType, bits: int) -> str:
-    """The text of one float given by its bits: C's `%g` with the type's digits, `-0`, `inf`, `nan(0x1)`."""
+    """Text of one float, from its bits: C's `%g` with the type's digits, `-0`, `inf`, `nan(0x1)`."""
     import numpy as np
 
     return _texts_of_bits(np.array([bits], dtype=f"u{element_type.byte_width}"), element_type)[0]

@@ -23,7 +23,7 @@ class PrintOptions:
     """Options of `Module.to_text`. Field names, defaults and presets are XLA's."""
 
     print_operand_index_annotation_interval: int = 5
-    """Every how many operands an `/*index=N*/` comment stands; 0 for never."""
+    """Distance in operands between `/*index=N*/` comments; 0 for none."""
     print_subcomputation_mode: SubcomputationMode = SubcomputationMode.NAME_ONLY
     indent_amount: int = 0
     """Indentation of the whole text, in units of two blanks."""
@@ -44,7 +44,7 @@ class PrintOptions:
     print_operand_shape: bool = False
     print_operand_names: bool = True
     print_program_shape: bool = True
-    """The signature behind a computation's name."""
+    """The signature after a computation's name."""
     print_percent: bool = True
     print_control_dependencies: bool = True
     canonicalize_instruction_names: bool = False

@@ -1,4 +1,4 @@
-"""Values of attributes: the text of any of them, and what stands for those that are not known."""
+"""Attribute values: the text of any value, and the representation of unknown ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlotext.ir.values.value import Value
 
 @attrs.frozen(repr=False)
 class RawValue(Value):
-    """The value of an attribute, or a word in it, that this release does not know: its text as it stands."""
+    """The value of an attribute, or a word in it, that this release does not know: its text, verbatim."""
 
     text: str
 
@@ -50,7 +50,7 @@ def value_text(value: object, name: str = "") -> str:
 
 
 def canonical_text(value: Any, name: str) -> str:
-    """XLA's text of an attribute's value, of which it may print another form than the one that was read."""
+    """XLA's text of an attribute's value, which may differ from the form that was read."""
     return value_text(value.canonical() if hasattr(value, "canonical") else value, name)
 
 

@@ -24,12 +24,12 @@ class ReplicaGroups(Value):
 
     @property
     def group_count(self) -> int:
-        """Number of groups; 0 where none are given, which means one group of all."""
+        """Number of groups; 0 if none are given, which means one group of all devices."""
         raise NotImplementedError
 
     @property
     def group_size(self) -> int | None:
-        """Devices in each group; None where there are no groups, or groups of different sizes."""
+        """Devices in each group; None if there are no groups, or groups of different sizes."""
         raise NotImplementedError
 
     def groups(self) -> Iterator[tuple[int, ...]]:
@@ -98,7 +98,7 @@ class IotaReplicaGroupList(ReplicaGroups):
         return _batches(self.iota.devices(), self.group_size)
 
     def canonical(self) -> IotaReplicaGroupList:
-        """With the fewest reshape dimensions that give the same groups."""
+        """Equivalent list with the fewest reshape dimensions."""
         return IotaReplicaGroupList(self.iota.canonical())
 
     def __str__(self) -> str:

@@ -42,12 +42,12 @@ class Tile(Value):
 
 @attrs.frozen(repr=False)
 class SplitConfig(Value):
-    """Where a physical dimension is cut into pieces that lie in different memories: `(1:1,2)`."""
+    """Split of a physical dimension across memories: `(1:1,2)`."""
 
     dimension: int
     """Physical dimension number, counted from the major end."""
     split_indices: tuple[int, ...]
-    """Indices at which the dimension is cut, ascending."""
+    """Split indices, ascending."""
 
     def __str__(self) -> str:
         return f"({self.dimension}:{','.join(map(str, self.split_indices))})"
@@ -63,7 +63,7 @@ class Layout(Value):
     minor_to_major: tuple[int, ...] = ()
     """Logical dimension numbers, the fastest varying first."""
     tiles: tuple[Tile, ...] = ()
-    """Tiles in the order in which they apply."""
+    """Tiles, in order of application."""
     tail_padding_alignment_in_elements: int = 1
     """The number of elements is rounded up to a multiple of this, after tiling; 1 when absent."""
     index_type: ElementType | None = None
@@ -71,7 +71,7 @@ class Layout(Value):
     pointer_type: ElementType | None = None
     """Type of the pointers of a sparse array; None when absent."""
     element_size_in_bits: int = 0
-    """Bits that one element takes in memory; 0 = the type's whole bytes."""
+    """Bits per element in memory; 0 = the type's size in whole bytes."""
     memory_space: int = 0
     """0 is the default device memory; 1 is VMEM on TPU; 5 is host memory; others are the device's own."""
     split_configs: tuple[SplitConfig, ...] = ()
@@ -120,13 +120,13 @@ class Shape:
     """
 
     element_type: ElementType
-    """Type of one element; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for what is no array."""
+    """Type of one element; `types.TUPLE`, `TOKEN`, `OPAQUE` or `BUFFER` for non-arrays."""
     dimensions: tuple[int, ...] = ()
     """Sizes by logical dimension number: the bound of a bounded dynamic one, `UNBOUNDED_SIZE` for `?`."""
     dynamic_dimensions: tuple[bool, ...] = attrs.field()
     """For each dimension whether its size is known only at run time."""
     layout: Layout | None = None
-    """None where the text gives none (then XLA means the default, descending one)."""
+    """None if the text has none (XLA then uses the default, descending one)."""
     tuple_shapes: tuple[Shape, ...] = ()
     """Shapes of a tuple's elements; the one array shape inside a buffer; empty otherwise."""
     depth: int = attrs.field(eq=False, init=False)
@@ -234,7 +234,7 @@ class Shape:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions; 0 for scalars and for what is no array."""
+        """Number of dimensions; 0 for scalars and non-arrays."""
         return len(self.dimensions)
 
     @property
@@ -246,7 +246,7 @@ class Shape:
     def element_count(self) -> int:
         """Product of the sizes, bounds for dynamic ones; 1 for a scalar.
 
-        Raises UnknownSizeError, a ValueError, for an unbounded dimension, and ValueError for what is no array.
+        Raises UnknownSizeError, a ValueError, for an unbounded dimension, and ValueError for non-arrays.
         """
         if not self.is_array:
             raise ValueError(f"{self} has no elements")
@@ -272,11 +272,11 @@ class Shape:
                 stack.extend(((*index, i), parts[i]) for i in range(len(parts) - 1, -1, -1))
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
-        """Every shape inside that is no tuple, with its shape index, left to right."""
+        """Every non-tuple shape inside, with its shape index, left to right."""
         return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)
 
     def subshape(self, index: tuple[int, ...]) -> Shape:
-        """The shape at a shape index such as `(0, 1)`. Raises IndexError where there is none."""
+        """The shape at a shape index such as `(0, 1)`. Raises IndexError if there is none."""
         shape = self
         for i in index:
             if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):

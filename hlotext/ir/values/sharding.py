@@ -66,19 +66,19 @@ class Sharding(Value):
         return self
 
     def for_shape(self, shape: Shape) -> Sharding:
-        """As XLA's reader gives it to an instruction of that shape: for a tuple, one for each leaf."""
+        """The sharding that XLA's reader assigns to an instruction of that shape: for a tuple, one for each leaf."""
         if self.is_tuple or not shape.is_tuple:
             return self
         return TupleSharding((self,) * max(1, sum(1 for _ in shape.leaves())))
 
     def without_metadata(self) -> Sharding:
-        """The same sharding without the metadata of where it came from."""
+        """A copy without metadata."""
         raise NotImplementedError
 
     # ---- what each device holds
 
     def without_mesh(self) -> Sharding:
-        """The same in terms of tiles and device numbers, where it is written with the axes of a mesh.
+        """Equivalent sharding by tiles and device numbers, if written with the axes of a mesh.
 
         Raises ValueError for axes that the mesh lacks or that overlap.
         """
@@ -95,11 +95,10 @@ class Sharding(Value):
         return None
 
     def shard_shape(self, shape: Shape) -> Shape:
-        """The shape of what one device holds, as XLA allocates it (`HloSharding::TileShape`); layouts stay.
+        """The shape on one device, as XLA allocates it (`HloSharding::TileShape`); layouts stay.
 
-        What divides unevenly is rounded up. Manual and unknown shardings give the shape back: it is that of one device, or
-        nothing is known. Of a tuple shape the shapes of its leaves change. Raises ValueError where the sharding is none of
-        such a shape.
+        Uneven dimensions are rounded up. Manual and unknown shardings return the shape itself: it is that of one device, or
+        nothing is known. A tuple's leaves are sharded one by one. Raises ValueError if the sharding does not fit the shape.
         """
         if not shape.is_tuple:
             return self._shard_of(shape)
@@ -120,11 +119,12 @@ class Sharding(Value):
         raise NotImplementedError
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
-        """The part of an array that each device holds, by device number: a slice for each dimension.
+        """The part of an array on each device, by device number: a slice for each dimension.
 
-        Numbers are positions in the device assignment, not device ids. Devices without a part are missing. Where all hold
-        the whole and neither the text nor `num_devices` says how many they are, every number has its part, and asking how
-        many there are raises ValueError (`Everywhere`). Raises ValueError where nothing can be told (manual and
+        Numbers are positions in the device assignment, not device ids. Devices without a part are missing. If the array is
+        replicated and neither the text nor `num_devices` gives the number of
+        devices, every number has a part, and `len` raises ValueError (`Everywhere`). Raises ValueError where nothing can be
+        told (manual and
         unknown shardings), for tuples, and where the sharding is none of such a shape.
         """
         raise NotImplementedError
@@ -299,10 +299,10 @@ class OpSharding(Sharding):
         return attrs.evolve(self, metadata=())
 
     def canonical(self) -> OpSharding:
-        """As XLA holds it after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
+        """XLA's form after reading (`HloSharding::Subgroup`, `HloSharding::PartialTile`).
 
         Iota dimensions merged; subgroup dimensions of size 1 dropped, equal ones merged and sorted, the
-        replicated one last; a tiling that is none turned into the plain word.
+        replicated one last; a trivial tiling replaced by the plain word.
         """
         if self.tile_assignment is None:
             return self

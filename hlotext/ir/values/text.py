@@ -23,8 +23,8 @@ _DICT_TOKEN = late(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
 def quote(text: str) -> str:
     """The text in double quotes, escaped as XLA does (`absl::CEscape`): octal for all but printable ASCII.
 
-    Bytes that are no UTF-8 stand in the text as surrogates (error handler `surrogateescape`).
-    Raises UnicodeEncodeError for surrogates that are no such bytes.
+    Bytes that are not UTF-8 are surrogates in the text (error handler `surrogateescape`).
+    Raises UnicodeEncodeError for other surrogates.
     """
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
@@ -55,7 +55,7 @@ def is_json_dict(text: str) -> bool:
 
 
 def quote_unless_dict(text: str) -> str:
-    """The text as it stands where it lexes as a dict, else quoted: so XLA writes configs and notes."""
+    """The text verbatim if it lexes as a dict, else quoted, as XLA writes configs."""
     return text if is_json_dict(text) else quote(text)
 
 

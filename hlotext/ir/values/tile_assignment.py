@@ -10,7 +10,7 @@ import attrs
 from hlotext.ir.values.value import Value
 
 MOST_DEVICES = 1 << 20
-"""For more tiles than this, device ids are never written out: no machine has so many."""
+"""Maximum number of tiles for which device ids are enumerated."""
 
 
 @attrs.frozen(repr=False)
@@ -108,8 +108,8 @@ class IotaTileAssignment(Value):
     ) -> IotaTileAssignment | None:
         """Dimensions permuted (new one i is old `permutation[i]`), then reshaped to `dimensions`.
 
-        The dimensions must have as many places as there are devices. None where that order is no iota's,
-        because a dimension ends inside a reshaped one.
+        The product of the dimensions must be the number of devices. None if the result is not an iota, because a dimension
+        ends inside a reshaped one.
         """
         moved = [number for number in permutation if self.dimensions[number] != 1]
         if moved == sorted(moved):
@@ -120,7 +120,7 @@ class IotaTileAssignment(Value):
         return _from_axes(dimensions, [axis for number in moved for axis in pieces[number]])
 
     def sorted_in_groups(self, size: int) -> IotaTileAssignment | None:
-        """With the device ids sorted within every `size` of them; None where that is no iota's order."""
+        """With the device ids sorted within every `size` of them; None if the result is not an iota."""
         axes = _merged(self.reshape_dims, self.transpose_perm)
         inside: list[tuple[int, int]] = []
         while size > 1:
@@ -138,7 +138,7 @@ class IotaTileAssignment(Value):
         return _from_axes(self.dimensions, axes + inside)
 
     def device_list(self) -> DeviceList:
-        """The same with every device id written out."""
+        """Equivalent assignment with every device id listed."""
         return DeviceList(self.dimensions, tuple(self.devices()))
 
     def pieces(self) -> list[list[tuple[int, int]]] | None:

@@ -41,9 +41,9 @@ class ElementType:
     """The value in XLA's `PrimitiveType` proto; 0 for a type that this release does not know."""
     kind: TypeKind
     bits: int
-    """Width of the value in bits (1 for `pred`, 64 for `c64`); 0 where there is none (token, tuple, unknown)."""
+    """Width of the value in bits (1 for `pred`, 64 for `c64`); 0 if there is none (token, tuple, unknown)."""
     dtype_name: str = ""
-    """Name of the numpy or ml_dtypes type that holds one element; empty where there is none."""
+    """Name of the numpy or ml_dtypes type of one element; empty if there is none."""
     digits: int = 0
     """Significant decimal digits that XLA prints for a float (for `f32` and `f64`: tried first)."""
 
@@ -155,7 +155,7 @@ _ROWS: tuple[tuple[str, int, TypeKind, int, str, int], ...] = (
 )
 
 ELEMENT_TYPES: dict[str, ElementType] = {row[0]: ElementType(*row) for row in _ROWS}
-"""Every word that may stand before `[` in a shape, and its type."""
+"""Every element type name before `[` in a shape, and its type."""
 
 TUPLE = ElementType("tuple", 13, TypeKind.TUPLE, 0)
 BUFFER = ElementType("buffer", 34, TypeKind.BUFFER, 0)
@@ -180,5 +180,5 @@ def _interned(name: str, number: int) -> ElementType:
 
 
 def element_type(name: str) -> ElementType:
-    """The element type of that word; a word that is none gives a type of kind `UNKNOWN` that keeps the word."""
+    """The element type of that name; an unknown name becomes a type of kind `UNKNOWN` that keeps it."""
     return ELEMENT_TYPES.get(name) or _unknown(name)

@@ -42,7 +42,7 @@ def mimebundle(
 ) -> dict[str, str]:
     """Representations of a cell's last value for Jupyter (`_repr_mimebundle_`): its `repr`, and HTML if a view is installed.
 
-    `text` stands in the place of the `repr` where that is not for people.
+    `text` replaces a `repr` that is not meant for people.
     """
     bundle = {"text/plain": repr(value) if text is None else text}
     found = _views[0](value) if _views else None

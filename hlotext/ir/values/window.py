@@ -14,9 +14,9 @@ class WindowDimension(Value):
     size: int
     stride: int = 1
     padding_low: int = 0
-    """Elements put in front; negative ones are cut off."""
+    """Elements added before; a negative number removes elements."""
     padding_high: int = 0
-    """Elements put behind; negative ones are cut off."""
+    """Elements added after; a negative number removes elements."""
     window_dilation: int = 1
     """Distance between neighbouring window elements, `rhs_dilate` in the text."""
     base_dilation: int = 1
@@ -103,7 +103,7 @@ class SliceDimensions(Value):
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The index behind the last one, of each dimension."""
+        """The limit of each dimension (exclusive)."""
         return tuple(d.limit for d in self.dimensions)
 
     @property
