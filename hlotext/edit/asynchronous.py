@@ -44,7 +44,7 @@ def _check_finisher(user: Instruction, opcode: str, operand: Instruction, *, is_
 
 
 def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:
-    """Raises EditError where a start among these operands would not be finished once an instruction is no user of it."""
+    """Raises EditError if a start among these operands would lose its done with this user."""
     for operand in operands:
         if is_finished_by(operand, user):
             raise EditError(f"{user.name} finishes {operand.name}, which would never end without it")

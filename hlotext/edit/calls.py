@@ -146,7 +146,7 @@ def bring_before(
 
 
 def place_before(module: Module, computation: Computation) -> int:
-    """The place in the list for what is to stand before a computation, and before all that stands inside its text."""
+    """Position in the list before a computation and before all bodies inside its text."""
     place = module.order.place(computation)
     while place and module._computations[place - 1].is_inside:
         place -= 1

@@ -26,7 +26,8 @@ Nodes = dict[Any, Any]
 def clone_instruction(
     instruction: Instruction, before: Instruction | None = None, name: str | None = None
 ) -> Instruction:
-    """A copy with the same operands and attributes, in the same computation: behind the original, or before another.
+    """A copy with the same operands and attributes, in the same computation: after the original, or before another
+    instruction.
 
     The name is made from the original's (XLA appends `.clone`). Raises EditError.
     """
@@ -56,7 +57,7 @@ def clone_instruction(
 def clone_computation(
     computation: Computation, name: str | None = None, callees: Mapping[Any, Any] | None = None
 ) -> Computation:
-    """A copy of a computation in the same module, behind nothing that calls it yet.
+    """A copy of a computation in the same module, without callers.
 
     Instructions get names that are free in the module. Called computations stay shared unless `callees` maps them.
     """

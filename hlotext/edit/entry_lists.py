@@ -1,4 +1,4 @@
-"""Lists in the header that count the entry's arguments and results: how PJRT wants each of them to lie, and where.
+"""Header lists with an entry for each argument or result: its layout mode and memory space for PJRT.
 
 `arg_layout_modes`, `arg_memory_spaces`, `out_layout_modes` and `out_memory_spaces` are frontend attributes of the module,
 each with one entry for every argument or result, joined by semicolons; a single tuple counts by its elements. PJRT refuses
@@ -22,7 +22,7 @@ _NAME = "frontend_attributes"
 
 
 def argument_added(module: Module) -> None:
-    """Gives every list of arguments an entry for one more parameter, behind the others. Call it before the edit."""
+    """Appends an entry for a new parameter to every list of arguments. Call it before the edit."""
     _change(module, OF_ARGUMENTS, lambda name, entries: [*entries, OF_ARGUMENTS[name]])
 
 
@@ -32,7 +32,7 @@ def argument_removed(module: Module, number: int) -> None:
 
 
 def fit_lists(module: Module) -> None:
-    """Takes out the lists that do not count what the entry takes and gives any more."""
+    """Removes the lists whose length no longer fits the entry."""
     entry = module.entry
     shapes = [parameter.shape for parameter in entry.parameters]
     counts = {

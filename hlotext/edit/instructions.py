@@ -1,4 +1,4 @@
-"""Edits of single instructions: what they are, what they take, what stands in their place."""
+"""Edits of single instructions: opcode and attributes, operands, replacement."""
 
 from __future__ import annotations
 

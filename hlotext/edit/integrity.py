@@ -10,9 +10,9 @@ from hlotext.ir.nodes.module import Module
 
 
 def problems(module: Module, computations: Iterable[Computation] | None = None) -> list[str]:
-    """Everything in which the graph contradicts itself, one sentence each; empty for a sound module.
+    """Inconsistencies of the graph, one sentence each; empty for a sound module.
 
-    With `computations` only what stands in these, for those that know what was edited.
+    With `computations` only those are checked.
     """
     if computations is None:
         return list(_problems(module))

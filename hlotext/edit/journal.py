@@ -55,11 +55,11 @@ class Journal:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the journal stands, to come back to."""
+        """Savepoint to roll back to."""
         return len(self._undo), len(self.events)
 
     def roll_back(self, place: tuple[int, int]) -> None:
-        """Takes back all steps behind a place, the last one first."""
+        """Undoes all steps after a savepoint, last first."""
         undo = self._undo
         while len(undo) > place[0]:
             contrary, *arguments = undo.pop()
@@ -73,7 +73,7 @@ class Journal:
                 _tell(self.module._listeners, _CONTRARY[kind], node)
 
     def steps_behind(self, place: tuple[int, int]) -> list[tuple[Any, ...]]:
-        """The contraries of the steps behind a place."""
+        """The inverses of the steps after a savepoint."""
         return self._undo[place[0] :]
 
     def take(self, steps: list[tuple[Any, ...]], events: list[Event]) -> None:
@@ -96,10 +96,10 @@ def _tell(listeners: Iterable[Listener], kind: Kind, node: Node) -> None:
 
 
 class Edit:
-    """One edit: done whole or not at all.
+    """One atomic edit.
 
-    `with Edit(module) as journal:` takes back what was done inside when an exception leaves it, or when what was watched is
-    wrong at the end in a way in which it was not.
+    `with Edit(module) as journal:` rolls back if an exception leaves the block, or if validation at its end finds a new
+    error.
     """
 
     __slots__ = (
@@ -154,7 +154,7 @@ class Edit:
 
     @property
     def lasting(self) -> Edit:
-        """The innermost transaction, at whose end types must fit; this edit where there is none."""
+        """The innermost transaction, at the end of which types must match; this edit if there is none."""
         for edit in reversed(self.journal.edits):
             if edit.is_transaction:
                 return edit
@@ -173,7 +173,7 @@ class Edit:
     def made(
         self, instruction: Instruction, *, typed: bool = True, before: judge.Counts = judge.NOTHING
     ) -> None:
-        """Judges a new instruction at the end, in which nothing may be wrong but what was wrong with its original."""
+        """Validates a new instruction at the end; only errors that its original already had are allowed."""
         edit = self if typed else self.lasting
         if edit._instructions is None:
             edit._instructions = {}
@@ -234,7 +234,7 @@ class Edit:
 
 
 class Transaction:
-    """`Module.transaction()`, and the `Record` that it gives."""
+    """`Module.transaction()`, and the `Record` that it returns."""
 
     def __init__(self, module: Module) -> None:
         self._module = module

@@ -39,7 +39,7 @@ def counts(instruction: Instruction) -> Counts:
 
 
 def check(instruction: Instruction, before: Counts) -> None:
-    """Raises EditError where an instruction is wrong in a way in which it was not."""
+    """Raises EditError if an instruction has a new error."""
     found = errors(instruction)
     if found:
         _raise_new(f"{instruction.name}: ", found, before)
@@ -129,7 +129,7 @@ def header_counts(module: Module) -> Counts:
 
 
 def check_header(module: Module, before: Counts) -> None:
-    """Raises EditError where the header is wrong in a way in which it was not."""
+    """Raises EditError if the header has a new error."""
     _raise_new("the header: ", _header_errors(module), before)
 
 
@@ -143,7 +143,7 @@ def module_counts(module: Module) -> Counts:
 
 
 def check_module(module: Module, before: Counts) -> None:
-    """Raises EditError where a module is wrong in a way in which it was not."""
+    """Raises EditError if a module has a new error."""
     _raise_new("", verifier()(module), before)
 
 
@@ -207,7 +207,7 @@ def check_parameters(computation: Computation) -> None:
 
 
 def check_fusions(suspects: Iterable[Instruction]) -> None:
-    """Raises EditError where something in a fusion is no longer used, or its result now is."""
+    """Raises EditError if an instruction in a fusion is no longer used, or if its root now is."""
     bodies: dict[Computation, bool] = {}
     for instruction in suspects:
         computation = instruction._computation

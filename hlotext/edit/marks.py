@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from hlotext.edit.journal import Edit, Journal
 
 INSIDE = (Form.NESTED, Form.COMPACT)
-"""Forms of instructions that stand inside of another one's line."""
+"""Forms of instructions written inside another one's line."""
 
 
 def touch(journal: Journal, instruction: Instruction) -> None:
-    """Marks an instruction as edited, so that it is printed anew; what stands inside its line gets a line."""
+    """Marks an instruction as edited, so that it is printed again; instructions inside its line get their own."""
     journal.note("modified", instruction)
     if instruction._is_touched and instruction._form not in INSIDE:
         module = journal.module
@@ -69,7 +69,7 @@ def with_known_names(computation: Computation, attributes: dict[str, Any]) -> di
 
 
 def without_left_out(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The attributes without control predecessors that a compact text leaves out; the same dict where there are none."""
+    """The attributes without control predecessors omitted from a compact text; the same dict if there are none."""
     before = attributes.get("control-predecessors", ())
     kept = tuple([one for one in before if type(one) is not LeftOut])
     if len(kept) == len(before):
@@ -81,7 +81,7 @@ def without_left_out(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_lines(journal: Journal, operands: Iterable[Instruction]) -> None:
-    """Gives operands lines of their own where they stand inside of the line of a user that is printed anew."""
+    """Gives operands written inside a user's line lines of their own if that line is printed again."""
     for operand in operands:
         if operand._form in INSIDE:
             touch(journal, operand)
@@ -115,7 +115,7 @@ def _unnumbered(name: str) -> str:
 
 
 def own_texts(journal: Journal, instruction: Instruction) -> None:
-    """Gives the bodies that stand inside of an instruction's line a text of their own."""
+    """Gives the bodies written inside an instruction's line a text of their own."""
     for callee in instruction.called_computations:
         if callee._is_inline:
             own_text(journal, callee)
@@ -132,7 +132,7 @@ def touch_computation(journal: Journal, computation: Computation) -> None:
 
 
 def own_text(journal: Journal, computation: Computation) -> None:
-    """Makes a body that stands inside its caller's text (inline, or behind a sugared operation) a text of its own."""
+    """Makes a body written inside its caller's text (inline, or behind a sugared operation) a text of its own."""
     callers = computation.callers
     values: dict[str, Any] = {
         "_is_inline": False, "_is_implicit": False, "_start": -1, "_end": -1, "_brace": -1, "_name_mark": None,
@@ -192,7 +192,7 @@ def _put_before(
 
 
 def bring_inside(journal: Journal, computation: Computation, moved: Instruction) -> None:
-    """Gives the bodies inside of a moved instruction's line the place in which they will be read."""
+    """Moves the bodies inside a moved instruction's line to the position at which they will be read."""
     module = computation._module
     own = _inside(moved)
     if not own or module is None or computation._is_draft:
@@ -222,7 +222,7 @@ def touch_signature(journal: Journal, computation: Computation) -> None:
 
 
 def touch_module(journal: Journal, module: Module) -> None:
-    """Marks a module as edited. Raises EditError for one of whose text more than lines could not be read."""
+    """Marks a module as edited. Raises EditError if more than single lines of its text could not be read."""
     if module._is_guess:
         raise EditError(
             f"the header of {module._name}, or of a computation, could not be read: what holds what is a guess"

@@ -1,7 +1,7 @@
 """Checks of the graph before an edit: no cycle, no dangling use, no node of another module.
 
 The list of a computation's instructions is a topological order (the reader asks it of texts, edits keep it). So an operand
-that stands before its user cannot close a cycle, and one that stands behind it must be moved, with all that it needs.
+before its user cannot close a cycle, and one after it must be moved, with its own operands.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def check_control(
 
 
 def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
-    """The instructions that must move so that all needed ones stand before the anchor, in order.
+    """The instructions that must move so that all needed ones precede the anchor, in order.
 
-    Raises EditError where one of them needs the anchor itself.
+    Raises EditError if one of them depends on the anchor.
     """
     computation = anchor._computation
     assert computation is not None
@@ -128,13 +128,13 @@ def move_all(
 
 
 def know_root(journal: Journal, computation: Computation) -> None:
-    """Notes the root by itself, of which only its place, the last one, has told so far: that may become another's."""
+    """Records a root that is implied by its last position, before the position becomes another instruction's."""
     if computation._root is None and computation._instructions:
         journal.set(computation, "_root", computation.root)
 
 
 def know_entry(journal: Journal, module: Module) -> None:
-    """Notes the entry by itself, of which only its place, the last one, has told so far."""
+    """Records an entry that is implied by its last position."""
     if module._entry is None and module._computations:
         journal.set(module, "_entry", module.entry)
 
@@ -167,7 +167,7 @@ def wait_for(
     before: Collection[Instruction],
     after: Collection[Instruction],
 ) -> None:
-    """Notes in its computation that an instruction waits for others than it did, if it is known who waits for whom."""
+    """Updates the computation's control-dependence index for an instruction, if there is one."""
     computation = instruction._computation
     if computation is None or not (before or after):
         return
@@ -227,7 +227,7 @@ def passes_sharding(instruction: Instruction) -> bool:
 
 
 def meet(journal: Journal, module: Module, shape: Shape | None) -> None:
-    """Takes notice of a shape that is new in a module: its precisions may mix, or its values lie elsewhere, from now on."""
+    """Records a shape that is new in a module: it may add a precision or a memory space."""
     if shape is None:
         return
     for _, leaf in shape.leaves():

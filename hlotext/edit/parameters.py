@@ -28,10 +28,10 @@ def add_parameter(
     name: str | None = None,
     value: Callable[[Instruction], Instruction] | None = None,
 ) -> Instruction:
-    """Gives a computation one more parameter; `value` says for each caller what it passes.
+    """Adds a parameter to a computation; `value` returns the argument for each caller.
 
-    The header's entry layout follows. Raises EditError, and changes nothing, where a caller's parameters are not its
-    operands one by one (`while`, `reduce` ...), or where it gives no value.
+    The header's entry layout follows. Raises EditError, and changes nothing, if a caller's operands do not correspond to
+    parameters (`while`, `reduce` ...), or if there is no value.
     """
     module = computation._module
     if module is None:
@@ -95,9 +95,9 @@ def remove_parameter(computation: Computation, number: int) -> None:
 
 
 def remove_unused_parameters(computation: Computation, parameters: Collection[Instruction]) -> None:
-    """Takes several parameters of a computation away in one step, as `remove_parameter` does one.
+    """Removes several parameters of a computation in one step, as `remove_parameter` does one.
 
-    Raises EditError, and changes nothing, also for those of an entry of which the header says something.
+    Raises EditError, and changes nothing, also for parameters of the entry that the header mentions.
     """
     module = computation._module
     if module is None or (computation.is_entry and _is_described(module)):

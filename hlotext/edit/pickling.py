@@ -1,6 +1,6 @@
-"""Nodes as pickles, and copies of nodes: a module goes as a whole, without recursion, and a node with its module.
+"""Nodes as pickles, and copies of nodes: a module is pickled as a whole, without recursion, and a node with its module.
 
-What is computed from the nodes, who listens, and what is undone with an edit that goes on stays behind.
+Caches, listeners and the undo log of an open transaction are left out.
 """
 
 from __future__ import annotations

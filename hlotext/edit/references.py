@@ -32,7 +32,7 @@ class MappedAttributes:
         """By id, with the original, which is held so that no other gets its id."""
 
     def of(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """The attributes with references replaced; the same dict where there are none."""
+        """The attributes with references replaced; the same dict if there are none."""
         if not attributes:
             return attributes
         known = self._done.get(id(attributes))

@@ -33,7 +33,7 @@ def add(
     typed: bool,
     original: Instruction | None = None,
 ) -> None:
-    """See `Computation.add`; what is wrong with an `original`, of which it is a copy, may be with the copy."""
+    """See `Computation.add`; errors of the `original` of a copy are allowed in the copy."""
     members.instruction(instruction, f"what is added to {computation.name}")
     if instruction._computation is not None:
         raise EditError(

@@ -107,7 +107,7 @@ def _use_instead(user: Instruction, old: Instruction, new: Instruction, *, stays
 def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -> None:
     """See `Instruction.replace_all_uses_with`.
 
-    `leaving`: the old one is taken out next, so that it may be half of an asynchronous operation whose other half stays.
+    `leaving`: the old one is removed next, so it may be half of an asynchronous operation whose other half stays.
     """
     module = module_of(old)
     members.instruction(new, f"what takes the place of {old._name}")

@@ -117,7 +117,7 @@ def literal(value: object, shape: Shape | None, where: str) -> Literal:
 
 
 def shaped(literal: Literal, shape: Shape) -> Literal:
-    """A literal with the shape of its constant, from which its own may differ in layouts: it is read with that one."""
+    """A literal with the shape of its constant; its own may differ in layouts."""
     if literal.shape == shape:
         return literal
     parts = zip(literal.tuple_literals, shape.tuple_shapes, strict=bool(literal.tuple_literals))
@@ -130,9 +130,9 @@ def shaped(literal: Literal, shape: Shape) -> Literal:
 
 
 def attribute(instruction: Instruction, opcode: str, name: object, value: object) -> Any:
-    """The value of an attribute as it is kept on an instruction of an opcode. Raises EditError.
+    """The value of an attribute as stored on an instruction of an opcode. Raises EditError.
 
-    What was found right is remembered: plain values by what they are, frozen ones, which are shared, by which they are.
+    Accepted values are cached: plain ones by value, frozen ones, which are shared, by identity.
     """
     class_ = type(value)
     if class_ in _PLAIN:
@@ -198,9 +198,9 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
 
 
 def meant_by(opcode: str | None, name: str, value: object) -> Any:
-    """The value that an instruction has which was given an attribute so, for comparing it with others. Raises EditError.
+    """The stored value of an attribute given this way, for comparison. Raises EditError.
 
-    None for the opcode: of any. Computations may be given by name.
+    None for the opcode: any opcode. Computations may be given by name.
     """
     row = OPCODES.get(opcode) if opcode is not None else None
     known: Collection[str] = ATTRIBUTES if row is None else allowed_attributes(row)

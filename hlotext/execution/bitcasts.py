@@ -15,8 +15,9 @@ from hlotext.layout.tiling import Placement, TileStep, placement
 def bitcast(lines: Lines, value: Plain, source: Shape, target: Shape, type_: ElementType) -> Plain:
     """Bytes of `source` reinterpreted as `target`, with elements of `type_` in the plain text.
 
-    The elements in the order of memory, padding of tiles included, cut or filled to what the result holds, and put in their
-    places. Raises NotExecutable for what has no bytes, and for elements of other widths that are widened.
+    The elements in memory order, tile padding included, truncated or padded to the result and rearranged. Raises
+    NotExecutable
+    for values without bytes, and for widened elements of different widths.
     """
     if source.is_tuple or target.is_tuple:
         if source.without_layout() == target.without_layout():

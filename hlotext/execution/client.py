@@ -1,4 +1,4 @@
-"""Plain texts run one after another in a child process, which is started anew behind a text that ends it."""
+"""Plain texts run one after another in a child process, which is restarted after a text that kills it."""
 
 from __future__ import annotations
 

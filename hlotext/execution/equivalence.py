@@ -28,7 +28,7 @@ def largest_difference(before: Module, after: Module, *, seed: int = 0, timeout:
 
 
 class Reference:
-    """The results of a module, with which those of others are compared, all in one child process. A context manager."""
+    """Reference results of a module, to compare others with, all in one child process. A context manager."""
 
     def __init__(self, module: Module, *, seed: int = 0, timeout: float = 120.0) -> None:
         """Executes the module. Raises NotExecutable."""
@@ -75,10 +75,10 @@ class Reference:
 def first_change(
     before: Module, after: Module, count: int, after_so_many: Callable[[int | None], tuple[Module, str]]
 ) -> str | None:
-    """The first of so many rewrites that changed a result, in a sentence; None if the results agree.
+    """The first of `count` rewrites that changed a result, in a sentence; None if the results agree.
 
-    `after_so_many` gives the module after the first n rewrites, and the name of the last of them. Found by bisection, in
-    log2(count) runs. A module that cannot be executed is warned of.
+    `after_so_many` returns the module after the first n rewrites, and the name of the last of them. Found by bisection, in
+    log2(count) runs. Warns about a module that cannot be executed.
     """
     try:
         with Reference(before) as reference:

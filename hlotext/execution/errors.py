@@ -2,4 +2,4 @@
 
 
 class NotExecutable(ValueError):  # noqa: N818 - says what the module is
-    """A module, or a part of one, that jaxlib's CPU client cannot be given; the message says what of it."""
+    """A module that jaxlib's CPU client cannot execute; the message names the part."""

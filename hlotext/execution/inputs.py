@@ -18,7 +18,7 @@ MOST_BYTES = 2 << 30
 def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) -> list[np.ndarray[Any, Any]]:
     """Random arrays: small whole numbers, normal floats around `shift`, either truth value.
 
-    Raises NotExecutable for what is no array of a fixed size, and for more than 2 GiB.
+    Raises NotExecutable for anything but arrays of a fixed size, and for more than 2 GiB.
     """
     total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
     if total > MOST_BYTES:

@@ -38,7 +38,7 @@ class Lines:
         self._numbers = numbers  # shared by all computations of a module
 
     def add(self, opcode: str, shape: Shape, operands: Iterable[Plain | str] = (), *attributes: str) -> Plain:
-        """A line; operands that are texts stand as they are, as the literal of a constant does."""
+        """Adds a line; operands given as text are written verbatim, as the literal of a constant is."""
         self._numbers[0] += 1
         name = f"v{self._numbers[0]}"
         inside = ", ".join(one if isinstance(one, str) else f"%{one.name}" for one in operands)
@@ -47,7 +47,7 @@ class Lines:
         return Plain(name, shape.without_layout())
 
     def text(self, name: str, root: Plain, is_entry: bool = False) -> str:
-        """The computation with that root, which stands last of all that says something."""
+        """The computation with that root, which is its last line."""
         marker = f"%{root.name} = "
         lines = [f"  ROOT {line}" if line.startswith(marker) else f"  {line}" for line in self.lines]
         return "\n".join([f"{'ENTRY ' if is_entry else ''}%{name} {{", *lines, "}"])
@@ -98,7 +98,7 @@ class Lines:
         )
 
     def resize(self, value: Plain, sizes: Sequence[int]) -> Plain:
-        """The first elements of each dimension; behind the last ones zeros."""
+        """The first elements of each dimension, padded with zeros at the end."""
         least = tuple(min(a, b) for a, b in zip(value.sizes, sizes, strict=True))
         if least != value.sizes:
             ranges = ", ".join(f"[0:{size}]" for size in least)

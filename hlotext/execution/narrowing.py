@@ -20,7 +20,7 @@ class Verdict(enum.Enum):
     BAD = "bad"
     """1 to 124, 126, 127, and a signal."""
     SKIP = "skip"
-    """125: it cannot be told, since nothing could be compiled."""
+    """125: unknown, because compilation failed."""
 
     @classmethod
     def of(cls, status: int) -> Verdict:
@@ -33,21 +33,21 @@ class Narrowed:
     """A smallest set, and how it was found."""
 
     chosen: tuple[int, ...]
-    """Numbers of the things in it: without any one of them the verdict is another, or cannot be told."""
+    """Numbers of its members: without any one of them the verdict changes or is unknown."""
     tests: int
     skipped: int
-    """Runs that could not tell, so that the set may be larger than it need be."""
+    """Runs with unknown verdict; the set may be larger than necessary."""
 
 
 def smallest(count: int, verdict: Callable[[tuple[int, ...]], Verdict], wanted: Verdict) -> Narrowed:
-    """A smallest set of things, numbers below `count`, that gives a verdict which none of them does not give.
+    """A minimal set of items, numbers below `count`, that yields a verdict which the empty set does not.
 
     Zeller's ddmin: halves, then their complements, then ever smaller parts; what was tried is not tried again.
 
     Args:
-        count: How many things there are; all of them together give the verdict wanted.
-        verdict: What a set gives.
-        wanted: The verdict that is looked for.
+        count: Number of items; all of them together yield the wanted verdict.
+        verdict: Verdict of a set.
+        wanted: The verdict to look for.
 
     Returns:
         A set of which no part that was tried gives that verdict.
@@ -92,14 +92,14 @@ class FirstBad:
 
     good: int
     bad: int
-    """The first one that is bad. Those between the two could not be told."""
+    """The first bad item. Those between the two are unknown."""
     tests: int
 
 
 def first_bad(things: Sequence[T], verdict: Callable[[T], Verdict]) -> FirstBad:
-    """The first bad one of things in order, of which the first is good and the last is bad, in as few runs as halving takes.
+    """The first bad item of a sequence whose first item is good and last is bad, by bisection.
 
-    Raises ValueError where the first is not good or the last not bad.
+    Raises ValueError if the first is not good or the last not bad.
 
     >>> first_bad([1, 2, 3, 4, 5], lambda n: Verdict.BAD if n > 3 else Verdict.GOOD)
     FirstBad(good=2, bad=3, tests=4)

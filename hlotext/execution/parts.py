@@ -39,7 +39,7 @@ def cut(array: Array, whole: Shape, sharding: Sharding | None, part: tuple[int, 
 
 
 def joined(parts: Array, whole: Shape, sharding: Sharding | None) -> Array:
-    """The array of which devices hold these parts. Raises NotExecutable as `cut` does."""
+    """The array with these shards. Raises NotExecutable as `cut` does."""
     devices, part = parts.shape[0], parts.shape[1:]
     found: Array = np.zeros(whole.dimensions, parts.dtype)
     for device, where in _slices(whole, sharding, part, devices).items():

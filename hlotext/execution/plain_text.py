@@ -117,11 +117,11 @@ class PlainModule:
 
     text: str
     parameters: tuple[Shape, ...]
-    """The arrays that it takes, tuples taken apart, without layouts, in the types of the module that was given."""
+    """Parameter arrays, tuples flattened, without layouts, in the types of the original module."""
     taken: tuple[Shape, ...]
-    """The same in the types of the text."""
+    """Parameter arrays in the types of the plain text."""
     results: tuple[Shape, ...]
-    """The arrays that it gives, in the types of the text."""
+    """Result arrays in the types of the plain text."""
     devices: int
     """Number of devices that run it, as replicas."""
 

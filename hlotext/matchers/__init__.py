@@ -1,7 +1,8 @@
-"""Patterns that find instructions, named as in XLA's pattern matcher; plain values that are built once and used often.
+"""Patterns that match instructions, named as in XLA's pattern matcher; plain values, built once and reused.
 
 Every opcode is a function: `m.add(m.op("x"), m.constant(0))` is an add of anything (captured as `x`) and a constant whose
-elements are all 0, in this order; `m.add_any_order(...)` takes them in either. `match` gives the captures, `explain` says why
+elements are all 0, in this order; `m.add_any_order(...)` takes them in either. `match` returns the captures, `explain`
+tells why
 an instruction does not match.
 
 >>> import hlotext as hlo

@@ -1,4 +1,4 @@
-"""Facts of an instruction's shape and attributes that patterns ask for."""
+"""Properties of an instruction's shape and attributes that patterns test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shape_text(shape: Shape | str) -> str:
 
 
 def subshape_text(instruction: Instruction, index: tuple[int, ...]) -> str | None:
-    """The text of a part of a tuple; None where there is no such part."""
+    """The text of a part of a tuple; None if there is no such part."""
     shape = instruction.shape
     for number in index:
         if shape is None or not shape.is_tuple or not 0 <= number < len(shape.tuple_shapes):
@@ -41,7 +41,7 @@ def is_effective_scalar(instruction: Instruction) -> bool:
 
 
 def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The `contracting` or `batch` dimensions of a dot's operands; None for what is no dot."""
+    """The `contracting` or `batch` dimensions of a dot's operands; None for other instructions."""
     if instruction.opcode not in traits.DOTS:
         return None
     attributes = instruction.attributes
@@ -50,7 +50,7 @@ def dot_dims(instruction: Instruction, kind: str) -> tuple[tuple[int, ...], tupl
 
 
 def groups(given: ReplicaGroups | Sequence[Sequence[int]] | str) -> ReplicaGroups:
-    """Replica groups, one by one up to 2^20 devices. Raises HloSyntaxError for text that is none."""
+    """Replica groups, one by one up to 2^20 devices. Raises HloSyntaxError for invalid text."""
     if isinstance(given, str):
         given = syntax.read_terms.parse_replica_groups(given)
     if isinstance(given, ReplicaGroups):
@@ -64,7 +64,7 @@ def groups_of(instruction: Instruction) -> ReplicaGroups | None:
 
 
 def sharding(given: Sharding | str) -> Sharding:
-    """The value of a sharding. Raises HloSyntaxError for text that is none."""
+    """The value of a sharding. Raises HloSyntaxError for invalid text."""
     if isinstance(given, str):
         return syntax.read_terms.parse_sharding(given)
     return given
@@ -120,7 +120,7 @@ def _left_out(instruction: Instruction, name: str) -> Any:
 
 
 def reducer(instruction: Instruction) -> str | None:
-    """The opcode by which an instruction combines two elements; None where that is no single operation."""
+    """The opcode that combines two elements in an instruction's reducer; None if it is not a single operation."""
     attributes = instruction.attributes
     called = attributes.get("scatter" if instruction.opcode == "select-and-scatter" else "to_apply")
     parameters = getattr(called, "parameters", ())

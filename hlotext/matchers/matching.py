@@ -29,7 +29,7 @@ class MatchOptions:
     opcodes: frozenset[str] = frozenset()
     """Opcodes of one operand that are skipped: `frozenset({"bitcast", "copy"})`."""
     fusion: bool = False
-    """Look through fusions: a fusion stands for its root, and its parameters for its operands."""
+    """Look through fusions: a fusion is matched as its root, and its parameters as its operands."""
     start: bool = False
     """Look through from the matched instruction itself, too."""
 
@@ -52,7 +52,7 @@ class Place:
     instruction: Instruction
     depth: int = 0
     user: Instruction | None = None
-    """The instruction of which it is an operand; None at the start."""
+    """The instruction that uses it; None at the start."""
     number: int = 0
 
     def __str__(self) -> str:

@@ -18,9 +18,9 @@ Number: TypeAlias = "bool | int | float | complex"
 def is_all(literal: Literal | None, value: Number) -> bool:
     """True if every element of an array equals a number.
 
-    A truth value is looked for among truth values, a whole number in every type that holds just that, a number with a point
-    among floats and complex numbers, rounded to the type as XLA would round it (0.1 is the f32 next to it, 1e-60 is none).
-    NaN is every NaN. Elided values and arrays without elements are no number.
+    A bool matches preds, an int every type that represents it exactly, a float floating-point and complex types, rounded
+    to the type as XLA rounds (0.1 is the nearest f32, 1e-60 is not an f32). NaN matches every NaN. Elided values and
+    empty arrays never match.
     """
     if literal is None or not literal.shape.is_array or literal.is_elided or literal.unknown_text is not None:
         return False
@@ -91,7 +91,7 @@ def _as_complex(value: complex, dtype: np.dtype[Any]) -> Any:
 
 
 def plain(value: Any) -> Number:
-    """A number of Python for one of numpy. Raises TypeError for what is no number."""
+    """Converts a numpy number to a Python one. Raises TypeError for anything but a number."""
     if isinstance(value, bool | int | float | complex):
         return value
     item = getattr(value, "item", None)

@@ -34,7 +34,7 @@ class PatternError(ValueError):
 
 
 MAX_ANY_ORDER = 6
-"""Operands that may stand in any order: there are 720 orders of so many."""
+"""Maximum number of operands in any order: six have 720 orders."""
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class Condition(sending.Uncopied):
     origin: tuple[Callable[..., Pattern | Condition], tuple[Any, ...], dict[str, Any]] | None = attrs.field(
         default=None, repr=False
     )
-    """A function with its arguments that makes this anew, if need be as the last condition of a pattern."""
+    """A function and its arguments that recreate this condition, if need be as the last one of a pattern."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Condition) or (self.text, self.names) != (other.text, other.names):
@@ -121,7 +121,7 @@ class Pattern:
     operands: tuple[Pattern, ...] | None = None
     """A pattern for each operand; None: any operands."""
     capture: str | None = None
-    """The name under which a match gives the instruction; a name used twice must be the same instruction."""
+    """The name of the instruction in a match; a name used twice must match the same instruction."""
     any_order: bool = False
     """Match operands in any order. Raises ValueError for more than `MAX_ANY_ORDER` of them."""
     conditions: tuple[Condition, ...] = ()
@@ -130,10 +130,10 @@ class Pattern:
     open_ended: bool = False
     """Allow more operands than patterns."""
     options: MatchOptions | None = None
-    """Instructions to look through from here on; None: as the enclosing pattern."""
+    """Instructions to look through below this pattern; None: as the enclosing pattern."""
     single_operands: tuple[SingleOperand, ...] = ()
     forbidden: tuple[Pattern, ...] = ()
-    """Patterns none of which may match."""
+    """Patterns that must not match."""
     name_counts: Mapping[str, int] = attrs.field(init=False, eq=False, repr=False)
     """Number of occurrences of each name in this pattern; 2 if a condition or a forbidden pattern refers to it."""
     is_branching: bool = attrs.field(init=False, eq=False, repr=False)
@@ -158,13 +158,13 @@ class Pattern:
 
     @property
     def shared_names(self) -> frozenset[str]:
-        """The names that more than one part asks for."""
+        """The names used by more than one part."""
         return frozenset(name for name, count in self.name_counts.items() if count > 1)
 
     # ---- trying
 
     def match(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> Match | None:
-        """The captures of the first way in which this matches, tried in order; None if there is none."""
+        """The captures of the first match, in order; None if there is none."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -178,7 +178,7 @@ class Pattern:
         return self.match(instruction) is not None
 
     def explain(self, instruction: Instruction, options: MatchOptions = NOTHING_SKIPPED) -> str | None:
-        """Why this does not match, told for the attempt that came furthest; None if it does."""
+        """Reason why this does not match, for the attempt that got furthest; None if it matches."""
         options = self.options or options
         if options.start:
             instruction = looked_through(instruction, options)
@@ -193,22 +193,22 @@ class Pattern:
     def with_predicate(
         self, holds: Callable[[Instruction], bool], text: str = "the predicate holds"
     ) -> Pattern:
-        """The same, where also a function says yes."""
+        """This pattern, with a predicate that must hold."""
         return self._and(Condition(text, lambda instruction, _: holds(instruction)))
 
     def _and(self, condition: Condition) -> Pattern:
         return attrs.evolve(self, conditions=(*self.conditions, condition))
 
     def named(self, name: str) -> Pattern:
-        """The same, captured under a name."""
+        """This pattern, captured under a name."""
         return attrs.evolve(self, capture=name)
 
     def but_not(self, *patterns: Pattern) -> Pattern:
-        """The same, where none of these matches."""
+        """This pattern, unless one of these matches."""
         return attrs.evolve(self, forbidden=(*self.forbidden, *patterns))
 
     def through(self, *opcodes: str, fusion: bool = False, start: bool = False) -> Pattern:
-        """The same, where operands may stand behind instructions of these opcodes, or across a fusion's border.
+        """This pattern, looking through instructions of these opcodes, or into and out of fusions, at operands.
 
         With `start` the instruction itself, too: a pattern of what a fusion computes then matches the fusion.
         """
@@ -228,7 +228,7 @@ class Pattern:
 
     @remembered
     def with_operand_count(self, count: int) -> Pattern:
-        """With so many operands (`WithNumOperands`)."""
+        """With exactly `count` operands (`WithNumOperands`)."""
         return self.with_predicate(lambda i: len(i.operands) == count, f"it has {count} operands")
 
     @remembered
@@ -247,7 +247,7 @@ class Pattern:
 
     @remembered
     def with_shape(self, shape: Shape | str) -> Pattern:
-        """With that shape, layouts aside (`WithShape`); given as a value or as text."""
+        """With that shape, ignoring layouts (`WithShape`); given as a value or as text."""
         text = facts.shape_text(shape)
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.text_without_layout() == text, f"the shape is {text}"
@@ -293,7 +293,7 @@ class Pattern:
 
     @remembered
     def with_rank(self, rank: int) -> Pattern:
-        """With an array of so many dimensions (`WithRank`)."""
+        """With an array of that rank (`WithRank`)."""
         return self.with_predicate(
             lambda i: i.shape is not None and i.shape.is_array and i.shape.rank == rank, f"the rank is {rank}"
         )
@@ -314,11 +314,12 @@ class Pattern:
 
     @remembered
     def with_attribute(self, name: str, value: object) -> Pattern:
-        """With an attribute of that value, given as edits and builders take it: `(0,)`, `[0]` or `"{0}"` for dimensions.
+        """With an attribute of that value, in any form that edits and builders accept: `(0,)`, `[0]` or `"{0}"` for
+        dimensions.
 
-        A computation may be given by name. Where an instruction leaves an attribute out it has the value that this stands
-        for. Raises PatternError for an attribute that the opcode does not have, and for a value that is none of it; what
-        hlotext does not know is given as a `RawValue`.
+        A computation may be given by name. An absent attribute has its default value. Raises PatternError for an attribute
+        that the opcode does not
+        have and for an invalid value; a value unknown to hlotext is given as a `RawValue`.
         """
         try:
             wanted = facts.attribute(self.opcode, name, value)

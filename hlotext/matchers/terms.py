@@ -1,7 +1,7 @@
-"""Op lines with gaps, read into terms: the language of patterns as text and of what takes a match's place.
+"""Op lines with wildcards, parsed into terms: the language of textual patterns and their replacements.
 
-One or more op lines, behind line breaks or semicolons; the last one is what the text is about, and it may name those before
-it: `%t = transpose($A), dimensions={1,0}; dot(%t, $B)`.
+One or more op lines, separated by line breaks or semicolons; the last one is matched, and it may use those before it: `%t =
+transpose($A), dimensions={1,0}; dot(%t, $B)`.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Reader:
         return found
 
     def operands(self, term: Term) -> Term:
-        """The term with the operands behind the opening parenthesis."""
+        """The term with the operands after the opening parenthesis."""
         found: list[Term] = []
         is_open = False
         if (end := _CLOSING.match(self.text, self.position)) is not None:

@@ -1,10 +1,10 @@
-"""Patterns written as op lines with gaps: `%x = $S all-gather($A), dimensions={0}`.
+"""Patterns written as op lines with wildcards: `%x = $S all-gather($A), dimensions={0}`.
 
 | text | matches |
 |---|---|
-| `%x`, `$A` | any instruction, the same wherever the name stands; the match gives it under that name |
+| `%x`, `$A` | any instruction, the same at every occurrence of the name; captured under that name |
 | `_` | anything |
-| `0`, `2.5`, `true` | that value everywhere: a constant, or the broadcast of a scalar one; a whole number of any type |
+| `0`, `2.5`, `true` | that value in every element: a constant, or the broadcast of a scalar one; an integer of any type |
 | `...` | any further operands |
 | `add($A, negate($B))` | operands in place |
 | `all-*(...)` | opcodes by their shell pattern |
@@ -33,8 +33,9 @@ from hlotext.matchers.terms import Line, Reader, Term, Text
 
 
 def parse_pattern(text: str, *, allow_unknown: bool = False) -> Pattern:
-    """The pattern of a text. Raises PatternError: for what is none, and, unless `allow_unknown`, for an opcode, attribute or
-    element type that hlotext does not know, since the pattern would match nothing without a word.
+    """The pattern of a text. Raises PatternError for an invalid pattern and, unless `allow_unknown`, for an opcode,
+    attribute or
+    element type that hlotext does not know, since the pattern would silently match nothing.
 
     >>> import hlotext as hlo
     >>> line = hlo.parse_instruction("y = f32[8] all-gather(f32[4] x), dimensions={0}, replica_groups={}")

@@ -31,7 +31,7 @@ def unknown_opcode(word: str) -> str | None:
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:
-    """The same of an attribute: of one opcode, where the pattern says which, else of any."""
+    """Error text for an unknown attribute: of one opcode if the pattern names it, else of any."""
     row = opcodes.opcode(opcode) if opcode is not None else None
     if row is not None:
         known = opcodes.allowed_attributes(row)
@@ -44,7 +44,7 @@ def unknown_attribute(opcode: str | None, name: str) -> str | None:
 
 
 def unknown_type(shape: str) -> str | None:
-    """The same of the element types in the text of a shape with gaps."""
+    """Error text for unknown element types in a shape with wildcards."""
     for word in _TYPE.findall(shape):
         if _WILD.search(word):
             if not any(is_like(name, word) for name in ELEMENT_TYPES):

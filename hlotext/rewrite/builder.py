@@ -33,7 +33,7 @@ the sharding too, where the sizes are the same."""
 
 
 def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
-    """The array shape without layout of a type (or its word) and sizes. Raises KeyError for a word that is no type."""
+    """The array shape without layout of an element type (or its name) and sizes. Raises KeyError for an unknown name."""
     type_ = element_type if isinstance(element_type, ElementType) else ELEMENT_TYPES[element_type]
     return Shape(type_, tuple(dimensions))
 
@@ -56,7 +56,7 @@ class Builder(OpcodeMethods):
 
     computation: Computation
     place: Instruction | None = None
-    """New instructions stand before this one; None: at the end."""
+    """New instructions are inserted before this one; None: at the end."""
     like: Instruction | None = None
     """Where metadata, frontend attributes and sharding come from; None: nowhere."""
     _next: Computation | None = None
@@ -71,7 +71,7 @@ class Builder(OpcodeMethods):
 
     @classmethod
     def after(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
-        """A builder that inserts behind an instruction and, by default, inherits from it."""
+        """A builder that inserts after an instruction and, by default, inherits from it."""
         computation = instruction.computation
         if computation is None:
             raise EditError(f"{instruction.name} is in no computation")
@@ -99,7 +99,7 @@ class Builder(OpcodeMethods):
         return builder
 
     def finish(self, root: Instruction) -> Computation:
-        """The computation, with that root; a new one stands in the module from now on."""
+        """The computation, with that root; a new one is added to the module."""
         self.computation.root = root
         module = self.computation.module
         if module is not None and self.computation._is_draft:
@@ -120,8 +120,9 @@ class Builder(OpcodeMethods):
     ) -> Instruction:
         """An instruction of any opcode.
 
-        `shape` is needed where operands leave it open; where they do not, it may add a layout. Attributes may be given as
-        what means their value: a list, a text, a mapping. A number among the operands becomes a constant of the others' type,
+        `shape` is required if the operands do not determine it; otherwise it may add a layout. Attributes may be given in any
+        form that means their value: a list, a text, a mapping. A number among the operands becomes a constant of the
+        others' type,
         and of their sizes where the operation is elementwise. Raises EditError.
         """
         operands = number_operands(self, opcode, operands)
@@ -235,7 +236,7 @@ class Builder(OpcodeMethods):
         )
 
     def reshape(self, value: Instruction, dimensions: Iterable[int], **settings: Any) -> Instruction:
-        """The same elements in other sizes."""
+        """Reshape to other sizes."""
         return self.op("reshape", (value,), shape=self._like(value, dimensions), **settings)
 
     def broadcast(
@@ -369,7 +370,7 @@ def _shape(value: Instruction) -> Shape:
 
 
 def retyped(shape: Shape, element_type: ElementType) -> Shape:
-    """A shape with another element type, in the same layout but for what says how wide an element is, and where it lies."""
+    """A shape with another element type, in the same layout without element size and memory space."""
     layout = shape.layout
     if layout is not None:
         bits = element_type.bits if element_type.bits < 8 and element_type.is_integral else 0

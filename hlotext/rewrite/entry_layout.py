@@ -23,9 +23,9 @@ def change_entry_layout(
     parameters: Mapping[int | tuple[int, Index], Layout | str] | None = None,
     results: Mapping[Index, Layout | str] | Layout | str | None = None,
 ) -> None:
-    """Makes arguments and results of a program lie in other layouts, with the header's `entry_computation_layout`.
+    """Changes the layouts of a program's arguments and results, and the header's `entry_computation_layout`.
 
-    `parameters` gives a layout for parameter numbers (with an index for an array inside of a tuple), `results` for the result
+    `parameters` maps parameter numbers (with an index for an array inside a tuple) to layouts, `results` for the result
     or arrays of it. Before layouts are assigned the header and the entry's own shapes are all that changes, and XLA goes on
     from there. In a scheduled module layouts are final, so a copy is put behind the parameter, or in front of the root,
     that lays the array out as the program computes with it. Layouts are values or texts: `"{0,1}"`. Raises EditError, and

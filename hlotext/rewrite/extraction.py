@@ -17,10 +17,10 @@ from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:
-    """A module of its own that computes one instruction, with what it needs up to `depth` operands away (None: all).
+    """A new module that computes one instruction, with its operands up to a distance of `depth` (None: all).
 
-    What lies further away becomes parameters; called computations come along whole. The source module stays as it is.
-    Raises EditError for an instruction without a shape or outside of a module.
+    More distant values become parameters; called computations are copied whole. The source module stays as it is.
+    Raises EditError for an instruction without a shape or outside a module.
     """
     computation = instruction.computation
     if computation is None or computation.module is None or instruction.shape is None:

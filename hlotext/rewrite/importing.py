@@ -18,11 +18,12 @@ from hlotext.rewrite.builder import Builder
 def import_computation(
     module: Module, computation: Computation, name: str | None = None, before: Computation | None = None
 ) -> Computation:
-    """A copy of another module's computation, with all that it calls, in front of the entry or of another computation.
+    """A copy of another module's computation, with its callees, inserted before the entry or another computation.
 
-    The source stays as it is. Computations and instructions get names that are free. What belongs to the source alone is
-    translated: a number of its stack-frame tables becomes file and line, channels get numbers that are free, each the same
-    one wherever it stood. Nothing calls the copy yet. Raises EditError for a computation that is in no module.
+    The source stays as it is. Computations and instructions get unused names. References to the source are translated:
+    stack-frame ids become file and
+    line, channels get unused ids, consistently. Nothing calls the copy yet. Raises EditError for a computation that is in
+    no module.
 
     >>> import hlotext as hlo
     >>> library = hlo.parse("gelu { p = f32[] parameter(0)  ROOT t = f32[] tanh(p) }  ENTRY e { x = f32[] parameter(0) }")

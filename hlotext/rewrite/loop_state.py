@@ -21,7 +21,7 @@ Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
 
 
 def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = None) -> Instruction:
-    """A loop that carries one more value, as its last element; it takes the place of the loop, with its computations.
+    """Adds a loop-carried value as the last element of a loop's state; a new loop replaces the old one.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -75,10 +75,9 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
 
 
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
-    """A loop that carries only some of its values, or all of them, in the order of their numbers.
+    """Drops or reorders loop-carried values.
 
-    What is dropped may be used by nothing but its own next value. Users take the values by `get-tuple-element`, and are given
-    the right ones.
+    A dropped value may be used only for its own next value. Users read the state by `get-tuple-element` and are updated.
 
     Args:
         loop: A while whose state is a tuple, as its body's root is.

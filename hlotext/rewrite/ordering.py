@@ -9,7 +9,7 @@ from hlotext.rewrite.passes.editor import Editor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
-    """The instruction behind one in its computation's order; None behind the last. Raises EditError without a computation.
+    """The next instruction in its computation's order; None after the last. Raises EditError without a computation.
 
     Looked up by the order's own numbers: the body is neither copied nor walked.
     """
@@ -28,9 +28,9 @@ def _home(instruction: Instruction) -> Computation:
 
 
 def move_after(instruction: Instruction, other: Instruction) -> None:
-    """Gives an instruction the place behind another one of its computation.
+    """Moves an instruction after another one of its computation.
 
-    Raises EditError if it would stand before what it needs or behind what needs it.
+    Raises EditError if it would precede an operand or follow a user.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(x)  ROOT c = f32[] add(a, b) }")
@@ -55,9 +55,9 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
 
 
 def depends(a: Instruction, b: Instruction) -> bool:
-    """True if one instruction needs another of its computation, over operands and control dependencies (itself it does).
+    """True if one instruction depends on another of its computation, through operands or control dependencies (or is it).
 
-    Only what stands between the two is looked at. Instructions of other computations are not needed.
+    Only instructions between the two are visited. False for instructions of other computations.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(a)  ROOT c = f32[] abs(x) }")

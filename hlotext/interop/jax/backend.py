@@ -19,7 +19,7 @@ from hlotext.thunks import cpu
 
 
 class CopyError(RuntimeError):
-    """A changed module of which it cannot be told which copies it needs."""
+    """The copies that a changed module needs cannot be determined."""
 
 
 class NotEmittedError(RuntimeError):
@@ -27,7 +27,7 @@ class NotEmittedError(RuntimeError):
 
 
 class ScheduleError(RuntimeError):
-    """A pass before XLA's scheduler made a schedule, by which copies would be judged that another one needs."""
+    """A pass before XLA's scheduler added a schedule; copies would be decided by it, and XLA makes another one."""
 
 
 class DonationError(RuntimeError):
@@ -35,12 +35,12 @@ class DonationError(RuntimeError):
 
 
 def insert_copies(module: Module, platform: str = "") -> int:
-    """Puts in the copies that a changed module needs, and takes out those that it no longer needs; how many more there are.
+    """Inserts the copies that a changed module needs and removes those that it no longer needs. Returns the increase.
 
-    Computations that a pass made others share, bodies of loops say, are cloned first: memory is assigned to each call anew.
+    Computations that a pass made shared, such as loop bodies, are cloned first: memory is assigned per call.
 
-    `platform` says whose operations are in place; empty: as the text tells. Raises CopyError where the model of copy
-    insertion does not know the module's operations.
+    `platform` selects the in-place rules; empty: from the text. Raises CopyError if the model of copy insertion does not
+    support the module's operations.
     """
     before = _count(module)
     try:

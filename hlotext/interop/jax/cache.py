@@ -43,7 +43,7 @@ _hooked: list[Any] = []
 
 
 def enter(label: str, function: object, place: str, cache_key: str | None) -> Entry:
-    """Takes a pass into account from now on: in the key if it can be told from others, else by turning the cache off."""
+    """Adds a pass to the compilation cache key, or disables the cache if the pass has no stable identity."""
     identity = _identity(function, cache_key)
     if identity is not None and not _hook():
         identity = None

@@ -8,7 +8,7 @@ from hlotext.syntax.source.reporter import did_you_mean
 
 
 def check(what: str, word: str, known: Iterable[str]) -> None:
-    """Raises ValueError for a word that is none of the choices.
+    """Raises ValueError for a word that is not one of the choices.
 
     >>> check("stage", "pre_schedule", ("pre_scheduler", "post_scheduler"))
     Traceback (most recent call last):

@@ -13,10 +13,10 @@ from hlotext.ir.nodes.module import Module
 
 
 def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray[Any, Any]]:
-    """The results of a module of any stage for these arguments, on jaxlib's CPU client; a tuple gives its elements.
+    """Runs a module of any stage on jaxlib's CPU client and returns its results; a tuple is flattened.
 
-    Compiled and run in a process of its own, which may die of it. `hlotext.execution.run` says more: arguments from a seed,
-    times, several devices. Raises NotExecutable, with the reason.
+    It is compiled and run in a child process, which may die without harm. `hlotext.execution.run` has more options:
+    arguments from a seed, timing, several devices. Raises NotExecutable, with the reason.
     """
     return execution.run(module, arrays, timeout=timeout).results
 
@@ -24,7 +24,7 @@ def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """Random arguments for a module's entry: small whole numbers, normal floats, either truth value.
 
-    Raises NotExecutable for parameters that are no arrays.
+    Raises NotExecutable for parameters that are not arrays.
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:

@@ -1,4 +1,4 @@
-"""Why a jitted program communicates, asked without a dump folder, and suggestions proved by compiling them."""
+"""Explains the collectives of a jitted program without a dump folder, and proves suggestions by compiling them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class CollectivesExplanation:
     collectives: tuple[dumps.CollectiveCause, ...]
     figures: Figures
     trials: tuple[Trial, ...]
-    """Suggestions that were tried; empty unless that was asked for."""
+    """Suggestions that were tried; empty unless requested."""
     _folder: tempfile.TemporaryDirectory[str]
 
     def __reduce__(self) -> tuple[object, ...]:

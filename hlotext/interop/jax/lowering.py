@@ -16,11 +16,11 @@ from hlotext.rewrite.pipeline import Pipeline
 
 
 def change_lowered(lowered: Any, function: Callable[[Module], object] | Pipeline) -> Any:
-    """A lowered program, changed as JAX wrote it, where multiplications, dots and all-gathers stand by themselves.
+    """Changes a lowered program before XLA's optimizations, while multiplications, dots and all-gathers are still separate.
 
     JAX has no stage for passes before XLA's optimizations (0.10.2 and 0.12.0.1 offer `pre_scheduler` and `post_scheduler`
     alone), so this goes from `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results stay.
-    What comes back is the object that was given, which compiles to the changed program: `.compile()(*arguments)`.
+    The result is the given object, which compiles to the changed program: `.compile()(*arguments)`.
 
     Args:
         lowered: What `jax.jit(f).lower(*arguments)` gives.

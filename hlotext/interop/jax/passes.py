@@ -41,10 +41,10 @@ def register_pass(
 ) -> Registration:
     """Runs a function or a pipeline on every module that JAX compiles, until the registration is removed.
 
-    The registration is unique, whatever its name: `remove()` takes off this pass and no other, and may be called twice; as
-    a context manager it removes itself at the end of the block. `outcomes` of it tells what became of each module.
+    The registration is unique, whatever its name: `remove()` removes this pass only, and may be called twice; as
+    a context manager it removes itself at the end of the block. Its `outcomes` has the result for each module.
 
-    The module goes from proto to proto, with no text in between: donation and aliasing, the schedule and the bits of
+    The module is passed as a proto, without text in between: donation and aliasing, the schedule and the bits of
     constants go along, and fields that modules have no place for are kept from JAX's. A module that the function leaves as it
     is is not handed back, so it keeps all that it has.
 

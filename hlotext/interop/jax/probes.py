@@ -1,6 +1,6 @@
-"""Compilers asked with a small program what they do with registered passes.
+"""Probes compilers with a small program for their handling of registered passes.
 
-Some run none that they take (as the GPU's may), some forget donation in what a pass hands back.
+Some accept passes and never run them (as the GPU's may), some lose donation in the module that a pass returns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Registrations of passes with JAX: objects, each of which stands for one pass, whatever others are called."""
+"""Registrations of passes with JAX: one object per registered pass, independent of names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PassOutcome:
     what: str
     """`changed`, `unchanged` or `skipped`."""
     reason: str = ""
-    """The error for which it was skipped; empty for others."""
+    """The error because of which it was skipped, else empty."""
 
 
 def summary(outcomes: Iterable[PassOutcome]) -> str:
@@ -78,7 +78,7 @@ class Registration:
 
     @property
     def is_active(self) -> bool:
-        """True if the pass runs in what JAX compiles from now on."""
+        """True if the pass runs in later compilations."""
         return self._is_active
 
     def remove(self) -> bool:

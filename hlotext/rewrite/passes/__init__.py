@@ -90,11 +90,11 @@ MODELS: dict[str, str] = {
     "cpu-layout-assignment": "hlotext.compiler.layout_models:CpuLayoutAssignment",
     "post-scheduling-copies": "hlotext.compiler.copies:PostSchedulingCopies",
 }
-"""Models of passes of XLA's that a room above has, by name: the module and the class, imported when they are asked for."""
+"""Models of XLA's passes in higher layers, by name: module and class, imported on access."""
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """The pass or model of that name; None where there is none."""
+    """The pass or model of that name; None if there is none."""
     if name not in MODELS:
         return PASSES.get(name)
     module, kind = MODELS[name].split(":")

@@ -12,10 +12,10 @@ class Agreement:
     xla: str
     """XLA's names of the pass."""
     changed: int
-    """Steps in which XLA's pass changed something."""
+    """Steps that XLA's pass changed."""
     changed_equal: int
     unchanged: int
-    """Steps in which it changed nothing."""
+    """Steps that it left unchanged."""
     unchanged_equal: int
 
 
@@ -73,4 +73,4 @@ AGREEMENT = {
     "while-loop-constant-sinking": Agreement("while-loop-constant-sinking", 8, 8, 0, 0),
     "while-loop-invariant-code-motion": Agreement("while-loop-invariant-code-motion", 15, 15, 0, 0),
 }
-"""By the name of the pass; others are no counterparts of XLA's."""
+"""By the name of the pass; others have no counterpart in XLA."""

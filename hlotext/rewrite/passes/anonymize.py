@@ -25,7 +25,7 @@ MAX_KEPT_ELEMENTS = 16
 
 @attrs.frozen
 class Anonymize(Pass):
-    """Takes out what tells where a module comes from, so that it can be shown to others.
+    """Removes everything that identifies a module's origin, so that it can be shared.
 
     Names become opcodes and numbers; metadata, source files, original values, notes of the front end (but for those that say
     how arguments lie), and the settings of custom calls, infeeds and outfeeds go, as does the metadata inside of shardings.

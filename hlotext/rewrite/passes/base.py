@@ -59,13 +59,13 @@ Age = XlaAge | date | str
 
 
 def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """The validator of the field `age` of a pass of which releases of XLA differ. Raises ValueError."""
+    """Validator of the field `age` of a pass that differs between XLA releases. Raises ValueError."""
     as_age(value or None)
 
 
 @attrs.frozen
 class Property:
-    """Something that may hold of a module; `holds` stands at the top of a module, so that processes may send it."""
+    """Property of a module; `holds` is a top-level function, so that it can be pickled."""
 
     text: str
     holds: Callable[[Module], bool]
@@ -109,7 +109,8 @@ class Pass:
     """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
 
     def run(self, module: Module) -> PassResult:
-        """Changes the module, whole or not at all: each pass is one transaction, at whose end everything must fit."""
+        """Runs the pass on a module, atomically: each pass is one transaction, at the end of which the module is
+        validated."""
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

@@ -20,7 +20,7 @@ from hlotext.rewrite.passes.gathering import is_whole_gather, is_whole_scatter, 
 class BatchedGatherScatterNormalizer(Expander):
     """Makes batch dimensions of gathers and scatters part of the indices (XLA's `BatchedGatherScatterNormalizer`).
 
-    An iota for each batch dimension stands in front of the index vectors, which then say the place in these dimensions too.
+    An iota for each batch dimension is prepended to the index vectors, which then index these dimensions too.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[12,9] parameter(0)  i = s32[12,1] parameter(1)  ROOT g = f32[12] gather(x, i),"

@@ -40,7 +40,7 @@ PRED = ELEMENT_TYPES["pred"]
 
 @attrs.frozen
 class AlgebraicSimplifierOptions:
-    """`AlgebraicSimplifierOptions`, those that rules ask for."""
+    """The fields of `AlgebraicSimplifierOptions` that rules use."""
 
     is_layout_sensitive: bool = False
     executing_on_cpu: bool = False
@@ -354,7 +354,7 @@ def is_whole(i: Instruction) -> bool:
 
 
 def is_pred(i: Instruction) -> bool:
-    """True if an instruction gives truth values."""
+    """True if an instruction is of type pred."""
     return type_of(i) is PRED
 
 
@@ -374,14 +374,14 @@ def is_constant(i: Instruction) -> bool:
 
 
 def splat_constant(i: Instruction) -> Instruction | None:
-    """The scalar constant of which an instruction is a broadcast (`Broadcast(ConstantScalar())`)."""
+    """The scalar constant that an instruction broadcasts (`Broadcast(ConstantScalar())`)."""
     if i.opcode == "broadcast" and is_constant(i.operands[0]) and is_scalar(i.operands[0]):
         return i.operands[0]
     return None
 
 
 def array_of(i: Instruction) -> np.ndarray[Any, Any] | None:
-    """The numbers of a constant that the text gives one by one."""
+    """The elements of a constant if the text lists all of them."""
     return i.literal.known_array if i.literal is not None else None
 
 
