@@ -137,6 +137,7 @@ def _cost(_: Path) -> Any:
         as_tpu(_corpus(TPU), "v5e"), cost.CompilerEstimate(2e-6, 1, 2, 0.5),
         cost.Cost(), cost.Sum(), cost.Copy(module.entry.root, 3, 1),
         cost.Share(module.entry.root, module.entry, cost.Cost()),
+        cost.target_costs({"acme_*": {"flops": "2 * elements(results[0])"}}),
     ]  # fmt: skip
 
 

@@ -14,7 +14,17 @@ from hlotext import cost
 from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, choose_chip
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, limit_option, write_json
-from hlotext.cli.figures import amount, chip_of, choice_json, seconds, share, told, xla_json
+from hlotext.cli.figures import (
+    COSTS,
+    amount,
+    chip_of,
+    choice_json,
+    costs_of,
+    seconds,
+    share,
+    told,
+    xla_json,
+)
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
@@ -41,6 +51,7 @@ _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 )
 @click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
 @click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
+@COSTS
 @limit_option(_LIMIT)
 @FORMAT
 def command(
@@ -49,6 +60,7 @@ def command(
     depth: int,
     as_xla: bool,
     chip: str | None,
+    costs: str | None,
     padded: bool,
     no_fold: bool,
     limit: int,
@@ -64,8 +76,10 @@ def command(
       hlotext cost module_0001.jit_step.after_optimizations.txt
       hlotext cost dump.txt --by line --limit 30
       hlotext cost dump.txt --as-xla
+      hlotext cost dump.txt --costs kernels.toml
     """
     known_chip = chip_of(chip) if chip is not None else None
+    targets = costs_of(costs)
     inputs = Inputs(files)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
@@ -73,7 +87,9 @@ def command(
     for place, result in inputs:
         for module in result.modules:
             compilation = texts[place].compilation if place in texts else compilation_beside(place)
-            found = cost.analyze(module, age=compilation.age if compilation is not None else None)
+            found = cost.analyze(
+                module, age=compilation.age if compilation is not None else None, costs=targets
+            )
             choice = choose_chip(module, known_chip, compilation.chip if compilation is not None else None)
             xla = told(lambda found=found, choice=choice: _xla(found, choice))  # type: ignore[misc]
             if output_format == "json":
@@ -128,8 +144,9 @@ def _show(
     choice: ChipChoice | None,
     padded: bool,
 ) -> None:
-    run: cost.Cost = found.run
-    more = " at least" if found.run.is_at_least else ""
+    run = found.run
+    more = f" {run.bound}" if run.bound else ""
+    least = " at least" if run.is_at_least else ""
     padding = " with padding" if isinstance(xla, cost.TpuCost) else ""
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
@@ -137,7 +154,7 @@ def _show(
         ("transcendentals", amount(run.transcendentals)),
         (
             "bytes",
-            f"{byte_text(run.bytes_accessed)}{more} (XLA: {byte_text(xla.bytes_accessed)}{padding})",
+            f"{byte_text(run.bytes_accessed)}{least} (XLA: {byte_text(xla.bytes_accessed)}{padding})",
         ),
     ]
     if run.bytes_accessed:
@@ -177,9 +194,14 @@ def _open(run: cost.RunCost) -> list[tuple[str, str]]:
                 f"{len(run.unknown_calls)}, of which only the bytes count: {_names(list(targets))}",
             )
         )
+    if run.kernel_error:
+        facts.append(("kernels", run.kernel_error))
+    if run.at_most_calls:
+        names = _names([one.name for one in run.at_most_calls])
+        facts.append(("kernels at most", f"{len(run.at_most_calls)}, of which all branches count: {names}"))
     if run.uncounted:
         name, why = run.uncounted[0][0].name, run.uncounted[0][1]
-        facts.append(("not counted", f"{len(run.uncounted)}, such as {name}: {why}"))
+        facts.append(("not all counted", f"{len(run.uncounted)}, such as {name}: {why}"))
     if run.has_unsized:
         facts.append(("sizes", "some are not known and count nothing"))
     return facts
@@ -266,6 +288,8 @@ def _json(
             "unknown_calls": _names_of(run.unknown_calls),
             "uncounted": [{"name": one.name, "why": why} for one, why in run.uncounted],
             "has_unsized": run.has_unsized,
+            "at_most_calls": _names_of(run.at_most_calls),
+            "kernel_error": run.kernel_error,
         },
         "bytes_by_memory_space": {str(n): size for n, size in found.bytes_by_memory_space.items()},
     }

@@ -12,12 +12,14 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.quantities import amount, seconds, share
 from hlotext.cli.common import Unreadable
 from hlotext.cli.listing import Shown
-from hlotext.cost import Cost, TpuCost
+from hlotext.cost import Cost, TargetCosts, TpuCost, read_costs
 
 __all__ = [
+    "COSTS",
     "amount",
     "chip_of",
     "choice_json",
+    "costs_of",
     "line_cell",
     "place_text",
     "seconds",
@@ -50,14 +52,38 @@ def told(ask: Callable[[], T]) -> T:
         raise click.UsageError(str(error)) from None
 
 
+COSTS = click.option(
+    "--costs",
+    metavar="FILE.toml",
+    help="What custom calls cost, a section for each target, such as"
+    ' ["my_kernel"] with flops = "2 * elements(operands[0]) * results[0][1]".',
+)
+"""The option of a table of targets, which `costs_of` reads."""
+
+
+def costs_of(path: str | None) -> TargetCosts | None:
+    """The table of targets in a TOML file. Raises UsageError and Unreadable."""
+    if path is None:
+        return None
+    text = _text(path)
+    try:
+        return read_costs(text)
+    except ValueError as error:
+        raise click.UsageError(f"{path}: {error}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}") from None
+
+
 def chip_of(name: str) -> Chip:
     """A chip by name, alias or TOML file. Raises UsageError and Unreadable."""
     if name.endswith(".toml"):
-        try:
-            with open(name, encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise Unreadable(f"{name} cannot be read: {error}") from None
+        text = _text(name)
         return told(lambda: chips.read_chip(text, name))
     return told(lambda: chips.chip(name))
 

@@ -47,6 +47,8 @@ class RunFigures:
     """Loops that count once, for want of their trip count."""
     unknown_calls: int
     """Custom calls of unknown cost, of which only the bytes count."""
+    bound: str
+    """`at least`, `at most` or `about`; nothing where neither is said."""
 
 
 @attrs.frozen
@@ -174,6 +176,7 @@ def _run_figures(module: Module, age: XlaAge | None) -> RunFigures:
         run.is_at_least,
         len(run.unknown_loops),
         len(run.unknown_calls),
+        run.bound,
     )
 
 

@@ -52,10 +52,13 @@ def _short_names(places: Sequence[str]) -> list[str]:
     return [name.removeprefix("module_") for name in short]
 
 
+_BOUNDS = {"": "", "at least": ">= ", "at most": "<= ", "about": "~ "}
+
+
 def _cells(named: tuple[str, str, ModuleFacts]) -> Row:
     name, place, summary = named
     run, peak = summary.run, summary.peak_memory
-    more = ">= " if run is not None and run.is_at_least else ""
+    more = _BOUNDS[run.bound] if run is not None else ""
     return (
         name,
         summary.name,

@@ -138,6 +138,10 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
     report.table(frames.table("Python, innermost first", details.frames, limit))
     for body in details.bodies:
         report.text("Body, without metadata and backend configs", body)
+    if details.kernel is not None:
+        report.text("Kernel, as MLIR", details.kernel)
+    if details.kernel_error is not None:
+        report.text("Kernel", details.kernel_error)
 
 
 def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]:

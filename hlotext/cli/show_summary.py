@@ -103,7 +103,7 @@ def _age_text(age: AgeFacts) -> str:
 
 
 def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
-    more = " at least" if run.is_at_least else ""
+    more = f" {run.bound}" if run.bound else ""
     yield "one run", f"{amount(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
     if run.unknown_loops:
         yield "", f"{counted(run.unknown_loops, 'loop')} of unknown count, counted as one round"

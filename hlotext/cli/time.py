@@ -17,13 +17,25 @@ from hlotext.analysis import (
     SourceLocation,
     backend_of,
     choose_chip,
+    is_optimized,
     parse_mesh,
     places,
 )
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
 from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, limit_option, trips_of, write_json
-from hlotext.cli.figures import amount, chip_of, choice_json, line_cell, seconds, share, told, with_set
+from hlotext.cli.figures import (
+    COSTS,
+    amount,
+    chip_of,
+    choice_json,
+    costs_of,
+    line_cell,
+    seconds,
+    share,
+    told,
+    with_set,
+)
 from hlotext.cli.listing import Listing, Shown
 from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
@@ -48,6 +60,7 @@ Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
 )
 @click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
 @TRIPS
+@COSTS
 @limit_option(_LIMIT)
 @FORMAT
 def command(
@@ -56,6 +69,7 @@ def command(
     figures: tuple[str, ...],
     mesh: str | None,
     trips: tuple[str, ...],
+    costs: str | None,
     limit: int,
     output_format: str,
 ) -> None:
@@ -74,6 +88,7 @@ def command(
     """
     given_chip = chip_of(chip) if chip is not None else None
     rounds = trips_of(trips)
+    targets = costs_of(costs)
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     inputs = Inputs(files)
     documents = []
@@ -87,7 +102,9 @@ def command(
                 raise click.UsageError(f"{place} does not tell the chip: set --chip ({', '.join(CHIPS)})")
             row = with_set(choice.chip, figures)
             found = told(
-                lambda module=module, row=row: cost.estimate(module, row, given, trips=rounds or None)  # type: ignore[misc]
+                lambda module=module, row=row: cost.estimate(
+                    module, row, given, trips=rounds or None, costs=targets
+                )  # type: ignore[misc]
             )
             if output_format == "json":
                 documents.append(_json(place, found, choice))
@@ -111,8 +128,7 @@ def _show(report: Output, found: cost.Estimate, choice: ChipChoice, limit: int) 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     mark = "at least " if found.unknown_calls else ""
     least = f"{mark}{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)"
-    early = f"{seconds(found.seconds)} (before optimization no bound: what will be fused is charged for its bytes)"
-    facts = [("least time", least) if found.is_bound else ("estimate", early)]
+    facts = [("least time", least) if found.is_bound else ("estimate", _no_bound(found))]
     bounds = found.by_bound
     core = sum(bounds.values())
     if core:
@@ -148,6 +164,16 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
         facts.append(("compiled for", f"{backend.name}, not for this chip"))
     return facts
+
+
+def _no_bound(found: cost.Estimate) -> str:
+    if not is_optimized(found.module):
+        why = "before optimization no bound: what will be fused is charged for its bytes"
+    else:
+        names = ", ".join(one.name for one in found.at_most_calls[:3])
+        more = ", ..." if len(found.at_most_calls) > 3 else ""
+        why = f"no bound: all branches of kernels count: {names}{more}"
+    return f"{seconds(found.seconds)} ({why})"
 
 
 _BOUNDS = {
@@ -255,6 +281,7 @@ def _json(place: str, found: cost.Estimate, choice: ChipChoice) -> dict[str, Any
         "bounds": {bound.value: time for bound, time in found.by_bound.items()},
         "unknown_loops": [one.name for one in found.unknown_loops],
         "unknown_calls": [one.name for one in found.unknown_calls],
+        "at_most_calls": [one.name for one in found.at_most_calls],
         "instructions": _instructions(lines).json(found.instructions),
         "transfers": _transfers(lines).json(found.transfers),
         "critical_path": _steps(lines, found.seconds).json(found.critical_path),

@@ -11,6 +11,7 @@ from hlotext.cost.estimate import (
 )
 from hlotext.cost.products import MatrixProduct, matrix_products, product_sizes
 from hlotext.cost.roofline import OVERHEAD, Bound, Least
+from hlotext.cost.target_costs import Formula, TargetCost, TargetCosts, read_costs, target_costs
 from hlotext.cost.tpu import TpuCost
 from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
 from hlotext.cost.tree import Node, scope_tree
@@ -25,6 +26,7 @@ __all__ = [
     "Cost",
     "Estimate",
     "Flow",
+    "Formula",
     "InstructionTime",
     "Key",
     "Least",
@@ -34,6 +36,8 @@ __all__ = [
     "RunCost",
     "Share",
     "Sum",
+    "TargetCost",
+    "TargetCosts",
     "TpuCost",
     "Traffic",
     "TransferTime",
@@ -41,6 +45,8 @@ __all__ = [
     "estimate",
     "matrix_products",
     "product_sizes",
+    "read_costs",
     "scope_tree",
+    "target_costs",
     "traffic",
 ]

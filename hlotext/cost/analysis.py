@@ -26,6 +26,7 @@ from hlotext.analysis.facts import fact
 from hlotext.analysis.quantities import counted
 from hlotext.cost.counting import Amount, Counting
 from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
+from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import TpuCost, as_tpu
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -69,6 +70,10 @@ class RunCost(Cost):
     """Other instructions that count nothing, and why."""
     has_unsized: bool = False
     """True if a shape of unknown size was counted as nothing."""
+    at_most_calls: tuple[Instruction, ...] = ()
+    """Kernels all branches of which count, such as those for the blocks that a mask lets through."""
+    kernel_error: str = ""
+    """The reason why the body of a kernel was not read; nothing where all were."""
 
     @property
     def is_exact(self) -> bool:
@@ -79,7 +84,15 @@ class RunCost(Cost):
             or self.unknown_calls
             or self.uncounted
             or self.has_unsized
+            or self.at_most_calls
         )
+
+    @property
+    def bound(self) -> Literal["", "at least", "at most", "about"]:
+        """The side that the true cost may be on, the branches of conditionals aside."""
+        if self.is_at_least:
+            return "about" if self.at_most_calls else "at least"
+        return "at most" if self.at_most_calls else ""
 
     @property
     def is_at_least(self) -> bool:
@@ -91,7 +104,7 @@ class RunCost(Cost):
         """Prefix of a total: nothing, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
             return f"at least (without the work of {counted(len(self.unknown_calls), 'custom call')} of unknown cost) "
-        return "" if self.is_exact else "at least " if self.is_at_least else "about "
+        return "" if self.is_exact else f"{self.bound or 'about'} "
 
 
 @attrs.frozen
@@ -108,12 +121,14 @@ class Share:
 class Analysis:
     """Cost of a module. Created by `analyze`; numbers are exact integers unless said otherwise."""
 
-    def __init__(self, module: Module, age: XlaAge) -> None:
+    def __init__(self, module: Module, age: XlaAge, costs: TargetCosts | None = None) -> None:
         self.module = module
         self.age = age
         """The age of XLA whose rules were taken."""
         has_small_tables = age.has(xla_changes.SMALL_TUPLE_TABLES)
-        self._counting = Counting(module, ShapeSizes(size_with_small_tables) if has_small_tables else None)
+        self._costs = costs
+        sizes = ShapeSizes(size_with_small_tables) if has_small_tables else None
+        self._counting = Counting(module, sizes, costs=costs)
 
     @property
     def flops(self) -> float:
@@ -135,14 +150,18 @@ class Analysis:
         """The cost of one run."""
         counting, graph = self._counting, call_graph(self.module)
         reached = counting.weights
-        conditionals, calls = [], []
+        conditionals, calls, at_most = [], [], []
         for computation in self.module.computations:
             if computation not in reached:
                 continue
             works = counting.works[computation]
             for instruction, work in zip(computation.instructions, works, strict=True):
-                if work.is_unknown and not counting.is_known(instruction, work):
-                    calls.append(instruction)
+                if work.is_unknown:
+                    known = counting.known(instruction, work)
+                    if known.is_unknown:
+                        calls.append(instruction)
+                    elif known.is_at_most:
+                        at_most.append(instruction)
                 elif instruction.opcode == "conditional":
                     branches = {counting.amounts.get(body) for body in work.bodies}
                     if len(branches) > 1:
@@ -158,6 +177,8 @@ class Analysis:
                 (one, why) for one, why in counting.uncounted.items() if one.computation in reached
             ),
             has_unsized=bool(counting.sizes.unknown),
+            at_most_calls=tuple(at_most),
+            kernel_error=counting.kernel_error,
         )
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
@@ -284,23 +305,26 @@ class Analysis:
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """The same with the padding that layouts ask for."""
-        return Counting(self.module, ShapeSizes(padded_size)).bytes_by_space()
+        return Counting(self.module, ShapeSizes(padded_size), costs=self._costs).bytes_by_space()
 
 
-def analyze(module: Module, *, age: XlaAge | date | str | None = None) -> Analysis:
+def analyze(
+    module: Module, *, age: XlaAge | date | str | None = None, costs: TargetCosts | None = None
+) -> Analysis:
     """Cost of a module, by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
 
     Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
-    else the newest is taken. Raises ValueError for what is none of these.
+    else the newest is taken. `costs` says what custom calls cost by their targets (`target_costs`). Raises ValueError for
+    what is none of these.
     """
     found = age_for(module, age)
     known = _analyses(module)
-    if found not in known:
-        known[found] = Analysis(module, found)
-    return known[found]
+    if (found, costs) not in known:
+        known[found, costs] = Analysis(module, found, costs)
+    return known[found, costs]
 
 
 @fact
-def _analyses(module: Module) -> dict[XlaAge, Analysis]:
-    """Cached analyses, by age."""
+def _analyses(module: Module) -> dict[tuple[XlaAge, TargetCosts | None], Analysis]:
+    """Cached analyses, by age and table of targets."""
     return {}

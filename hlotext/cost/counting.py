@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
-from hlotext.cost.custom_calls import known_work
+from hlotext.analysis.mosaic import MosaicKernel, kernels
+from hlotext.cost.custom_calls import kernel_work, known_work
 from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import ShapeSizes
+from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
 from hlotext.ir.memo import remembered
@@ -53,8 +55,14 @@ class Counting:
     """The work of every instruction, and what computations cost when they run once."""
 
     def __init__(
-        self, module: Module, sizes: ShapeSizes | None = None, graph: CallGraph | None = None
+        self,
+        module: Module,
+        sizes: ShapeSizes | None = None,
+        graph: CallGraph | None = None,
+        costs: TargetCosts | None = None,
     ) -> None:
+        self._costs = costs
+        self._known: dict[Instruction, Work | None] = {}
         self.graph: CallGraph = graph if graph is not None else call_graph(module)
         self.sizes = sizes if sizes is not None else ShapeSizes()
         self.works: dict[Computation, list[Work]] = {}
@@ -146,8 +154,7 @@ class Counting:
         if not is_begun and chain_of(instruction) is not None:
             return _ZERO  # a later part of a collective that is spread over fusions
         if work.is_unknown:
-            # At least, it reads its operands and writes its results.
-            work = known_work(instruction, work) or work
+            work = self.known(instruction, work)
         flops: float = work.flops
         transcendentals: float = work.transcendentals
         for body, count in work.applied:
@@ -210,7 +217,47 @@ class Counting:
 
     def is_known(self, instruction: Instruction, work: Work) -> bool:
         """True if something is known of a custom call."""
-        return known_work(instruction, work) is not None
+        return not self.known(instruction, work).is_unknown
+
+    def known(self, instruction: Instruction, work: Work) -> Work:
+        """The work of a custom call, of which XLA knows nothing: by the table given, by its target, or by its kernel.
+
+        Of others, at least, they read their operands and write their results.
+        """
+        if instruction not in self._known:
+            found = self._known[instruction] = self._found(instruction, work)
+            if found is not None and found.left_open:
+                self.uncounted[instruction] = found.left_open
+        return self._known[instruction] or work
+
+    def _found(self, instruction: Instruction, work: Work) -> Work | None:
+        try:
+            found = self._costs.work(instruction, work) if self._costs is not None else None
+        except CannotCountError as error:
+            self.uncounted[instruction] = str(error)
+            return work._replace(is_unknown=False)
+        if found is None:
+            found = known_work(instruction, work)
+        if found is None and (kernel := self._kernels.get(instruction)) is not None:
+            found = kernel_work(kernel, work)
+        return found
+
+    @property
+    def kernel_error(self) -> str:
+        """The reason why the body of a kernel was not read; nothing where all were."""
+        read = self.__dict__.get("_kernels", {})
+        return next((kernel.error for kernel in read.values() if kernel.error), "")
+
+    @functools.cached_property
+    def _kernels(self) -> Mapping[Instruction, MosaicKernel]:
+        """The kernels of the module that do not say what they cost."""
+        silent = [
+            instruction
+            for computation in self.callees_first
+            for instruction in computation.instructions
+            if instruction.opcode == "custom-call" and known_work(instruction, NOTHING) is None
+        ]
+        return kernels(silent)
 
     def bytes_by_space(self) -> dict[int, float]:
         """Bytes of one run by the memory space that they lie in."""
@@ -227,7 +274,7 @@ class Counting:
     def accesses(self, instruction: Instruction, work: Work) -> Iterator[tuple[int, float]]:
         """Memory space and bytes of everything that an instruction itself reads and writes."""
         if work.is_unknown:
-            work = known_work(instruction, work) or work
+            work = self.known(instruction, work)
         written, read = (work.written, work.read) if work.touched is None else work.touched
         leaves = _leaf_spaces(instruction.shape)
         for number, size in enumerate(written):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hlotext.analysis.mosaic import MOSAIC, MosaicKernel
 from hlotext.cost.rules.contraction import convolution_flops
 from hlotext.cost.sizes import elements
 from hlotext.cost.work import NOTHING, CannotCountError, Work
@@ -23,6 +24,24 @@ def known_work(instruction: Instruction, work: Work) -> Work | None:
         return count(instruction, work._replace(is_unknown=False)) if count is not None else None
     except (CannotCountError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
+
+
+def kernel_work(kernel: MosaicKernel, work: Work) -> Work | None:
+    """The work of a Mosaic kernel by its body; None for one that cannot be read.
+
+    `work` has its bytes, as above: what a kernel reads more than once is not known.
+    """
+    if kernel.error:
+        return None
+    products = dict(kernel.products)
+    return work._replace(
+        flops=kernel.flops + sum(products.values()),
+        transcendentals=kernel.transcendentals,
+        is_unknown=False,
+        products=products,
+        is_at_most=kernel.is_at_most,
+        left_open=kernel.open,
+    )
 
 
 def _free(instruction: Instruction, work: Work) -> Work | None:
@@ -176,5 +195,5 @@ _TARGETS: dict[str, Callable[[Instruction, Work], Work | None]] = {
     # XLA's CPU compiler: `onednn_matmul_config`. From its source alone: no module with one was at hand.
     "__onednn$matmul": _onednn_product,
     # Pallas and Mosaic: `custom_call_config.cost_estimate`.
-    "tpu_custom_call": _as_said,
+    MOSAIC: _as_said,
 }

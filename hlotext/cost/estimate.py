@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import attrs
 
 from hlotext.analysis import (
-    CallGraph,
     Communication,
     DeviceMesh,
     FoundMesh,
@@ -22,6 +21,7 @@ from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
 from hlotext.cost.sizes import ShapeSizes, device_size
+from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import as_tpu
 from hlotext.ir import collector
 from hlotext.ir.nodes.async_ops import ROLES
@@ -127,6 +127,8 @@ class Estimate:
     """Loops that count once."""
     unknown_calls: tuple[Instruction, ...]
     """Custom calls of which only the bytes count."""
+    at_most_calls: tuple[Instruction, ...]
+    """Kernels all branches of which count."""
     is_scheduled: bool
     """False where the text is in no schedule: then its order is taken for one."""
     walk: Walk
@@ -134,8 +136,10 @@ class Estimate:
 
     @property
     def is_bound(self) -> bool:
-        """True if it takes at least so long; before optimization operations are charged for what fusions will not move."""
-        return is_optimized(self.module)
+        """True if it takes at least so long; before optimization operations are charged for what fusions will not move, and
+        a kernel may take fewer branches than count.
+        """
+        return is_optimized(self.module) and not self.at_most_calls
 
     @property
     def exposed(self) -> float:
@@ -192,11 +196,13 @@ def estimate(
     chip: str | Chip = "v5e",
     mesh: DeviceMesh | None = None,
     trips: Mapping[str, int] | None = None,
+    costs: TargetCosts | None = None,
 ) -> Estimate:
     """The least time of a module on a chip.
 
     Peaks and bandwidths are those of the chip's row, and so is the time of starting a kernel; latencies are not known and
-    not counted, so small programs take longer. `trips` says how often the bodies of loops run, by their names. Useful for
+    not counted, so small programs take longer. `trips` says how often the bodies of loops run, by their names, `costs` what
+    custom calls cost by their targets (`target_costs`). Useful for
     telling compute, memory and links apart and for ranking large instructions: within a factor of 2 for products, of 4 for
     others. Raises ValueError for an unknown chip, for a mesh of another size than the module's, and for trips of what is no
     loop's body.
@@ -204,11 +210,13 @@ def estimate(
     row = chip_named(chip) if isinstance(chip, str) else chip
     with collector.paused(pays=False):  # what is made here stays
         graph = call_graph(module)
-        return _estimate(module, row, mesh_of(module, mesh), graph.with_trips(trips) if trips else graph)
+        counting = Counting(
+            module, ShapeSizes(device_size), graph.with_trips(trips) if trips else graph, costs
+        )
+        return _estimate(module, row, mesh_of(module, mesh), counting)
 
 
-def _estimate(module: Module, row: Chip, found: FoundMesh | None, graph: CallGraph) -> Estimate:
-    counting = Counting(module, ShapeSizes(device_size), graph)
+def _estimate(module: Module, row: Chip, found: FoundMesh | None, counting: Counting) -> Estimate:
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)
@@ -254,6 +262,7 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None, graph: CallGra
             loop for loop, trips in counting.graph.loops() if trips is None and loop.computation in weights
         ),
         tuple(unknown),
+        tuple(one.instruction for one in instructions if one.least.is_at_most),
         module.is_scheduled,
         walks[module.entry],
     )

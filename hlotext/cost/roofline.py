@@ -48,6 +48,8 @@ class Least:
     memory: float | None
     host: float | None
     is_unknown: bool = False
+    is_at_most: bool = False
+    """True if its operations are those of all branches of a kernel."""
     fast_bytes: float = 0.0
     """In the chip's fast memory, whose rate is not known: they count nothing here."""
     fast: float = 0.0
@@ -97,6 +99,7 @@ class Roofline:
     def of(self, instruction: Instruction, work: Work) -> Least:
         """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""
         flops = self._counting.own(instruction, work).flops
+        known = self._counting.known(instruction, work) if work.is_unknown else work
         products: Mapping[str, float] = _NONE
         if work.taken is Taken.OPERATIONS:
             flops += sum(self._counting.amounts[body].flops for body in work.bodies)
@@ -104,7 +107,10 @@ class Roofline:
                 products = self._products[work.bodies[0]]
             else:
                 products = _summed(self._products[body] for body in work.bodies)
-        elif instruction.opcode in _PRODUCTS or _is_product_call(instruction):
+        elif known.products is not None:
+            products = known.products
+        elif instruction.opcode in _PRODUCTS or work.is_unknown:
+            # Custom calls do not tell which unit they use: they take at least the time of the fastest one.
             products = {kind_of(instruction): flops}
         main = host = fast = 0.0
         for space, size in self._counting.accesses(instruction, work):
@@ -128,7 +134,8 @@ class Roofline:
             compute,
             memory,
             host / rates.host_link.value if rates.host_link is not None else None,
-            work.is_unknown and not self._counting.is_known(instruction, work),
+            known.is_unknown,
+            known.is_at_most,
             fast,
             fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
             rates.launch.value if is_started and rates.launch is not None else 0.0,
@@ -216,12 +223,6 @@ def _precisions(product: Instruction) -> list[str]:
     if config is not None and (match := _STATED.search(config.text)) is not None:
         words = match[1].replace('"', "").lower().split(",")
     return [word for word in words if word in _PRECISIONS]
-
-
-def _is_product_call(instruction: Instruction) -> bool:
-    return instruction.opcode == "custom-call" and str(
-        instruction.attributes.get("custom_call_target", "")
-    ).startswith(("__cublas$", "__cudnn$conv", "__cudnn$fmha", "__onednn$matmul"))
 
 
 _CYCLES = re.compile(r'"estimated_cycles":"?([0-9]{1,19})')

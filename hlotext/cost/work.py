@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hlotext.cost.sizes import ShapeSizes
@@ -46,6 +46,12 @@ class Work(NamedTuple):
     """
     is_unknown: bool = False
     """True if XLA does not know its cost and counts -1."""
+    products: Mapping[str, float] | None = None
+    """The part of its flops that are matrix products, by the kind of type (`Rates.peaks`), where a custom call tells."""
+    is_at_most: bool = False
+    """True if branches of a kernel count that it may not take."""
+    left_open: str = ""
+    """The reason why a custom call may do more than is counted."""
 
 
 NOTHING = Work()

@@ -8,6 +8,7 @@ from collections import Counter
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.mosaic import kernels
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.analysis.summary.arrays import opcode_label
 from hlotext.ir.nodes.computation import Computation
@@ -87,6 +88,10 @@ class InstructionDetails:
     """Innermost first."""
     bodies: tuple[str, ...]
     """Text of the computations that are applied or fused, without metadata and backend configs."""
+    kernel: str | None
+    """MLIR of a Mosaic kernel; None for what is none, or cannot be read."""
+    kernel_error: str | None
+    """The reason why the body of a kernel cannot be read."""
 
 
 @attrs.frozen
@@ -127,6 +132,7 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
     home, shape, span = instruction.computation, instruction.shape, instruction.span
     assert home is not None  # it was found in a module
     wrapped = instruction.async_wrapped_instruction
+    kernel = kernels((instruction,)).get(instruction)
     return InstructionDetails(
         kind="instruction",
         name=instruction.name,
@@ -158,6 +164,8 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
             for callee in dict.fromkeys(instruction.called_computations)
             if graph.use(callee) in ("fusion body", "applied")
         ),
+        kernel=kernel.text or None if kernel is not None else None,
+        kernel_error=kernel.error or None if kernel is not None else None,
     )
 
 

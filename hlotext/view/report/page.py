@@ -146,7 +146,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
         assumed = "" if choice is None or choice.is_known else " assumed"
         yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}{assumed}")
     run = subject.cost.run
-    more = "" if run.is_exact else "at least" if run.is_at_least else "about"
+    more = "" if run.is_exact else run.bound or "about"
     yield Tile("flops", amount(run.flops), more or "in one run")
     yield Tile("bytes moved", byte_text(int(run.bytes_accessed)), more or "in one run")
     flows = subject.traffic.flows

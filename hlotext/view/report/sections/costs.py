@@ -100,6 +100,8 @@ def _unknown(run: cost.RunCost) -> list[str]:
     if run.unknown_calls:
         calls = len(run.unknown_calls)
         notes.append(f"{calls} custom calls are of unknown cost: of them only the bytes count.")
+    if run.at_most_calls:
+        notes.append(f"{len(run.at_most_calls)} kernels are counted with all their branches.")
     if run.uncounted:
         notes.append(f"{len(run.uncounted)} other instructions count nothing.")
     return notes
