@@ -82,6 +82,16 @@ def test_python_sessions_give_what_the_page_shows(page: Path, monkeypatch: pytes
     assert not results.failed, "".join(report)
 
 
+@pytest.mark.parametrize("page", [support.ROOT / "README.md", *PAGES], ids=lambda path: path.name)
+def test_nothing_is_installed_from_a_registry(page: Path) -> None:
+    """The package is not published, and its name is free for anybody: commands install from a clone."""
+    bare = r"\b(?:uvx|(?:pip3?|pipx|uv|uv pip|uv tool) (?:install|run|add))\b[^`\n]*?['\" ]hlotext\b(?![/.])[^`\n]*"
+    found = re.findall(bare, page.read_text(encoding="utf-8"))
+    assert not [
+        command for command in found if not re.search(r"--from [./]|[./]\S*hlotext|-e [.'\"]", command)
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_to_pages(page: Path) -> None:
     """Links between pages; those below `tables/` are made with the site and checked when it is built."""

@@ -5,6 +5,8 @@ How long pages take is not tested but printed, by `python -m tests.bench.pages`.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from tests.test_graph import STEP
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
-from hlotext.view.report import report_page, subject
+from hlotext.view.report import ReportInput, report_page, subject
 from tests.test_report import CHIPS, CPU, GPU, TPU, hostile_page, hostile_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(executable() is None, reason=MISSING)]
@@ -145,6 +147,66 @@ def test_light_and_dark(window: Browser, report: Path) -> None:
     assert before[0] != after[0]
     assert before[1] != after[1]
     window.run("localStorage.clear()")
+
+
+def table_rows(window: Browser, table: str) -> list[list[str]]:
+    """The cells of the rows that a table shows."""
+    found: list[list[str]] = window.eval(
+        f"[...document.getElementById('{table}').tBodies[0].rows].filter((row) => !row.hidden)"
+        ".map((row) => [...row.cells].map((cell) => cell.dataset.v ?? cell.textContent))"
+    )
+    return found
+
+
+def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path) -> None:
+    """Numbers by size, texts by name, what is empty last; words in any order; the third click restores the order."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    heads = window.eval("document.querySelectorAll('main th').length")
+    assert heads == window.eval("document.querySelectorAll('main th[aria-sort] > button').length") > 20
+    before = table_rows(window, "a-schedule-core")
+    keys = window.eval("[...document.querySelectorAll('#a-schedule-core th')].map((one) => one.dataset.key)")
+    column = keys.index("bytes")
+    click = f"document.querySelectorAll('#a-schedule-core th button')[{column}].click()"
+    window.eval(click)
+    sizes = [float(row[column]) for row in table_rows(window, "a-schedule-core") if row[column]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert window.eval(f"document.querySelectorAll('#a-schedule-core th')[{column}].ariaSort") == "descending"
+    window.eval(click)
+    sizes = [float(row[column]) for row in table_rows(window, "a-schedule-core") if row[column]]
+    assert sizes == sorted(sizes)
+    window.eval(click)
+    assert table_rows(window, "a-schedule-core") == before
+    name, line = before[0][0], before[0][-1]
+    window.run(
+        "window.field = document.getElementById('a-schedule-core').closest('details').querySelector('input')"
+    )
+    window.eval(f"field.value = '{line} {name[1:].upper()}'; field.dispatchEvent(new Event('input'))")
+    shown = table_rows(window, "a-schedule-core")
+    assert shown == [row for row in before if name[1:] in "".join(row) and line in "".join(row)] != before
+    assert quiet(window)
+
+
+def test_tables_are_copied(window: Browser, tmp_path: Path) -> None:
+    """The rows shown, with exact numbers; neither a spreadsheet nor a comment on a code host obeys a name."""
+    place = tmp_path / "report.html"
+    module = hlo.parse(
+        "HloModule m\n\nENTRY e {\n  p = f32[64]{0} parameter(0)\n"
+        '  a = f32[64]{0} sine(p), metadata={op_name="=1+2, \\"x\\" |<b>/sin"}\n  ROOT b = f32[64]{0} negate(a)\n}\n'
+    )
+    place.write_text(report_page(ReportInput("m", module, given_platform="cpu")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    table = "document.getElementById('a-scopes-cost').hlotext"
+    copied = list(csv.reader(io.StringIO(window.eval(f"{table}.forms.csv()"))))
+    assert copied[0][:2] == ["scope", "flops"]
+    assert len(copied) == 1 + len(table_rows(window, "a-scopes-cost"))
+    assert not any(cell.startswith(("=", "+", "@")) for row in copied for cell in row)
+    assert any(cell.startswith("'=1+2") for row in copied for cell in row)
+    assert "\\|\\<b\\>" in window.eval(f"{table}.forms.markdown()")
+    assert quiet(window)
 
 
 def test_a_hostile_report_does_not_act(window: Browser, tmp_path: Path) -> None:

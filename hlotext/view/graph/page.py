@@ -10,6 +10,7 @@ from hlotext.view.graph.columns import columns
 from hlotext.view.graph.origins import Facts
 from hlotext.view.page.colours import PALETTE
 from hlotext.view.page.packing import asset, policy
+from hlotext.view.page.packing import script as joined
 
 
 def graph_page(
@@ -32,7 +33,7 @@ def graph_page(
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
-    found, script = columns(module, why or {}), asset("graph.js")
+    found, script = columns(module, why or {}), joined("common.js", "graph.js")
     blobs = "\n".join(
         f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
         for name, blob in (

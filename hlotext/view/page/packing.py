@@ -37,6 +37,11 @@ def asset(name: str) -> str:
     return importlib.resources.files("hlotext.view").joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def script(*names: str) -> str:
+    """Scripts of this package, joined inside one function: later ones use what earlier ones define."""
+    return '"use strict";\n(() => {\n' + "\n".join(map(asset, names)) + "})();\n"
+
+
 def policy(scripts: Iterable[str]) -> str:
     """The content security policy of a page with these scripts and no others: no requests, no `eval`.
 

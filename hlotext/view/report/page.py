@@ -17,7 +17,7 @@ from hlotext.findings import escape
 from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, measured, table
 from hlotext.view.page.colours import OTHERS, PALETTE
-from hlotext.view.page.packing import asset, packed, policy
+from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
 from hlotext.view.report.parts import Chart, Missing, Section, Tile
 from hlotext.view.report.sections import (
@@ -97,9 +97,9 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
     platforms = [subject.platform for subject in subjects]
-    script, bokeh = asset("report.js"), charts.script()
+    own, bokeh = script("common.js", "tables.js", "report.js"), charts.script()
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
-    scripts = [bokeh, script] if has_charts else [script]
+    scripts = [bokeh, own] if has_charts else [own]
     names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
     page = _environment().get_template("report.html")
     return page.render(
