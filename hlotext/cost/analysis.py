@@ -65,7 +65,7 @@ class RunCost(Cost):
     conditionals: tuple[Instruction, ...] = ()
     """Conditionals whose branches cost differently; the costliest counts."""
     unknown_calls: tuple[Instruction, ...] = ()
-    """Custom calls of unknown cost, of which only the bytes of operands and results count."""
+    """Custom calls of unknown cost, for which only operand and result bytes are counted."""
     uncounted: tuple[tuple[Instruction, str], ...] = ()
     """Other instructions that count nothing, and why."""
     has_unsized: bool = False
@@ -113,7 +113,7 @@ class Share:
 
     instruction: Instruction
     home: Computation
-    """The computation in which it runs: of what is inside a fusion the one that the fusion stands in."""
+    """The computation in which it runs: for fused instructions the caller of the fusion."""
     cost: Cost
     """All its runs taken together. Bytes are those of the fusion for what is inside one."""
 
@@ -182,9 +182,9 @@ class Analysis:
         )
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
-        """The figures of XLA:TPU's own analysis, which `compiled.cost_analysis()` gives there: see `hlotext.cost.tpu`.
+        """The figures of XLA:TPU's own analysis, which `compiled.cost_analysis()` returns there: see `hlotext.cost.tpu`.
 
-        Raises ValueError for a chip that is not known or no TPU.
+        Raises ValueError for an unknown chip and for one that is not a TPU.
         """
         return as_tpu(self.module, chip)
 
@@ -276,7 +276,7 @@ class Analysis:
         return line
 
     def by_scope(self) -> dict[Scope, Cost]:
-        """The same by scope and phase, for trees."""
+        """Costs by scope and phase, for trees."""
         found = scopes(self.module)
         # Equal scopes are nearly always one object, and a number is found sooner than a scope.
         sums: dict[int, list[float]] = {}
@@ -304,7 +304,7 @@ class Analysis:
 
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
-        """The same with the padding that layouts ask for."""
+        """Bytes with layout padding, by memory space."""
         return Counting(self.module, ShapeSizes(padded_size), costs=self._costs).bytes_by_space()
 
 
@@ -313,9 +313,9 @@ def analyze(
 ) -> Analysis:
     """Cost of a module, by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
 
-    Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
-    else the newest is taken. `costs` says what custom calls cost by their targets (`target_costs`). Raises ValueError for
-    what is none of these.
+    Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); by default the age
+    of the text, else the newest. `costs` maps custom-call targets to costs (`target_costs`). Raises ValueError for anything
+    else.
     """
     found = age_for(module, age)
     known = _analyses(module)

@@ -23,7 +23,7 @@ from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 
 MOST = 10**200
-"""More is counted as so much: loops in loops multiply, until a number is no float any more."""
+"""Saturation limit: nested loops multiply until a number exceeds the range of floats."""
 
 
 class Amount(NamedTuple):
@@ -34,7 +34,7 @@ class Amount(NamedTuple):
     accessed: float = 0
 
     def plus(self, other: Amount, times: int = 1) -> Amount:
-        """The sum with so many of another."""
+        """The sum with a multiple of another amount."""
         return Amount(
             min(self.flops + other.flops * times, MOST),
             min(self.transcendentals + other.transcendentals * times, MOST),
@@ -260,7 +260,7 @@ class Counting:
         return kernels(silent)
 
     def bytes_by_space(self) -> dict[int, float]:
-        """Bytes of one run by the memory space that they lie in."""
+        """Bytes of one run by memory space."""
         totals: dict[int, float] = {}
         for computation, (_, accesses) in self.weights.items():
             if not accesses:

@@ -42,7 +42,7 @@ class InstructionTime:
     cycles: int | None
     """The compiler's own cycle estimate of one run, if there is one."""
     cycle_seconds: float | None
-    """The same in seconds; None where the chip's clock is not known."""
+    """The cycles in seconds; None if the chip's clock is unknown."""
 
     started_by: Instruction | None = None
     """Of what an asynchronous operation wraps, the instruction that starts it; the wrapped one is only called `async_op`."""
@@ -104,15 +104,15 @@ class PathStep:
 
 @attrs.frozen(eq=False)
 class Estimate:
-    """The least time of a module on a chip. A bound from rates and sizes, not a prediction.
+    """Lower bound on the run time of a module on a chip, from rates and sizes; not a prediction.
 
-    Before optimization it is no bound either: see `is_bound`.
+    Before optimization it is not a bound: see `is_bound`.
     """
 
     module: Module
     chip: Chip
     seconds: float
-    """The walk through the schedule: loops as often as they run, transfers beside the core."""
+    """Length of the schedule: loops scaled by trip counts, transfers overlapping the core."""
     roofline_seconds: float | None
     """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips."""
     instructions: tuple[InstructionTime, ...]
@@ -120,13 +120,13 @@ class Estimate:
     transfers: tuple[TransferTime, ...]
     """The most exposed first."""
     busy: Mapping[str, float]
-    """Seconds for which each resource works."""
+    """Busy seconds of each resource."""
     critical_path: tuple[PathStep, ...]
     """Critical path, in schedule order; its seconds add up to `seconds`."""
     unknown_loops: tuple[Instruction, ...]
     """Loops that count once."""
     unknown_calls: tuple[Instruction, ...]
-    """Custom calls of which only the bytes count."""
+    """Custom calls for which only bytes are counted."""
     at_most_calls: tuple[Instruction, ...]
     """Kernels all branches of which count."""
     is_scheduled: bool
@@ -143,7 +143,7 @@ class Estimate:
 
     @property
     def exposed(self) -> float:
-        """Seconds for which the core waits for transfers."""
+        """Seconds in which the core waits for transfers."""
         return sum(one.exposed for one in self.transfers)
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class CompilerEstimate:
     """The TPU compiler's own cycle estimates (`estimated_cycles`), summed over the instructions that have one."""
 
     seconds: float
-    """All their runs, one behind the other."""
+    """Sum over all their runs."""
     instructions: int
     """Number of instructions with an estimate."""
     of_instructions: int
@@ -198,14 +198,13 @@ def estimate(
     trips: Mapping[str, int] | None = None,
     costs: TargetCosts | None = None,
 ) -> Estimate:
-    """The least time of a module on a chip.
+    """Lower bound on the run time of a module on a chip.
 
-    Peaks and bandwidths are those of the chip's row, and so is the time of starting a kernel; latencies are not known and
-    not counted, so small programs take longer. `trips` says how often the bodies of loops run, by their names, `costs` what
-    custom calls cost by their targets (`target_costs`). Useful for
-    telling compute, memory and links apart and for ranking large instructions: within a factor of 2 for products, of 4 for
-    others. Raises ValueError for an unknown chip, for a mesh of another size than the module's, and for trips of what is no
-    loop's body.
+    Peaks, bandwidths and kernel launch times are those of the chip's row; latencies are unknown and not counted, so small
+    programs take longer. `trips` maps names of loop bodies to trip counts, `costs` custom-call targets to costs
+    (`target_costs`). Useful to tell compute, memory and links apart and to rank large instructions: within a factor of 2 for
+    products, of 4 for others. Raises ValueError for an unknown chip, a mesh whose size is not the module's, and trip counts
+    of computations that are not loop bodies.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
     with collector.paused(pays=False):  # what is made here stays

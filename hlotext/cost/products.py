@@ -31,7 +31,7 @@ class MatrixProduct:
     rhs_type: str
     result_type: str
     runs: int | None
-    """Executions in one run of the module; None where the text does not tell."""
+    """Executions in one run of the module; None if unknown."""
 
     @property
     def flops(self) -> int:
@@ -40,7 +40,7 @@ class MatrixProduct:
 
 
 def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
-    """The matrix products of a module in the order of its text; those whose sizes the text does not tell are left out."""
+    """The matrix products of a module in the order of its text; those of unknown size are left out."""
     graph = call_graph(module)
     return tuple(
         product

@@ -64,7 +64,7 @@ class Least:
 
     @property
     def working(self) -> float:
-        """The same without starting it."""
+        """Lower bound without the launch."""
         return max(self.compute or 0.0, self.memory or 0.0, self.host or 0.0)
 
     @property
@@ -195,7 +195,7 @@ _PRODUCTS = frozenset({"convolution", "dot", "ragged-dot", "scaled-dot"})
 
 
 def kind_of(product: Instruction) -> str:
-    """The kind of type of a product by its operands, of f32 by the precision that is asked for: a name of `Rates.peaks`."""
+    """Precision of a product, by its operand types and for f32 by the requested precision: a key of `Rates.peaks`."""
     types = [
         operand.shape.element_type
         for operand in product.operands[:2]

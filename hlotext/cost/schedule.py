@@ -48,13 +48,13 @@ class ScheduledTransfer:
     begin: float
     end: float
     place: int
-    """The number of the step at which it was begun."""
+    """The number of the step at which it started."""
     before: ScheduledTransfer | None
     """The transfer that kept its queue busy when it was begun."""
 
     @property
     def is_pair(self) -> bool:
-        """True if the core goes on meanwhile."""
+        """True if it overlaps with the core."""
         return self.done is not None
 
 

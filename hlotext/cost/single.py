@@ -1,4 +1,4 @@
-"""Arithmetic in float32, in which XLA adds up costs. Numbers that it holds exactly stay whole numbers."""
+"""Arithmetic in float32, in which XLA adds up costs. Exactly representable integers stay integers."""
 
 from __future__ import annotations
 

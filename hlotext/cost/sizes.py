@@ -1,4 +1,4 @@
-"""Bytes and elements of shapes, as a cost analysis asks for them: each shape once."""
+"""Bytes and elements of shapes for a cost analysis, cached by shape."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Body:
     """Bytes that the body of a fusion accesses, for the fusions that run it."""
 
     reads: tuple[int, ...]
-    """Bytes read of each parameter where the results are made anew."""
+    """Bytes read of each parameter if the results are new buffers."""
     reads_in_place: tuple[int, ...]
-    """The same where results are written over the parameters that they are updates of."""
+    """Bytes read of each parameter if results overwrite the parameters that they update."""
     updates: Mapping[tuple[int, ...], tuple[int, int]]
     """Result leaves that update a parameter: its number, and the bytes replaced."""
 
@@ -101,7 +101,7 @@ def elements(shape: Shape | None) -> int:
 
 
 def padded_size(shape: Shape) -> int:
-    """Bytes with all padding that the layout asks for; of a tuple its table of pointers."""
+    """Bytes with layout padding; for a tuple those of its pointer table."""
     return host_shape_size(shape) if not shape.is_array else allocated_bytes(shape)
 
 

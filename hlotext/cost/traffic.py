@@ -36,7 +36,7 @@ class Flow:
 
     communication: Communication
     axes: tuple[str, ...] | None
-    """None where the groups fit no axes, or there is no mesh."""
+    """None if the groups match no axes, or there is no mesh."""
     sent: int | None
     """Bytes that a device sends in one run; None where the number of devices is not known."""
     runs: int | None

@@ -35,7 +35,7 @@ class Node:
         self.phases[phase] = self.phases.get(phase, 0) + cost.flops
 
     def walk(self, depth: int) -> Iterator[tuple[int, Node]]:
-        """The nodes below, each with its level from 0 on, down to a depth; children behind their parent."""
+        """The nodes below, each with its level from 0, down to a depth, in pre-order."""
         stack = [(0, child) for child in reversed(self.sorted_children())]
         while stack:
             level, node = stack.pop()

@@ -1,6 +1,6 @@
 """Minimum time of decompositions and sorts, which neither XLA nor a chip's roofline models.
 
-Orders of magnitude only (inferred): what else a step does is small beside them, or is not.
+Orders of magnitude only (inferred): enough to tell if the rest of a step is small in comparison.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ and how many of them a large GPU does in a second where the matrices are large."
 
 
 def least_seconds(call: Instruction) -> float:
-    """Seconds that one run of a custom call takes at least; 0 for what is no decomposition."""
+    """Minimum seconds of one run of a custom call; 0 if it is not a decomposition."""
     match = _TARGET.fullmatch(str(call.attributes.get("custom_call_target", "")))
     known = _RATES.get(match[1]) if match is not None else None
     shape = call.operands[0].shape if call.operands else None

@@ -1,4 +1,4 @@
-"""The figures that XLA's `HloCostAnalysis` gives: every loop body once, float32, in the order of XLA's visit."""
+"""The figures of XLA's `HloCostAnalysis`: every loop body once, float32, in the order of XLA's visit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _largest(parts: Sequence[Figures]) -> Figures:
 
 
 def total_of(computation: Computation, figures: Mapping[int, Figures]) -> Figures:
-    """The sums over a computation's instructions, given by their places where they are not all zero."""
+    """The sums over a computation's instructions, by position, where they are not all zero."""
     if not figures:
         return NO_FIGURES
     flops, transcendentals, accessed = sums_of(computation, figures)
@@ -73,10 +73,10 @@ def sums_of(computation: Computation, figures: Mapping[int, tuple[float, ...]]) 
 
 
 def visit_order(computation: Computation) -> list[int]:
-    """Places of the instructions in the order in which XLA's visitor comes to them (`HloComputation::Accept`).
+    """Positions of the instructions in the order of XLA's visitor (`HloComputation::Accept`).
 
-    What nothing uses comes first, in the order of the text, each behind its operands and then its control predecessors; the
-    root comes last.
+    Unused instructions come first, in the order of the text, each after its operands and control predecessors; the root
+    comes last.
     """
     instructions = computation.instructions
     places = {instruction: place for place, instruction in enumerate(instructions)}

@@ -1,6 +1,6 @@
-"""Where the elements of an array lie in memory: layouts and tiles resolved to positions, offsets and sizes.
+"""Memory layout of array elements: layouts and tiles resolved to positions, offsets and sizes.
 
-Everything here takes a `Shape` and answers exactly, or raises `LayoutError` naming the part of the shape at
+Everything here takes a `Shape` and is exact, or raises `LayoutError` naming the part of the shape at
 fault. A position counts elements from the start of the array's memory, an offset bits or bytes.
 """
 

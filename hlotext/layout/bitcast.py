@@ -45,9 +45,9 @@ def transpose_is_bitcast(
 def reshape_is_bitcast(source: Shape, target: Shape, *, ignore_element_type: bool = False) -> bool:
     """True if a reshape (row-major logical order kept) leaves every element in place.
 
-    XLA's `ReshapeIsBitcast`. Every dimension longer than 1, of either side, is asked once: does one step
-    along it move as far in memory as the same row-major step does in the other shape? That is as good as
-    asking for every element. Arrays without elements: True.
+    XLA's `ReshapeIsBitcast`. Every dimension longer than 1, of either side, is checked once: one step along it must have
+    the same stride in memory as the same row-major step in the other shape. That is equivalent to checking every element.
+    Arrays without elements: True.
     """
     layout_of(array_of(source))
     layout_of(array_of(target))
@@ -83,7 +83,7 @@ def _row_major_strides(dimensions: tuple[int, ...]) -> list[int]:
 
 
 def deduce_transpose_dimensions(source: Shape, target: Shape) -> Permutation | None:
-    """The permutation of a transpose from `source` to `target` that moves nothing, or None if there is none.
+    """The permutation of a transpose from `source` to `target` that moves no element, or None if there is none.
 
     XLA's `DeduceTransposeDimensionsForBitcast`; element types are not compared.
     """
@@ -140,8 +140,8 @@ BitcastDecomposition = BitcastReshape | BitcastTranspose | BitcastTransposeResha
 def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | None:
     """Decomposes a bitcast into a reshape, else a transpose, else a transpose, a reshape and another transpose.
 
-    XLA's `DecomposeBitcast`; element types and tiles are not compared. None where the numbers of elements
-    differ (there XLA aborts), so that the second shape is no bitcast of the first.
+    XLA's `DecomposeBitcast`; element types and tiles are not compared. None if the numbers of elements differ (XLA aborts),
+    so that the second shape is not a bitcast of the first.
     """
     if reshape_is_bitcast(source, target, ignore_element_type=True):
         return BitcastReshape()
@@ -168,9 +168,9 @@ def decompose_bitcast(source: Shape, target: Shape) -> BitcastDecomposition | No
 def align_layouts(source: Shape, target: Shape) -> Shape | None:
     """`target` with the layout that makes the reshape from `source` a bitcast, or None if no layout does.
 
-    XLA's `AlignLayouts`: dimensions of size 1 are left out first and become the most major, in descending
-    order; of the layout nothing but the order is given. The layout that `target` has is not looked at. None
-    where the numbers of elements differ; without elements the descending layout. Raises LayoutError for an
+    XLA's `AlignLayouts`: dimensions of size 1 are left out first and become the most major, in descending order; only the
+    order of the layout is returned. The layout of `target` is ignored. None if the numbers of elements differ; the
+    descending layout for arrays without elements. Raises LayoutError for an
     ill-formed layout of `source`.
     """
     source_layout = layout_of(array_of(source))

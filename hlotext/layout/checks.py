@@ -1,4 +1,4 @@
-"""Checks that stand before all arithmetic: a shape that passes has one meaning in memory, and its sizes fit
+"""Checks that precede all arithmetic: a shape that passes has one meaning in memory, and its sizes fit
 in 64 bits.
 """
 
@@ -35,10 +35,10 @@ def _kind(shape: Shape) -> str:
 
 @remembered(1 << 12)
 def layout_of(shape: Shape) -> Layout:
-    """The layout of an array shape, the descending one where it gives none, after a check of every part.
+    """The layout of an array shape, the descending one by default, after a check of every part.
 
-    Raises LayoutError where XLA's `LayoutUtil::ValidateLayoutForShape` and `ShapeUtil::ValidateShape` would
-    fail, and for an unbounded dimension, which has no place in memory.
+    Raises LayoutError if XLA's `LayoutUtil::ValidateLayoutForShape` and `ShapeUtil::ValidateShape` would
+    fail, and for an unbounded dimension, which has no memory layout.
     """
     _check_dimensions(shape)
     layout = default_layout(shape.rank) if shape.layout is None else shape.layout
@@ -109,7 +109,7 @@ def _check_splits(layout: Layout, shape: Shape) -> None:
 
 
 def element_bits(shape: Shape) -> int:
-    """Bits that one element of an array takes in memory: the layout's `E(n)`, else the type's whole bytes.
+    """Bits per element of an array in memory: the layout's `E(n)`, else the type's size in whole bytes.
 
     Raises LayoutError for an element type of unknown width.
     """
@@ -135,7 +135,7 @@ def product(part: str, sizes: Iterable[int], shape: Shape) -> int:
 
 
 def bytes_for(part: str, elements: int, bits: int, shape: Shape) -> int:
-    """Bytes that hold so many elements of so many bits, rounded up once. Raises LayoutError past 2^63 - 1."""
+    """Bytes for `count` elements of `bits` bits each, rounded up once. Raises LayoutError past 2^63 - 1."""
     total = -(-elements * bits // 8)
     if max(total, elements) > INT64_MAX:
         raise LayoutError(part, f"takes {total} bytes, more than 2^63 - 1", shape)
@@ -143,7 +143,7 @@ def bytes_for(part: str, elements: int, bits: int, shape: Shape) -> int:
 
 
 def checked_integer(part: str, value: int) -> int:
-    """The value as a plain integer. Raises LayoutError where it is none."""
+    """The value as a plain integer. Raises LayoutError if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:

@@ -34,7 +34,7 @@ from hlotext.layout.tiling import Placement, TileStep, dimensions_after, placeme
 
 
 def bytes_text(count: int) -> str:
-    """`335,544,320 bytes (320 MiB)`: exact, and in the largest unit of which there is at least one."""
+    """`335,544,320 bytes (320 MiB)`: exact, and in the largest unit that is not below one."""
     text = f"{count:,} byte{'s' if count != 1 else ''}"
     for power, unit in ((6, "EiB"), (5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
@@ -211,11 +211,11 @@ class ArrayExplanation:
     inner_padding_elements: int
     """Padding that later tiles add inside of the first one."""
     tail_padding_elements: int
-    """Padding behind all tiles, from `L(n)`."""
+    """Padding after all tiles, from `L(n)`."""
     padding_ratio: float
     format: Format | None
     better: Shape | None
-    """The array in an order of dimensions that pads less, None where there is none."""
+    """The array in an order of dimensions that pads less, None if there is none."""
 
     @property
     def padding_bytes(self) -> int:
@@ -270,7 +270,7 @@ class ArrayExplanation:
         return _table(str(self.shape), self.rows())
 
     def to_json(self) -> dict[str, Any]:
-        """The same facts as plain values for a program."""
+        """The explanation as JSON-serializable values."""
         layout = layout_of(self.shape)
         return {
             "shape": str(self.shape),
@@ -324,7 +324,7 @@ class TupleExplanation:
         return _table(str(self.shape), self.rows())
 
     def to_json(self) -> dict[str, Any]:
-        """The same facts as plain values for a program."""
+        """The explanation as JSON-serializable values."""
         return {
             "shape": str(self.shape),
             "leaves": [

@@ -41,7 +41,7 @@ def memory_space_name(number: int) -> str:
 
 @attrs.frozen
 class Format:
-    """A known way to lay out arrays: the tiles, and for which widths of stored elements they are in use."""
+    """A known tiling of arrays: the tiles, and the element widths that use them."""
 
     name: str
     tiles: tuple[Tile, ...]
@@ -180,11 +180,11 @@ def format_of(shape: Shape) -> Format | None:
 
 
 def tpu_layout(shape: Shape, generation: Literal["v2", "v4"] = "v4") -> Shape:
-    """The shape with the tiles (and `E`) that the TPU compiler gives a parameter of this type and sizes.
+    """The shape with the tiles (and `E`) that the TPU compiler assigns to a parameter of this type and sizes.
 
-    `generation` is v4 for v4 and all later TPUs, v2 for v2 and v3. Whether the compiler would keep the order
-    of dimensions is its own affair; see `better_order`. Arrays without elements get no tiles. Raises
-    LayoutError for types and ranks whose tiles have not been observed (1- and 6-bit types, 2-bit vectors).
+    `generation` is v4 for v4 and all later TPUs, v2 for v2 and v3. The compiler may choose another order of dimensions; see
+    `better_order`. Arrays without elements get no tiles. Raises LayoutError for types and ranks whose tiles have not been
+    observed (1- and 6-bit types, 2-bit vectors).
     """
     shape = array_of(shape)
     layout, type_ = layout_of(shape), shape.element_type

@@ -1,6 +1,6 @@
 """Multidimensional and linear indices of an array, tiles ignored, and the orders of visiting indices.
 
-XLA's `IndexUtil`. Where elements really lie in a tiled array is `linear_index`.
+XLA's `IndexUtil`. For positions in a tiled array use `linear_index`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whole arrays: from a logical numpy array to the buffer as it lies in device memory, and back.
+"""Whole arrays: from a logical numpy array to its buffer in device memory, and back.
 
 Both directions walk the same chain of views (pad, split by the tile, transpose) and copy once at its end.
 """
@@ -26,7 +26,7 @@ _MAX_DIMENSIONS = 64
 
 
 def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
-    """The buffer of an array as it lies in memory: one dimension, exactly `allocated_bytes(shape)` bytes.
+    """The buffer of an array in device memory: one dimension, exactly `allocated_bytes(shape)` bytes.
 
     `array` has the logical dimensions of `shape`; elements of another type are converted (for integer and
     `pred` shapes only if no value changes). Padding holds `fill`, a value of the element type. The result's
@@ -54,9 +54,9 @@ def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
 
 
 def from_memory(buffer: Any, shape: Shape) -> Array:
-    """The logical array that lies in a buffer: the inverse of `to_memory`; padding is not looked at.
+    """The logical array in a buffer: the inverse of `to_memory`; padding is ignored.
 
-    `buffer` is a numpy array or anything else that shows its bytes, of exactly `allocated_bytes(shape)`. The
+    `buffer` is a numpy array or any other object with the buffer protocol, of exactly `allocated_bytes(shape)`. The
     result owns its memory and has the shape's dimensions and element type. Raises LayoutError for an
     ill-formed shape and a buffer of another size.
     """

@@ -1,4 +1,4 @@
-"""Positions and byte offsets of many indices at once, with numpy, and the indices of many positions."""
+"""Vectorized positions and byte offsets of indices, and the indices of positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
     """Positions in memory, in elements, of many logical indices.
 
     `indices` are integers of shape (..., rank); the result is int64 of shape (...). Raises LayoutError for an
-    ill-formed shape, for indices that are no integers or of wrong length, and for the first index that is
+    ill-formed shape, for indices that are not integers or have the wrong length, and for the first index that is
     negative or out of bounds.
     """
     place = placement(shape)
@@ -34,7 +34,7 @@ def linear_indices(shape: Shape, indices: npt.ArrayLike) -> Integers:
 
 
 def byte_offsets(shape: Shape, indices: npt.ArrayLike) -> Integers:
-    """Bytes from the start of the array to the byte in which each element begins.
+    """Byte offset of each element from the start of the array.
 
     Shapes and errors: `linear_indices`.
     """

@@ -1,7 +1,7 @@
 """The padding fields of old layouts, `padded_dimensions` and `padding_value`, which HLO text no longer has.
 
-An array with them lies in memory as an array of the padded sizes with the same minor_to_major would, the
-value in every place that is no element.
+An array with them is stored like an array of the padded sizes with the same minor_to_major, with the value in every
+position that is not an element.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ def make_shape(
     """An array shape, sizes by dimension number, in the descending layout unless `minor_to_major` is given.
 
     As XLA's `MakeShape` and `MakeShapeWithDenseLayout`, whose rule for `E` it keeps: an element size equal to
-    the type's own whole bytes is left out. Raises LayoutError for what `layout_of` refuses and for a type
-    that has no arrays.
+    the type's own whole bytes is left out. Raises LayoutError as `layout_of` does, and for a type without arrays.
     """
     type_ = element_type(type_) if isinstance(type_, str) else type_
     if not type_.is_array_type:
@@ -139,7 +138,7 @@ def _map_arrays(change: Callable[[Shape], Shape], shape: Shape) -> Shape:
 def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
     """The shape whose dimension i is `permutation[i]` of this one, laid out so that no element moves.
 
-    XLA's `PermuteDimensions`; tiles and the other parts of the layout stay. Raises LayoutError for what is no
+    XLA's `PermuteDimensions`; tiles and the other parts of the layout stay. Raises LayoutError for anything but a
     permutation.
     """
     layout = layout_of(array_of(shape))
@@ -156,7 +155,7 @@ def permute_dimensions(shape: Shape, permutation: Sequence[int]) -> Shape:
 def normalize(shape: Shape) -> Shape:
     """The shape with its dimensions in physical order and the descending layout: the same bytes, row-major.
 
-    `f32[10,20,30]{2,0,1}` gives `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout stay.
+    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`; tiles and the other parts of the layout stay.
     XLA's `MakeShapeWithDescendingLayoutAndSamePhysicalLayout`. Raises LayoutError for an ill-formed layout.
     """
     return permute_dimensions(shape, layout_of(array_of(shape)).minor_to_major[::-1])
@@ -210,9 +209,9 @@ def prepend_major_dimension(shape: Shape, size: int) -> Shape:
 
 
 def move_dimension_to_major(shape: Shape, number: int) -> Shape:
-    """The shape with one dimension made the slowest; of the layout only the order stays.
+    """The shape with one dimension moved to the major-most position; only the order of the layout is kept.
 
-    XLA's `ShapeUtil::MoveDimToMajor`. A shape in which it is the slowest already comes back unchanged.
+    XLA's `ShapeUtil::MoveDimToMajor`. A shape in which it is major-most already is returned unchanged.
     """
     number = dimension_number(shape, number)
     layout = layout_of(array_of(shape))
@@ -282,7 +281,7 @@ def is_effectively_most_major(shape: Shape, number: int) -> bool:
 
 
 def are_dimensions_consecutive(shape: Shape, numbers: Sequence[int]) -> bool:
-    """True where these dimensions stand next to each other in minor_to_major, in whatever order."""
+    """True if these dimensions are adjacent in minor_to_major, in any order."""
     order = layout_of(array_of(shape)).minor_to_major
     places = sorted(order.index(dimension_number(shape, number)) for number in numbers)
     return all(b - a == 1 for a, b in itertools.pairwise(places))
@@ -309,15 +308,15 @@ def subshape_count(shape: Shape) -> int:
 
 
 def leaf_count(shape: Shape) -> int:
-    """Number of shapes inside that are no tuples (XLA's `GetLeafCount`)."""
+    """Number of non-tuple shapes inside (XLA's `GetLeafCount`)."""
     return sum(1 for _ in shape.leaves())
 
 
 def byte_strides(shape: Shape) -> tuple[int, ...]:
-    """For each logical dimension the bytes between neighbours, tiles and `E` ignored (XLA's `ByteStrides`).
+    """Byte stride of each logical dimension, tiles and `E` ignored (XLA's `ByteStrides`).
 
-    Whole bytes of the type are counted, so this is for untiled, unpacked arrays: `f32[2,3]{0,1}` gives (4,
-    8). Raises LayoutError for an ill-formed layout and for strides past 2^63 - 1.
+    Whole bytes of the type are counted, so this is for untiled, unpacked arrays: `f32[2,3]{0,1}` has (4, 8). Raises
+    LayoutError for an ill-formed layout and for strides past 2^63 - 1.
     """
     strides = [0] * shape.rank
     stride = array_of(shape).element_type.byte_width

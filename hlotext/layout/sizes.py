@@ -38,8 +38,8 @@ def allocated_elements(shape: Shape) -> int:
 def allocated_bytes(shape: Shape) -> int:
     """Bytes of the whole map: all tiles, then tail padding, then packing, rounded up once.
 
-    Bounds stand for dynamic sizes. For a tuple the sum over its arrays, without the index tables
-    (`IndexTable`); tokens and opaque values hold no array and count 0. Raises LayoutError for an ill-formed
+    Dynamic sizes count with their bounds. For a tuple the sum over its arrays, without the index tables
+    (`IndexTable`); tokens and opaque values count 0. Raises LayoutError for an ill-formed
     shape, an unbounded dimension, and sizes past 2^63 - 1.
     """
     total = sum(size for _, _, size in leaf_bytes(shape))
@@ -170,10 +170,10 @@ def _largest_piece(shape: Shape, dimension: int) -> int:
 
 
 def xla_linear_index(shape: Shape, index: Sequence[int]) -> int:
-    """The number that XLA's `LayoutUtil::LinearIndex` gives: first tile only, and no tile at all for rank 1.
+    """Result of XLA's `LayoutUtil::LinearIndex`: first tile only, and no tile for rank 1.
 
-    It is where an element lies only for layouts with at most one tile (and rank other than 1); `linear_index`
-    always is. Errors: `linear_index`; also a first tile with `*`.
+    It is the element's position only for layouts with at most one tile (and rank other than 1); `linear_index` always
+    is. Errors: `linear_index`; also a first tile with `*`.
     """
     shape = array_of(shape)
     numbers = checked_index(shape, index)
@@ -220,7 +220,7 @@ class IndexTable:
     def bytes_of(self, shape: Shape) -> int:
         """Bytes of the table of one tuple, for its direct elements.
 
-        Raises LayoutError for what is no tuple.
+        Raises LayoutError for a non-tuple.
         """
         if not shape.is_tuple:
             raise LayoutError("the shape", "is no tuple, so it has no table of pointers", shape)
@@ -252,10 +252,9 @@ def host_shape_size(shape: Shape) -> int:
 
 
 def device_shape_size(shape: Shape, metadata: Literal["suffix", "prefix"]) -> int:
-    """Bytes of an array on a device: `xla_array_size` and, for a dynamic array, where its run-time sizes lie.
+    """Bytes of an array on a device: `xla_array_size` and, for a dynamic array, its run-time sizes.
 
-    `suffix`: an int32 for each dimension behind the data. `prefix`: the `M(n)` bytes of the layout in front
-    of it.
+    `suffix`: an int32 for each dimension after the data. `prefix`: the `M(n)` bytes of the layout before it.
     """
     array = array_of(shape)
     size = xla_array_size(array)

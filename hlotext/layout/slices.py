@@ -51,9 +51,9 @@ def byte_ranges(
     """The bytes that the elements of a slice occupy: int64 (n, 2), [start, end), ascending, never adjacent.
 
     `ranges` has a `SliceRange` or (start, limit[, stride]) for each logical dimension. Padding between
-    elements belongs to no run, so a run ends there. Packed elements count with the whole bytes that they lie
-    in. Work and memory grow with the number of runs, not with the size of the array or of the slice; strided
-    dimensions count with each of their indices.
+    elements belongs to no run, so a run ends there. Packed elements count with the whole bytes that contain them. Work and
+    memory grow with the number of runs, not with the size of the array or of the slice; strided dimensions count with each
+    of their indices.
 
     Raises LayoutError for an ill-formed shape, a range outside of its dimension, and a slice that comes to
     more than `max_runs` intervals.

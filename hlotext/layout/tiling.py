@@ -40,11 +40,11 @@ class TileStep:
     """
 
     added: int
-    """Dimensions of size 1 put in front, because the tile has more dimensions than there are."""
+    """Leading dimensions of size 1 added because the tile has higher rank."""
     lead: int
     """Dimensions in front (the added ones included) that the tile does not touch."""
     groups: tuple[tuple[int, ...], ...]
-    """Sizes of the dimensions that `*` merges into each tile dimension; groups of one where there is no `*`.
+    """Sizes of the dimensions that `*` merges into each tile dimension; groups of one if there is no `*`.
     """
     merged: tuple[int, ...]
     """Size of each merged group, before padding."""
@@ -80,7 +80,7 @@ class TileStep:
 
     @property
     def pads(self) -> bool:
-        """True where some merged dimension is no multiple of the tile."""
+        """True if some merged dimension is not a multiple of the tile."""
         return any(size % tile for size, tile in zip(self.merged, self.tile, strict=True))
 
     @property
@@ -104,7 +104,7 @@ class TileStep:
         return [*numbers[: self.lead], *grid, *inside]
 
     def undo(self, numbers: list[int]) -> list[int] | None:
-        """The inverse of `apply`; None where the numbers stand for padding of this step."""
+        """The inverse of `apply`; None if the position is padding of this step."""
         count = len(self.groups)
         grid, inside = numbers[self.lead : self.lead + count], numbers[self.lead + count :]
         out = numbers[: self.lead]
@@ -139,7 +139,7 @@ def unravel(number: int, sizes: Sequence[int]) -> list[int]:
 
 @attrs.frozen
 class Placement:
-    """Where the elements of one array shape lie: the chain of dimensions from the physical ones to those
+    """Memory layout of one array shape: the chain of dimensions from the physical ones to those
     after all tiles.
     """
 
@@ -183,10 +183,10 @@ class Placement:
 
 @remembered(1 << 12)
 def placement(shape: Shape) -> Placement:
-    """Where the elements of an array (or of the array in a buffer) lie.
+    """Memory layout of an array (or of the array in a buffer).
 
-    Dynamic dimensions count with their bounds. Raises LayoutError for a shape that is no array, a layout that
-    is ill-formed, and sizes past 2^63 - 1.
+    Dynamic dimensions count with their bounds. Raises LayoutError for a shape that is not an array, an ill-formed layout,
+    and sizes past 2^63 - 1.
     """
     shape = array_of(shape)
     layout = layout_of(shape)
@@ -232,7 +232,7 @@ def bit_offset(shape: Shape, index: Sequence[int]) -> int:
 
 
 def byte_offset(shape: Shape, index: Sequence[int]) -> int:
-    """Bytes from the start of the array to the byte in which an element begins. Errors: `linear_index`.
+    """Byte offset of an element from the start of the array. Errors: `linear_index`.
 
     A dynamic array with a metadata prefix `M(n)` starts n bytes into its buffer; the prefix is not counted
     here.

@@ -1,4 +1,4 @@
-"""Buffers: values that must lie in the same memory (`HloAliasAnalysis`)."""
+"""Buffers: sets of values that must share memory (`HloAliasAnalysis`)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Meeting(NamedTuple):
     first: Value
     second: Value
     cause: Instruction | None
-    """A loop, a conditional or an operation in place; None for an output that lies in a parameter."""
+    """A loop, a conditional or an operation in place; None for an output aliased to a parameter."""
 
 
 def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
     """All buffers of a module, in XLA's order (`CreateBuffers`), which decides ties.
 
-    Values meet where an output lies in a parameter, in a loop's state, in the results of branches, and in operations in
-    place; and what meets the same value meets.
+    Values must alias through an output aliased to a parameter, a loop's state, the results of branches, and in-place
+    operations; the relation is transitive.
     """
     together = _Sets(flow.values)
     edges: dict[Value, list[Value]] = {}

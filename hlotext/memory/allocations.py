@@ -1,4 +1,4 @@
-"""Allocations: which values lie in which piece of memory, where in it, and why it stays (`BufferAllocation`)."""
+"""Allocations: the values in each piece of memory, their offsets, and its lifetime (`BufferAllocation`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Allocation:
     parameter_number: int | None = None
     parameter_index: ShapeIndex = ()
     is_aliased: bool = False
-    """A parameter in which an output lies."""
+    """True for a parameter aliased to an output."""
     is_output: bool = False
     """It holds the top of the program's result."""
     is_constant: bool = False
@@ -42,7 +42,7 @@ class Allocation:
     maybe_live_out: bool = False
     """It may outlive the program: it holds a part of the result."""
     is_estimated: bool = False
-    """The places in it are ours, not XLA's, which the text does not tell."""
+    """True if offsets are computed here; XLA's are not in the text."""
     heaps: int = 0
     """Number of heaps in this allocation."""
     page: int | None = None

@@ -39,14 +39,14 @@ class Heap:
     bytes: int
     events: Sequence[HeapEvent]
     is_assigned_before: bool = False
-    """Filled by TPU's memory space assignment, whose places the text does not tell."""
+    """True if filled by TPU's memory space assignment, whose offsets are not in the text."""
 
 
 @attrs.frozen(eq=False)
 class Result:
     allocations: tuple[Allocation, ...]
     heaps: tuple[Heap, ...]
-    """In the order in which they were placed."""
+    """Heaps in order of placement."""
 
 
 class Opened:
@@ -474,7 +474,7 @@ def _on_sparse_core(value: Value) -> bool:
 
 
 def set_bytes(values: Iterable[Value], platform: Platform) -> None:
-    """Sets the own size of every value. Raises MemoryModelError for a shape whose size cannot be told."""
+    """Sets the own size of every value. Raises MemoryModelError for a shape of unknown size."""
     known: dict[tuple[object, int], int] = {}
     for value in values:
         shape = value.shape

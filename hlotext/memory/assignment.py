@@ -57,14 +57,14 @@ class Assignment:
     buffers: tuple[Buffer, ...] | None
     """Sets of values that must share memory; None if read from files (`joined` computes it from the text)."""
     schedule: tuple[Instruction | str, ...]
-    """Instructions in the order of the flattened time line; a name stands for one that is not in the text."""
+    """Instructions in the order of the flattened time line; a name for one that is not in the text."""
     allocations: tuple[Allocation, ...]
     notes: tuple[str, ...] = ()
     """Assumptions made, and facts that could not be determined."""
     is_computed: bool = True
     """True if computed from the text, False if read from XLA's files."""
     unread: tuple[str, ...] = ()
-    """The files of XLA's that were not read whole, so that what they say is not all here; `notes` tells why."""
+    """XLA's files that were not read completely; `notes` has the reasons."""
     heaps: tuple[Heap, ...] = ()
     """The heaps of temporaries, for what is computed."""
     platform: Platform | None = None
@@ -90,7 +90,7 @@ class Assignment:
         return tuple(sorted({a.memory_space for a in self.allocations if not a.is_thread_local}))
 
     def peak(self, memory_space: int = 0) -> Peak:
-        """The moment at which most bytes live in a memory space, and what lives then."""
+        """The peak of a memory space: the moment with the most live bytes, and the values live then."""
         return peaks.peak(self, memory_space)
 
     def timeline(self, memory_space: int = 0) -> tuple[tuple[int, int], ...]:
@@ -111,7 +111,7 @@ class Assignment:
     def xla_peak(self) -> int | None:
         """`peak_memory_in_bytes` of JAX's `memory_analysis()`; on CPU the static part only.
 
-        None for what was read from files, which do not tell.
+        None if read from files, which do not contain it.
         """
         return peaks.xla_peak(self)
 
@@ -137,9 +137,9 @@ def assign(
 ) -> Assignment:
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
-    The platform is told from the text where it can be; `platform` (`cpu`, `gpu`, `tpu`) says it where not. On TPU rules
-    differ with the chip: without `chip` one of those is taken that the text leaves open, and `notes` says so. Without
-    a schedule the order of the text stands in for it, and `notes` says that too. With `aliases` (output index to parameter
+    The platform is derived from the text if possible; `platform` (`cpu`, `gpu`, `tpu`) sets it. On TPU rules depend on the
+    chip: without `chip` one that fits the text is assumed, and `notes` says so. Without a schedule the order of the text is
+    used, and `notes` says that too. With `aliases` (output index to parameter
     number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
     too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
     On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out, and

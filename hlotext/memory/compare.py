@@ -26,17 +26,17 @@ class AssignmentDifference:
     read: str
     computed: str
     is_estimated: bool = False
-    """It is about places that the text does not tell, so that differing is expected."""
+    """True if it concerns offsets that are not in the text, so that a difference is expected."""
 
     def __str__(self) -> str:
         return f"{self.item} of {self.name}: {self.read} in XLA's files, {self.computed} computed"
 
 
 def differences(read: Assignment, computed: Assignment) -> tuple[AssignmentDifference, ...]:
-    """All differences, what values are before where they lie. Numbers of values and allocations are not compared.
+    """All differences, those of values before those of offsets. Numbers of values and allocations are not compared.
 
-    Values are told apart by name, index and being a phi; the order of positions and uses does not count. Where a text writes
-    elements of tuples as `BASE#I`, it does not tell when XLA takes them out: then moments are counted without these on both
+    Values are identified by name, index and being a phi; the order of positions and uses does not count. Where a text writes
+    elements of tuples as `BASE#I`, it does not show when XLA extracts them: then moments are counted without these on both
     sides, and a life that ends with one is compared by its beginning.
     """
     return tuple(_differences(read, computed))

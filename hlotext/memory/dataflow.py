@@ -34,9 +34,9 @@ class Dataflow:
     module: Module
     parts: PartsTable
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
-    """For each output of the module that lies in a parameter: the parameter's number and shape index."""
+    """Parameter number and shape index of each output aliased to a parameter."""
     values: list[Value] = attrs.field(factory=list)
-    """In the order in which we number them: by computation and operands before users, then phis."""
+    """Values in order of their numbers: by computation, operands before users, then phis."""
     at: dict[Instruction, Values] = attrs.field(factory=dict)
     """Values at each instruction of the computations that have memory of their own."""
     callers: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
@@ -47,7 +47,7 @@ class Dataflow:
     """Computations applied to elements (reducers, comparators), and what those call: their memory is thread-local."""
 
     def value_at(self, instruction: Instruction, index: ShapeIndex = ()) -> Value | None:
-        """The value at a position; None where there is none. Raises KeyError for an instruction without memory."""
+        """The value at a position; None if there is none. Raises KeyError for an instruction without memory."""
         if not index:
             return self.at[instruction][0]
         place = self.parts.of(shape_of(instruction)).place.get(index)
@@ -55,7 +55,7 @@ class Dataflow:
 
 
 def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
-    """The outputs that lie in parameters, as the header says (`input_output_alias`)."""
+    """The outputs aliased to parameters by the header (`input_output_alias`)."""
     config = module.attributes.get("input_output_alias")
     if not isinstance(config, InputOutputAliasConfig):
         return {}
@@ -66,9 +66,9 @@ def aliased_outputs(module: Module) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
 
 
 def analyse(module: Module, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None = None) -> Dataflow:
-    """Finds the values of the entry, of all that it enters, and of what is applied to elements.
+    """Finds the values of the entry and of all computations that it calls.
 
-    With `aliases` these outputs lie in parameters, not those that the header names.
+    `aliases` replaces the header's output aliases.
 
     Raises MemoryModelError for a computation that calls itself, an instruction without shape, and operands or called
     computations whose shapes do not fit.

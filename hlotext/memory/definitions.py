@@ -1,6 +1,6 @@
 """Parts of a result that an instruction defines or forwards (`InitializeInstructionValueSets`).
 
-One row for each opcode that does not simply write all of its result; control flow stands in `dataflow`.
+One row for each opcode that does not simply write all of its result; control flow is in `dataflow`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def fitting(instruction: Instruction, parts: Parts, values: Values) -> Values:
 
 
 def all_new(instruction: Instruction, parts: Parts) -> Values:
-    """A result of which every part is written."""
+    """A result with every part newly defined."""
     name = instruction.name
     if len(parts.indices) == 1:
         return (Value(instruction, name, (), parts.shapes[0]),)
@@ -55,7 +55,7 @@ def all_new(instruction: Instruction, parts: Parts) -> Values:
 
 
 def plain(instruction: Instruction, opcode: str, parts: Parts, at: At, table: PartsTable) -> Values:
-    """The values of an instruction that enters no other computation, given those of its operands."""
+    """The values of an instruction without control flow, given those of its operands."""
     rule = _RULES.get(opcode)
     return all_new(instruction, parts) if rule is None else rule(instruction, parts, at, table)
 

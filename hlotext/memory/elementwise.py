@@ -49,9 +49,9 @@ class Elementwise:
         return parameter is not None and self.from_parameter(parameter)
 
     def from_parameter(self, parameter: Instruction, tuples: bool = False) -> bool:
-        """True if all that a parameter's value flows into is elementwise on it; with `tuples` tuples count as that.
+        """True if all transitive uses of a parameter are elementwise on it; with `tuples` tuples are allowed.
 
-        One walk over the body, whose operands stand before their users (`AreTransitiveUsesElementwiseOrTuple`).
+        One walk over the body, in topological order (`AreTransitiveUsesElementwiseOrTuple`).
         """
         key = parameter, tuples
         if key not in self._parameters:

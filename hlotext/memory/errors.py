@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class MemoryModelError(ValueError):
-    """A module, or a file of XLA's, whose memory cannot be told; `str()` is one line that says why."""
+    """The memory of a module, or of one of XLA's files, cannot be determined; `str()` is one line with the reason."""

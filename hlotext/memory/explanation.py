@@ -46,11 +46,11 @@ class BufferExplanation:
     offset: int
     bytes: int
     must_share: tuple[Sharer, ...]
-    """Values that must lie in the same memory."""
+    """Values that must share its memory."""
     in_turn: tuple[Sharer, ...]
-    """Values that lie in the same bytes at other times, or take them over."""
+    """Values that share its bytes at other times, or reuse them."""
     refusals: tuple[Refusal, ...]
-    """Operands in whose memory it might have been written, and why it was not."""
+    """Operands that it could have overwritten, and why it did not."""
     is_estimated: bool
 
 

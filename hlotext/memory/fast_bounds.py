@@ -1,6 +1,6 @@
-"""Between which bounds the fast memory of a TPU program lies: its compiler's search for places is not in the text.
+"""Bounds on the fast memory of a TPU program: the compiler's placement is not in the text.
 
-What lives when, what shares a place and what is reserved is in it. Measured on 1,746 programs for five chips: both bounds
+Live ranges, sharing and reservations are. Measured on 1,746 programs for five chips: both bounds
 hold in all of them, and the lower one is what XLA allocated in 73 to 82 of 100.
 """
 
@@ -58,9 +58,9 @@ def fast_memory(
     platform: Platform,
     estimate: int,
 ) -> FastMemory | None:
-    """The bounds; None where the chip has no fast memory, or the program uses none.
+    """The bounds; None if the chip has no fast memory, or the program uses none.
 
-    `estimate` is the total of places that were found otherwise; it counts as far as it lies within the bounds.
+    `estimate` is the total of places that were found otherwise; it is clamped to the bounds.
     """
     if platform.fast_space is None:
         return None

@@ -39,9 +39,9 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
 
 
 def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
-    """The simulation with the slices of each prefetch as pieces of the array that is made of them.
+    """The simulation with the slices of each prefetch as parts of the resulting array.
 
-    Nothing is copied when they are joined: they lie end to end, each from its own start on, where the array lies afterwards.
+    Joining copies nothing: the slices are contiguous, each live from its own start, in the memory of the array.
     """
     at = {interval.value: interval for interval in simulation.intervals}
     pieces: set[Interval] = set()
@@ -63,7 +63,7 @@ def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:
 
 
 def with_results_over_operands(simulation: Simulation, flow: Dataflow) -> Simulation:
-    """The simulation with results where the operands lie that the compiler says they are written over, and that end there."""
+    """The simulation with results placed over the operands that they overwrite by the compiler's configuration."""
     at = {interval.value: interval for interval in simulation.intervals}
     over: dict[Interval, Interval] = {}
     for value, interval in at.items():
@@ -96,7 +96,7 @@ _INDICES = re.compile(r'"indices":\["([0-9]{1,9})","([0-9]{1,9})"\]')
 def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Operands and parts of the result that a fusion's configuration says are one buffer.
 
-    Results are numbered there by their leaves, behind the operands. Inferred from what the compiler wrote.
+    Results are numbered there by leaf, after the operands. Inferred from what the compiler wrote.
     """
     config = instruction.backend_config
     if config is None or instruction.opcode != "fusion" or instruction.shape is None:

@@ -1,4 +1,4 @@
-"""Where temporaries lie: the events of one heap, and the algorithms that place them (`HeapSimulator`)."""
+"""Placement of temporaries: the events of one heap, and the placement algorithms (`HeapSimulator`)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Simulation:
     intervals: Sequence[Interval]
     """One for each place: its first value, with the others as members."""
     empty: Sequence[Value]
-    """Values without bytes: they lie at 0."""
+    """Values without bytes, at offset 0."""
     ticks: int
 
 

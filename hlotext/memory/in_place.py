@@ -14,7 +14,7 @@ from hlotext.memory.parts import ShapeIndex
 
 
 class Pair(NamedTuple):
-    """One operand, or a part of it, in whose memory a part of the result lies."""
+    """An operand, or a part of it, that shares memory with a part of the result."""
 
     operand_number: int
     operand_index: ShapeIndex

@@ -62,9 +62,9 @@ class LateBound:
         self._taken[member] = len(self.operands)
 
     def values(self, member: Instruction, table: PartsTable, new: Values) -> Values:
-        """Values of a member, with `new` for tuples and contexts: operands as bound, the result as the body gives it.
+        """Values of a member, with `new` for tuples and contexts: operands as bound, the result from the body.
 
-        A part of the result that is not bound there, or whose body was not walked yet, has no value.
+        A part of the result that is not bound yet, or whose body was not visited yet, has no value.
         """
         parts = table.of(shape_of(member))
         is_done = member.opcode == "async-done"

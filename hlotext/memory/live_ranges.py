@@ -1,4 +1,4 @@
-"""From when to when each value lives on the flattened schedule (`HloLiveRange`, the whole module at once)."""
+"""Live ranges of values on the flattened schedule of the whole module (`HloLiveRange`)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class LiveRanges:
     """Module-level results of `find_live_ranges`; the ranges themselves are in `Value.live_range`."""
 
     ends: Mapping[Value, tuple[Instruction, ShapeIndex]]
-    """The position that made a value live as long as it does, where that is not its definition.
+    """The position that determines the end of a value's live range, if it is not the definition.
 
-    Sharing with a user asks for it (`LiveRangeBounds::end_position`).
+    Used for sharing with a user (`LiveRangeBounds::end_position`).
     """
 
     def end_of(self, value: Value) -> tuple[Instruction | None, ShapeIndex]:
@@ -35,11 +35,11 @@ def find_live_ranges(
 ) -> LiveRanges:
     """Sets `live_range` of every value on the schedule.
 
-    From its definition (parameters: from the start of their computation) to its last position or use; a root lives to the
-    end of its computation, an entry parameter in which no output lies to the end of all. Values of one buffer follow each
-    other without overlap. With `async_results_begin_late` the result of an asynchronous body begins with its async-start, as
-    in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time line; and the
-    async-done is then the position that ends it, so that what takes the result may be written over it.
+    From its definition (parameters: from the start of their computation) to its last position or use; a root is live to the
+    end of its computation, an entry parameter without aliased output to the end of the module. Values of one buffer follow
+    each other without overlap. With `async_results_begin_late` the result of an asynchronous body begins with its
+    async-start, as in XLA since 2026-09-18, not with the instruction of the body, which stands before that on the time
+    line; and the async-done is then the position that ends it, so that what takes the result may be written over it.
     """
     times, spans, end_of_all = schedule.times, schedule.spans, schedule.end
     ends: dict[Value, tuple[Instruction, ShapeIndex]] = {}

@@ -80,9 +80,9 @@ class Occupancy:
         return (first + size - 1) >> shift, ((last + 1) >> shift) - 1
 
     def gap(self, times: list[tuple[int, int]], size: int) -> int:
-        """Where the smallest gap begins that has so many bytes at all these times; the lowest of equal ones.
+        """Offset of the smallest gap with enough bytes at all these times; the lowest of equal ones.
 
-        Behind all that is taken where no gap is large enough.
+        The end of the occupied space if no gap is large enough.
         """
         return _smallest(self._taken(times), size)
 

@@ -59,7 +59,7 @@ class Saving:
     what: str
     """`donate 0, 1` or `rematerialize NAME`."""
     saved: int
-    """Bytes by which the peak is lower."""
+    """Reduction of the peak in bytes."""
     peak_after: int
     line: str | None
     """Where in the Python program the array is made; None where that is not known, and for arguments."""

@@ -1,4 +1,4 @@
-"""Places that live at the same time, found once for the many orders in which the same ones are tried."""
+"""Slots that are live simultaneously, computed once for the many placement orders that are tried."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST = 8_000
-"""Places for which it is known of each pair whether they live at once: 64 MB."""
+"""Maximum number of slots with a pairwise overlap table: 64 MB."""
 
 
 class Overlaps:
-    """Places by number, of fixed sizes and times, which are given offsets in one order after another.
+    """Slots of fixed sizes and live ranges that are placed repeatedly, in different orders.
 
     Each goes into the smallest gap that fits, the lowest of equal ones, as `Occupancy.gap` has it. That structure is for one
     order of any number of places; this one knows the pairs, and keeps what is placed sorted by offset, so that a place asks

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Peak:
-    """The moment at which most bytes live in one memory space."""
+    """The moment with the most live bytes in one memory space."""
 
     bytes: int
     """Static ones too."""

@@ -1,4 +1,4 @@
-"""Phis that are none: those into which only one value flows are replaced by it (`PhiGraph::Optimize`)."""
+"""Removes redundant phis: a phi with one distinct input becomes that input (`PhiGraph::Optimize`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlotext.memory.values import Value
 def replaced(inputs: Mapping[Value, Sequence[Value]]) -> dict[Value, Value]:
     """Replacement of each redundant phi, given the inputs of every phi.
 
-    Superfluous: all inputs but itself are one value, or over any number of phis one value alone that is no phi reaches it.
+    Redundant: all inputs but itself are one value, or only one non-phi value reaches it through phis.
     """
     users: dict[Value, list[Value]] = {}
     for phi, given in inputs.items():

@@ -37,7 +37,7 @@ class Platform:
 
     backend: Backend
     size_of: Callable[[Shape, int], int]
-    """Bytes of an array, tuple table or token in a memory space. Raises LayoutError where they cannot be told."""
+    """Bytes of an array, tuple table or token in a memory space. Raises LayoutError if it is unknown."""
     alignments: Mapping[int, int]
     """Alignment of allocations by memory space, in bytes."""
     other_alignment: int

@@ -1,7 +1,7 @@
 """Finds the allocation to reuse for a buffer: the most recent one with a free interval for it.
 
-XLA asks all of them in turn (`DefaultBufferAllocationsManagerForComputationsWithoutOrdering`). Here each allocation's gaps
-are kept, so that those without room are not asked; what is asked is the same.
+XLA tries all of them in turn (`DefaultBufferAllocationsManagerForComputationsWithoutOrdering`). Here each allocation's gaps
+are indexed, so that those without room are skipped; the result is the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FEW = 4
 
 
 class FreeGaps:
-    """The times at which allocations hold nothing. A gap reaches to the moments at which its neighbours end and begin."""
+    """Free intervals of allocations. An interval extends to the end and start of its neighbours."""
 
     def __init__(self, moments: int) -> None:
         self._moments = moments

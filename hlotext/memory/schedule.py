@@ -31,7 +31,7 @@ class Schedule:
     async_bodies: Mapping[Computation, Instruction]
     """For each computation inside an asynchronous operation the async-start that runs it."""
     is_assumed: bool
-    """True where the module has no schedule, so that the order of the text stands in for one."""
+    """True if the module has no schedule, so that the order of the text is used."""
 
     @property
     def end(self) -> int:

@@ -128,7 +128,7 @@ class Sharing:
         return self._elementwise.on(user, numbers[0])
 
     def operand_numbers(self, user: Instruction) -> dict[Instruction, list[int]]:
-        """At which places an instruction takes each operand. The last answer is kept: one user asks many times."""
+        """Operand numbers of each operand of an instruction. The last result is cached: one user is queried many times."""
         if self._asked is not user:
             self._asked, self._numbers = user, {}
             for number, operand in enumerate(user.operands):

@@ -35,22 +35,22 @@ class SpaceUsage:
     """None where the chip, or its capacity, is not known."""
     arguments: int
     aliased: int
-    """Bytes of arguments in which results lie."""
+    """Bytes of arguments aliased to results."""
     results: int
-    """Bytes of results that lie in no argument."""
+    """Bytes of results not aliased to an argument."""
     constants: int
     heap: int
     """Bytes of the temporaries' allocations."""
     live_in_heap: int
-    """Most bytes of temporaries that live at once."""
+    """Maximum of simultaneously live bytes of temporaries."""
     peak: int
-    """Most bytes that live at once, static ones included."""
+    """Maximum of simultaneously live bytes, static ones included."""
     peak_time: int
     peak_instruction: str
     padding: int
     """Bytes of what lives at the peak that hold no element."""
     is_estimated: bool
-    """The size of the heap is ours: the text does not tell where the compiler put things."""
+    """True if the heap size is computed here: the compiler's placement is not in the text."""
 
     @property
     def static(self) -> int:
@@ -76,8 +76,8 @@ class LiveArray:
     index: tuple[int, ...]
     bytes: int
     value_bytes: int
-    """Bytes of the value in it, with padding: less than `bytes` where a smaller value lies in memory that is held anyway,
-    such as that of a donated argument."""
+    """Bytes of the value in it, with padding: less than `bytes` if a smaller value reuses memory that is allocated anyway,
+    such as a donated argument's."""
     unpadded_bytes: int | None
     """Bytes of the value without padding; None where the shape is not known."""
     first: int | None
@@ -129,9 +129,9 @@ class RepeatedArray:
 
 
 def repeated(arrays: Iterable[LiveArray]) -> list[RepeatedArray]:
-    """Arrays with those folded into one that have the same size, shape, line and kind, and names that numbers tell apart.
+    """Groups arrays with the same size, shape, line and kind, and names that differ in numbers only.
 
-    The most bytes first, taken together.
+    Largest total first.
     """
     groups: dict[tuple[object, ...], list[LiveArray]] = {}
     for one in arrays:
@@ -263,7 +263,7 @@ def temporaries(assignment: Assignment, memory_space: int) -> tuple[LiveArray, .
 def placed_temporaries(
     assignment: Assignment, memory_space: int
 ) -> tuple[tuple[LiveArray, tuple[Allocation, Slice]], ...]:
-    """The same, each with its place: the allocation, and the slice of it."""
+    """Live temporaries, each with its allocation and slice."""
     describe = _Describer(assignment)
     return tuple(
         (describe.row(allocation, [piece], 0), (allocation, piece))

@@ -24,9 +24,9 @@ class Use(NamedTuple):
 
 
 class Value:
-    """A value: the part of an instruction's result that is written there, or a phi where several meet.
+    """A value: a part of a result defined by an instruction, or a phi that merges several.
 
-    The name of its instruction and its index tell it apart from all others.
+    It is identified by the name of its instruction and its index.
     """
 
     __slots__ = (
@@ -71,9 +71,9 @@ class Value:
 
     @property
     def positions(self) -> tuple[tuple[Instruction | str, ShapeIndex], ...]:
-        """Where it is found, its definition first: (instruction, shape index).
+        """Positions, the definition first: (instruction, shape index).
 
-        A name stands for an instruction that is not in the text.
+        A name for an instruction that is not in the text.
         """
         flat = self._positions
         first = self.instruction if self.instruction is not None else self.name
@@ -138,5 +138,5 @@ def _rank(rank: dict[tuple[Instruction | str, ShapeIndex], int], use: Use) -> in
 
 
 def by_key(values: Iterable[Value]) -> dict[tuple[str, ShapeIndex, bool], Value]:
-    """Values by what tells them apart."""
+    """Values by key."""
     return {value.key: value for value in values}

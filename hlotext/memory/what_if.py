@@ -1,6 +1,6 @@
 """Estimated peak if a parameter were donated or a value recomputed.
 
-The module's schedule, fusions and layouts stay as they are; a compiler that is told so may choose others.
+The module's schedule, fusions and layouts stay as they are; the compiler may choose others.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class WhatIf:
     assignment: Assignment
     """The memory afterwards."""
     unsure: tuple[int, ...] = ()
-    """Of donated parameters the numbers of those that something reads of which their new value does not depend."""
+    """Numbers of donated parameters with a reader that their new value does not depend on."""
 
     @property
     def saved(self) -> int:
-        """Bytes by which the peak is lower; negative where it is higher."""
+        """Reduction of the peak in bytes; negative if it is higher."""
         return self.peak_before - self.peak_after
 
 
@@ -63,9 +63,9 @@ def donate(
 ) -> WhatIf:
     """The peak if these parameters of the entry were donated.
 
-    Each array of a parameter takes the place that `results` says of the entry's result, else the first result of the same
-    shape that lies in no parameter yet, as JAX pairs them. Where a reader of the parameter needs the result, the compiler
-    copies, and nothing is gained. Where neither needs the other the compiler has to bring the reader before. The CPU
+    Each array of a parameter is aliased to the result named by `results`, else to the first unaliased result of the same
+    shape, as JAX pairs them. If a reader of the parameter depends on the result, the compiler copies, and nothing is gained.
+    If neither depends on the other, the compiler must schedule the reader first. The CPU
     compiler, which inserts copies before it schedules, copies there (`RemoveUnnecessaryCopies` with a
     `DependencyHloOrdering`), and such a parameter counts only if `is_hopeful`; `unsure` of the outcome names those that
     count. Of a result that is not written over its own parameter element by element it copies too, for a moment, which is
@@ -295,12 +295,12 @@ def rematerialize(
     memory_space: int = 0,
     before: Assignment | None = None,
 ) -> WhatIf:
-    """The peak if a value, or several in turn, were computed again behind the peak instead of being kept across it.
+    """The peak if a value, or several in turn, were recomputed after the peak instead of being kept live across it.
 
-    Its instruction stands a second time before the first use behind the peak, so that its operands live until then; or what
-    makes these stands there too, back to what lives across the peak anyway, as `jax.checkpoint` has it, where the peak is
-    lower so. Raises MemoryModelError for a name that is not there, does not live across the peak, or cannot be computed
-    again, and as `assign` does.
+    Its instruction is repeated before the first use after the peak, so that its operands are live until then; or the
+    instructions that produce these are repeated too, back to values live across the peak anyway, as `jax.checkpoint` does,
+    if that lowers the peak. Raises MemoryModelError for a name that is not there, does not live across the peak, or cannot
+    be computed again, and as `assign` does.
     """
     before = before or assign(module, platform, chip)
     after, notes = before, []

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The first byte behind it."""
+        """The first byte after it."""
         return self.offset + self.size
 
 
@@ -61,12 +61,12 @@ class ThunkBuffers:
                 yield found
 
     def differ(self, a: Instruction, at: Index, b: Instruction, of_b: Index) -> bool:
-        """True if two positions lie in different slices; True where one is unknown."""
+        """True if two positions lie in different slices; True if one is unknown."""
         first, second = self.of(a, at), self.of(b, of_b)
         return first is None or first != second
 
     def renamed(self, copies: Mapping[Thunk, Thunk]) -> ThunkBuffers:
-        """The same with the uses of thunks given to their copies."""
+        """A copy in which the uses of thunks belong to their copies."""
         found = ThunkBuffers(None)
         found.is_known, found._pieces = self.is_known, self._pieces
         found.read = {copies[thunk]: pieces for thunk, pieces in self.read.items() if thunk in copies}

@@ -77,7 +77,7 @@ class CaptureBlocker:
     message: str
     """In words, with what would have to change."""
     thunk: Thunk | None = None
-    """The thunk that it lies at, which may be nested in the one that ended the run."""
+    """The blocking thunk, which may be nested in the one that ended the run."""
 
 
 @attrs.frozen(kw_only=True)
@@ -88,7 +88,7 @@ class Run:
     is_captured: bool
     """False where the run is shorter than `xla_gpu_graph_min_graph_size`."""
     ended_by: Thunk | None
-    """The thunk behind it that cannot be captured; None at the end of the sequence."""
+    """The next thunk, which cannot be captured; None at the end of the sequence."""
     cause: CaptureBlocker | None
     """Why that thunk cannot be captured; None at the end of the sequence."""
     holder: Thunk | None
@@ -245,7 +245,7 @@ class Regions:
             self._blocked[place] = place if self._causes[place] is not None else self._blocked[place + 1]
 
     def size(self, begin: int) -> int:
-        """Thunks of the shortest stretch from a start on in which every start has its done; 0 if there is none."""
+        """Length of the shortest run from a start in which every start has its done; 0 if there is none."""
         end = self._other.get(begin, len(self._sequence))
         place = begin
         while place <= end:
@@ -260,7 +260,7 @@ class Regions:
         return end - begin + 1
 
     def why_none(self, begin: int) -> CaptureBlocker:
-        """Why there is no such stretch."""
+        """Reason why there is no such run."""
         blocked = self._blocked[begin]
         if blocked == begin and (cause := self._causes[begin]) is not None:
             return cause
@@ -279,7 +279,7 @@ class Converted:
     thunks: tuple[Thunk, ...]
     runs: tuple[Run, ...]
     copies: dict[Thunk, Thunk]
-    """The copy of each thunk: those that were given stay as they are."""
+    """The copy of each thunk; the given ones are unchanged."""
 
 
 def convert(thunks: tuple[Thunk, ...], settings: ThunkSettings, age: XlaAge) -> Converted:

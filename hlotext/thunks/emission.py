@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlotext.thunks.buffers import ThunkBuffers
 
 MAX_THUNKS = 1_000_000
-"""Thunks of one executable: calls are emitted anew wherever they stand, so a chain of calls could grow without bound."""
+"""Maximum number of thunks of one executable: each call is emitted separately, so a chain of calls could explode."""
 
 Steps: TypeAlias = Generator["Computation", list[Thunk], list[Thunk]]
 Emit: TypeAlias = Callable[["Emitter", "Instruction"], Steps | list[Thunk]]
@@ -71,7 +71,7 @@ class Emitter:
         return self.made if self.counts else None
 
     def note(self, instruction: Instruction, message: str) -> None:
-        """Something that cannot be told about an instruction."""
+        """Records something unknown about an instruction."""
         self.notes.append(ThunkNote(message=message, instruction=instruction))
 
     def emit(self, entry: Computation) -> list[Thunk]:
@@ -125,7 +125,7 @@ _RECURSION_CHECK = 1_000
 
 
 def config(instruction: Instruction) -> dict[str, Any]:
-    """The backend_config as a dict; empty where there is none, or it is no JSON object."""
+    """The backend_config as a dict; empty if there is none, or if it is not a JSON object."""
     text = instruction.backend_config
     if text is None:
         return {}

@@ -1,8 +1,8 @@
 """The thunks inside a serialized CPU executable, read from protobuf's wire format without a schema.
 
-`client.serialize_executable` and `jax.experimental.serialize_executable` give `CompilationResultProto` behind a header with a
-length in front. Field numbers: `xla/backends/cpu/runtime/thunk.proto`, `xla/service/cpu/executable.proto`. The form of the
-whole is not promised by XLA, so the sequence of thunks is looked for where it stood last, then by its form.
+`client.serialize_executable` and `jax.experimental.serialize_executable` return a length-prefixed header followed by
+`CompilationResultProto`. Field numbers: `xla/backends/cpu/runtime/thunk.proto`, `xla/service/cpu/executable.proto`. XLA
+does not guarantee the format, so the sequence of thunks is searched where it stood last, then by its form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hlotext.thunks.tree import CALLED, Thunk, ThunkError
 MAX_DEPTH = 100
 """Levels of nested thunks that are followed; loops nest a handful of levels."""
 MAX_HUNT = 4
-"""Levels of messages in which a sequence of thunks is looked for."""
+"""Maximum nesting of messages searched for a sequence of thunks."""
 _THUNK_SEQUENCE = 6
 """`CompilationResultProto.thunk_sequence`."""
 _KIND, _INFO, _CALL, _CONDITIONAL, _WHILE, _KERNEL, _CUSTOM_CALL = 1, 2, 3, 4, 10, 11, 16

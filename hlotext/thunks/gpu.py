@@ -537,7 +537,7 @@ TARGETS: dict[str, EmissionRule] = {
         _row("none", nothing, "EmitCustomCallSwitch", is_seen=False),
     ),
 }
-"""By target of a custom call; keys of a family (`__cudnn$conv`) stand for all targets that begin so."""
+"""By custom-call target; a key of a family (`__cudnn$conv`) matches all targets with that prefix."""
 OTHER_TARGET = _row("kCustomCall", _custom_call, "EmitCustomCallThunk")
 _FAMILIES = ("__cudnn$convReorder", "__cudnn$conv", "__cudnn$fmha", "__cudnn$blockScaledDot")
 

@@ -303,8 +303,8 @@ def _of_no_ops(instruction: Instruction) -> Instruction:
 def is_copy_of_slice(fusion: Instruction, root: Instruction) -> bool:
     """True if XLA before 2026-03-28 copies in place of running a kernel (`DynamicMemcpyFusion`).
 
-    The root is a slice of a parameter, or an update of one by another, in consecutive bytes, and where it lies follows from
-    constants and from the number of the loop's iteration.
+    The root is a contiguous slice of a parameter, or a contiguous update of one by another, at an offset that depends only on
+    constants and the loop's iteration number.
     """
     piece = _of_no_ops(root)
     if fusion.attributes.get("kind") == "kCustom" or piece.opcode not in (

@@ -16,7 +16,7 @@ class Overlap:
     done: Thunk | None
     """None where it ends in another sequence, as in a pipelined loop."""
     between: tuple[Thunk, ...]
-    """The thunks of the sequence after the start and before the done, to the end of the sequence where there is none."""
+    """The thunks of the sequence after the start and before the done, or to the end of the sequence if there is none."""
 
 
 def overlaps(thunks: Thunks) -> tuple[Overlap, ...]:

@@ -32,10 +32,10 @@ def predict(
 ) -> Thunks:
     """The thunks that XLA emits for a scheduled module (GPU, CPU).
 
-    `options` are those of the compilation (`Compilation.options`); without them XLA's defaults hold. `platform` is told from
-    the text where it is None. `memory` is what `memory.assign` or `memory.load` gave for this module; by default it is
-    assigned here. Where memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that
-    depend on whether two buffers are one are counted as needed.
+    `options` are those of the compilation (`Compilation.options`); without them XLA's defaults hold. `platform` None: from
+    the text. `memory` is the result of `memory.assign` or `memory.load` for this module; by default it is assigned here. If
+    memory cannot be assigned, a note says so, no thunk has a `previous` or `next`, and copies that depend on whether two
+    buffers are one are counted as needed.
 
     Kinds differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
     else the newest is taken. Of XLA before 2026-03-28 kinds, order and names are predicted, numbers are not.

@@ -47,8 +47,8 @@ _STEP = 4
 def load(path: str | os.PathLike[str]) -> Thunks:
     """The thunks that a file of XLA lists: `thunk_sequence*.txt`, `thunk_metadata.txt`, or a serialized CPU executable.
 
-    Told by content; packed files (.gz, .xz, .zst) are unpacked. Kinds that this release does not know are kept. Raises
-    ThunkError for what is none of these, OSError for what cannot be read.
+    Recognized by content; compressed files (.gz, .xz, .zst) are unpacked. Unknown kinds are kept. Raises ThunkError for any
+    other content, OSError if the file cannot be read.
     """
     name = os.fspath(path)
     with open(path, "rb") as file:
@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Thunks:
 
 
 def parse(text: str, name: str = "<text>") -> Thunks:
-    """The same of a text. Raises ThunkError for what is neither a thunk_sequence nor thunk_metadata."""
+    """Parses the text of a file. Raises ThunkError for anything but a thunk_sequence or thunk_metadata."""
     if _METADATA.match(text):
         return read_metadata(text, name)
     found = read_sequence(text)
@@ -236,9 +236,9 @@ def _connect(thunks: Thunks) -> None:
 
 
 def read_metadata(text: str, name: str = "<text>") -> Thunks:
-    """The thunks of a thunk_metadata text, one after the other in pre-order: the text does not tell how they nest.
+    """The thunks of a thunk_metadata text in pre-order: the text has no nesting.
 
-    Raises ThunkError for what is no message at all; a text that is cut off gives what stands before.
+    Raises ThunkError for anything but a message; a truncated text yields its complete part.
     """
     notes: list[ThunkNote] = []
     try:

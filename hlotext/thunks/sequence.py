@@ -34,7 +34,7 @@ class Thunks:
     """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
     is_predicted: bool = True
     shows_neighbours: bool = False
-    """Of thunks that were read: whether the text gives the neighbours with conflicts, as it does since 2026-03."""
+    """For thunks that were read: True if the text lists conflicting neighbours, as it does since 2026-03."""
     buffers: Any = attrs.field(default=None, repr=False)
     """The slices that thunks read and write (`thunks.buffers.Uses`); None where they are unknown."""
 
@@ -70,10 +70,10 @@ class Thunks:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def with_command_buffers(self, options: Any = None) -> Thunks:
-        """The same after XLA's command-buffer pass, and for every run of thunks what ended it (`ended`).
+        """The thunks after XLA's command-buffer pass, and for every run of thunks the blocker that ended it (`ended`).
 
-        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. Thunks of a CPU
-        executable come back as they are: there are no command buffers on CPU.
+        `options` are those of the compilation (`Compilation.options`); by default those given to `predict`. CPU thunks are
+        returned unchanged: there are no command buffers on CPU.
         """
         if self.platform != "gpu":
             return self

@@ -18,7 +18,7 @@ COMMAND_DEFAULTS = (
 )
 """`xla_gpu_enable_command_buffer` where no option says otherwise (`DefaultDebugOptionsIgnoringFlags`)."""
 H100 = {"threads_per_block_limit": 1024, "shared_memory_per_block": 49152}
-"""Limits of every CUDA device so far, taken where no gpu_target_config tells them."""
+"""Limits of every CUDA device so far, used without a gpu_target_config."""
 NO_VERSION = (0, 0, 0)
 """Version that XLA assumes when there is none, as in ahead-of-time compilation without a device."""
 
@@ -30,7 +30,7 @@ class ThunkSettings:
     debug: Mapping[str, Sequence[str]] = attrs.field(factory=dict)
     """Options that differ from the default, by name; one that is repeated has several values."""
     target: Mapping[str, Any] = attrs.field(factory=dict)
-    """`gpu_target_config.pbtxt`, nested; empty where there is none."""
+    """`gpu_target_config.pbtxt`, nested; empty if there is none."""
 
     @classmethod
     def of(cls, options: Any) -> ThunkSettings:
@@ -97,7 +97,7 @@ class ThunkSettings:
 
     @property
     def command_types(self) -> frozenset[str]:
-        """Categories for which command buffers are wanted, before the versions of the device are looked at."""
+        """Categories enabled for command buffers, before the device's versions are considered."""
         values = self.debug.get("xla_gpu_enable_command_buffer")
         return frozenset(
             COMMAND_DEFAULTS if values is None else (v.strip().upper() for v in values if v.strip())

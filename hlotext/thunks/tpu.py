@@ -1,7 +1,7 @@
 """Scheduled operations of a TPU program, which has no thunks, with what the compiler's backend_config says of each.
 
-`after_codegen` texts say most: estimated cycles, the windows in which an operation walks its arrays, the memory that its code
-takes for itself. Texts before code generation say part of it; what is absent is None here.
+`after_codegen` texts have most: estimated cycles, the windows in which an operation traverses its arrays, the memory of its
+code. Texts before code generation have a part of it; absent fields are None.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ CALLED = "called"
 
 
 class ThunkError(ValueError):
-    """A text that is no thunk dump, or a module whose thunks cannot be told; the message says which and why."""
+    """Not a thunk dump, or a module whose thunks cannot be predicted; the message has the reason."""
 
 
 @attrs.frozen
@@ -58,7 +58,7 @@ class Thunk:
     next: Thunk | None = attrs.field(default=None, init=False, repr=False)
     """Nearest later thunk of the same sequence with a buffer conflict."""
     shown_previous: int | None = attrs.field(default=None, init=False, repr=False)
-    """Of a thunk that was read: the id that the text gives for `previous`."""
+    """For a thunk that was read: the id of `previous` in the text."""
     shown_next: int | None = attrs.field(default=None, init=False, repr=False)
 
     @property
@@ -69,7 +69,7 @@ class Thunk:
 
 @attrs.frozen(kw_only=True)
 class ThunkNote:
-    """Something a prediction or a reader could not tell, or that XLA would refuse."""
+    """Something unknown to a prediction or a reader, or that XLA would refuse."""
 
     message: str
     instruction: Instruction | None = None

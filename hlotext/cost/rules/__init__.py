@@ -1,6 +1,6 @@
 """The rules by which XLA counts operations and bytes (`HloCostAnalysis`), a file for each family of opcodes.
 
-A rule's name stands in the opcode table (`Opcode.cost_rule`). What each counts is XLA's `Handle...` method of its opcode.
+A rule's name is in the opcode table (`Opcode.cost_rule`). What each counts is XLA's `Handle...` method of its opcode.
 """
 
 from hlotext.cost.rules import arithmetic, asynchronous, calls, contraction, fusion, indexing, reduction

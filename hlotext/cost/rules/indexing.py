@@ -30,7 +30,7 @@ def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 @rule("gather")
 def gather(instruction: Instruction, sizes: ShapeSizes) -> Work:
-    """As much of the table as is taken out, and the indices."""
+    """The gathered part of the table, and the indices."""
     size = sizes.of(instruction.shape)
     return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 

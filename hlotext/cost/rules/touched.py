@@ -1,9 +1,10 @@
-"""Bytes that a fusion reads of its operands and writes of its results: what its body touches, not the whole arrays.
+"""Bytes that a fusion reads of its operands and writes of its results: the elements that its body accesses, not the whole
+arrays.
 
-XLA's analysis charges a fusion the whole operand as soon as something other than a slice of it stands inside, however little
-of it a gather or a slice behind that takes. Here the need for elements goes back from the results through the body: an
-elementwise operation needs as many of its operands as are needed of its result, a slice or a gather what it takes, an update
-in place only the update. What several slices take is added up, up to the whole; what comes elementwise is taken once.
+XLA's analysis charges a fusion the whole operand as soon as its body uses it by anything but a slice, however few elements
+a later gather or slice needs. Here the need for elements goes back from the results through the body: an elementwise
+operation needs as many of its operands as are needed of its result, a slice or a gather what it takes, an update in place
+only the update. What several slices take is added up, up to the whole; what comes elementwise is taken once.
 """
 
 from __future__ import annotations

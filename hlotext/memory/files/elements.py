@@ -1,7 +1,7 @@
 """Matches names in XLA's files with tuple elements that the text writes as `BASE#I` without a name.
 
-XLA's files about memory speak of every get-tuple-element by its name; a text in the compact form has none for them. Two
-things tell: where a file prints an instruction, its operands are named at the places where the text says `BASE#I`; and a
+XLA's memory files name every get-tuple-element; a text in the compact form does not. Two sources give the
+correspondence: where a file prints an instruction, its operands are named at the places where the text says `BASE#I`; and a
 name holds exactly the values that the element of its tuple holds.
 """
 
@@ -32,15 +32,15 @@ def is_unwritten(instruction: Instruction) -> bool:
 def elements(
     instructions: Mapping[str, Instruction], values: Sequence[ValueRecord], schedule: Sequence[str]
 ) -> dict[str, Instruction]:
-    """For names of XLA's that the text leaves out, the get-tuple-element that stands for them in the module.
+    """The get-tuple-element in the module for each of XLA's names that the text omits.
 
     Args:
-        instructions: The instructions that the text names, by their names.
-        values: What XLA's file says of each value.
+        instructions: Instructions of the text, by name.
+        values: Records of the values in XLA's file.
         schedule: Names in the order of time.
 
     Returns:
-        What could be told. A name of an element that nothing in the text uses is not among them.
+        The matches found. Elements that nothing in the text uses are not among them.
     """
     return _Elements(instructions, values, schedule).found
 

@@ -14,7 +14,7 @@ from hlotext.syntax.printing.xla_styles import TextPrinter
 
 
 class Names:
-    """The instructions of an assignment; op lines of a file stand in for what the text lacks."""
+    """The instructions of an assignment; op lines of a file replace those that the text lacks."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._lines = assignment.lines
@@ -23,7 +23,7 @@ class Names:
         self._printer = TextPrinter(PrintOptions())
 
     def instruction(self, place: Instruction | str) -> Instruction | None:
-        """An instruction, or what a file shows of it; None for one of which nothing is known but its name."""
+        """An instruction, or its op line from a file; None if only its name is known."""
         if not isinstance(place, str):
             return place
         if place not in self._parsed:

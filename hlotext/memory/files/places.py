@@ -55,7 +55,7 @@ def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
 
 
 def has_files(place: str | os.PathLike[str]) -> bool:
-    """True if XLA's files about memory lie beside a module's text, or any of them is there."""
+    """True if any of XLA's memory files is next to a module's text."""
     path = Path(place)
     if path.is_dir() or not path.exists():
         return False

@@ -18,10 +18,10 @@ from hlotext.syntax.source.inputs import is_binary, read_data
 
 
 def assignment_of_proto(place: str | os.PathLike[str]) -> Assignment | None:
-    """The memory that an `HloProto` tells of; None for a file of another kind.
+    """Buffer assignment of an `HloProto`; None for a file of another kind.
 
-    Values, what shares memory, and allocations are XLA's. Live ranges, uses and positions are computed from the module, since
-    the proto has none: of the heaps' events only the order is told.
+    Values, what shares memory, and allocations are XLA's. Live ranges, uses and positions are computed from the module,
+    since the proto has none, only the order of heap events.
 
     Raises MemoryModelError for a proto without a buffer assignment, ProtoError, InputError.
     """

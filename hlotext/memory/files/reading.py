@@ -38,11 +38,11 @@ from hlotext.syntax.source.inputs import InputError
 
 
 def load(place: str | os.PathLike[str]) -> Assignment:
-    """The memory of a module as XLA's own files tell it: a folder, the module's text, or one of the four files.
+    """Buffer assignment of a module from XLA's own files: a folder, the module's text, or one of the four files.
 
-    Or an `HloProto` (`.hlo.pb`), which holds values and allocations itself. The other files are found beside it by name,
-    packed ones too. What the files do not hold (buffers, a value's own bytes) is None. `notes` says what was missing, not
-    understood, or does not agree.
+    Or an `HloProto` (`.hlo.pb`), which holds values and allocations itself. The other files are found next to it by name,
+    compressed ones too. Fields that the files lack (buffers, a value's own bytes) are None. `notes` lists missing,
+    unreadable and contradictory parts.
 
     Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
     of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
@@ -60,8 +60,8 @@ def load(place: str | os.PathLike[str]) -> Assignment:
 def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     """Assignment from XLA's files beside a module's text, if complete enough to replace the computed one.
 
-    None for a text without such files (None: one that lies nowhere); also where they cannot be used, and then why: one of
-    them is missing, or was not read whole.
+    None for a text without such files, or without a path; also, with the reason, if they cannot be used because one is
+    missing or was not read completely.
     """
     if place is None or not places.has_files(place):
         return None, ""
@@ -75,9 +75,9 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
 
 
 def joined(read: Assignment, computed: Assignment) -> Assignment:
-    """An assignment read from XLA's files, with the chip, and with which values share memory, as computed from the text.
+    """An assignment read from XLA's files, with the chip and the sharing of values computed from the text.
 
-    The files give places and lives. That a loop's state is written by a round of it, and so whose it is, only the text tells.
+    The files have offsets and live ranges. Only the text shows which instruction writes a loop's state.
     """
     known = {(value.name, value.index): value for value in read.values}
     buffers: list[Buffer] = []
@@ -91,9 +91,9 @@ def joined(read: Assignment, computed: Assignment) -> Assignment:
 
 
 def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
-    """An assignment from the texts of XLA's files, by suffix as `texts` gives them, and from the module that they are of.
+    """An assignment from the texts of XLA's files, by suffix, and their module.
 
-    Raises MemoryModelError for texts that hold nothing of the kind, or of another module.
+    Raises MemoryModelError for texts of another kind or module.
     """
     notes = Notes()
     head, *rest = parted(texts.get(places.ALLOCATIONS, ""))

@@ -84,9 +84,9 @@ RANGES_HEAD = "HloLiveRange (max "
 
 
 def parted(text: str) -> tuple[str, str, str]:
-    """The allocations, values and live ranges of one file that holds them all, as they stand in files of their own.
+    """Splits one file with allocations, values and live ranges into the three files of newer releases.
 
-    Nothing for what is not in it. These lines are neither those of an allocation nor of a value.
+    Parts that it lacks are empty.
     """
     allocations, found, rest = _cut(text, VALUES_HEAD)
     if not found:

@@ -41,7 +41,7 @@ def short_of(match: re.Match[str]) -> Short:
 
 
 def index_of(text: str | None) -> ShapeIndex:
-    """`{1,0}` as a shape index; `()` for nothing. Raises ValueError for what is none."""
+    """`{1,0}` as a shape index; `()` for nothing. Raises ValueError for anything else."""
     return tuple([int(number) for number in text[1:-1].split(",") if number]) if text else ()
 
 
