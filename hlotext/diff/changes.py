@@ -52,7 +52,7 @@ class Change:
 
     @property
     def computation(self) -> str:
-        """The name of the computation that it stands in."""
+        """Name of its computation."""
         node = self.node
         return "" if node is None or node.computation is None else node.computation.name
 
@@ -63,13 +63,13 @@ class Change:
 
     @property
     def line(self) -> int | None:
-        """The line of the text that it stands in, from 1: of the new one where it is there; None where no text was read."""
+        """Line number in the new text, else in the old one, from 1; None if no text was read."""
         span = self.node.span if self.node is not None else None
         return None if span is None else span.line
 
 
 class Changes(Sequence[Change]):
-    """All that differs, in the order of the texts. What has only another name is no difference, and stands apart."""
+    """All differences, in the order of the texts. Renames are not differences and are listed separately."""
 
     def __init__(self, changes: Sequence[Change], renamed: Sequence[Change] = ()) -> None:
         self._changes = tuple(changes)
@@ -110,7 +110,7 @@ class Changes(Sequence[Change]):
         return sorted(found.items(), key=lambda entry: -len(entry[1]))
 
     def folded(self) -> list[tuple[str, list[Change]]]:
-        """The changes in as few groups as say what is going on: those of all opcodes in which the same differs are one.
+        """The changes in few groups: those with the same differing parts, over all opcodes, are one group.
 
         The most frequent first, each with a title.
         """

@@ -85,10 +85,10 @@ class Diff:
 def compare(old: Any, new: Any) -> Diff:
     """Compares two modules: modules, paths, texts, or what JAX lowered or compiled.
 
-    Fusions and calls are entered, loops too; what was only moved into or out of one shows as a change of the fusion alone.
-    Of two steps of one compilation (`dumps.Step`) its identity tells which operation is which (`Compilation.identity`);
-    of any other two modules what they compute does, and names do not count.
-    Raises HloSyntaxError, InputError; TypeError for what is no module.
+    Fusions, calls and loops are compared inside; an operation moved into or out of a fusion shows as a change of the fusion
+    only. Of two steps of one compilation (`dumps.Step`) their identity pairs the operations (`Compilation.identity`); other
+    modules are paired by what they compute, and names do not count. Raises HloSyntaxError, InputError; TypeError for what
+    is no module.
     """
     if isinstance(old, dumps.Step) and isinstance(new, dumps.Step):
         return Diff(old.module, new.module, _earlier_names(old, new))
@@ -124,9 +124,9 @@ def module_of(value: Any) -> hlo.Module:
 
 
 def golden_text(module: hlo.Module) -> str:
-    """The text of a module with names that only count, and no metadata: equal programs make files that differ little.
+    """The text of a module with sequential names and without metadata: equal programs have nearly equal texts.
 
-    It is HLO, to be compared with `compare` or `hlotext diff`, for which names and order do not count at all.
+    It is HLO; compare it with `compare` or `hlotext diff`, which ignore names and order.
     """
     copy = module.clone()
     rewrite.Pipeline(rewrite.parse_passes(_PASSES), verify=False).run(copy)

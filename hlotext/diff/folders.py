@@ -67,10 +67,11 @@ def folders(
     *,
     exact: bool = False,
 ) -> FolderDiff:
-    """Pairs the compilations of two folders by what they are, never by XLA's numbers, and compares each pair.
+    """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
 
-    By name and program before optimization; what is left by name and layout of the entry; then by name alone, in order. With
-    `exact` names inside the programs count, as they do for JAX's compilation cache. Raises InputError for what is no dump.
+    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order. With
+    `exact` names inside the programs count, as they do for JAX's compilation cache. Raises InputError for a path that is
+    not a dump.
     """
     first, second = _Side(old, exact), _Side(new, exact)
     pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []

@@ -39,7 +39,7 @@ def family(opcode: str) -> str:
 
 
 def op_name(instruction: hlo.Instruction) -> str:
-    """The operation of the source program; "" where the text does not tell."""
+    """The operation of the source program; "" if unknown."""
     metadata = instruction.metadata
     return "" if metadata is None else metadata.op_name
 
@@ -56,7 +56,7 @@ def stem(name: str) -> str:
 
 
 class Graph:
-    """One module, seen that way. Everything is found when it is first asked for, and kept."""
+    """One module, seen that way. Everything is computed on first access and cached."""
 
     def __init__(
         self, module: hlo.Module, opaque: Collection[hlo.Computation] = (), *, joins_pairs: bool = True
@@ -181,7 +181,8 @@ class Graph:
         return found
 
     def core(self, node: hlo.Instruction) -> hlo.Instruction:
-        """The operation whose elements a node shows, maybe in another form: behind bitcasts, transposes, conversions."""
+        """The operation whose elements a node forwards, possibly in another form: through bitcasts, transposes,
+        conversions."""
         found = self._cores.get(node)
         if found is not None:
             return found
@@ -210,7 +211,7 @@ class Graph:
     # ---- what a node is
 
     def results(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
-        """The operations that a node stands for: of a fusion with several results one for each."""
+        """The operations that a node represents: for a fusion with several results one for each."""
         found = self.source(node)
         if found.opcode == "tuple" and found is not node:
             return tuple(dict.fromkeys(map(self.source, found.operands)))
@@ -218,7 +219,7 @@ class Graph:
 
     @functools.cached_property
     def names(self) -> dict[str, hlo.Instruction]:
-        """The nodes by name; of a name that stands twice the first."""
+        """The nodes by name; the first of a duplicate name."""
         found: dict[str, hlo.Instruction] = {}
         for node in self.nodes:
             found.setdefault(node.name, node)

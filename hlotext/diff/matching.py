@@ -85,14 +85,14 @@ class Match:
     """Match of an operation of the new text in the old one."""
 
     nodes: tuple[hlo.Instruction, ...]
-    """One of them, where nothing was put in; else what it reads. Empty where nothing was found."""
+    """The match, or the operands of an inserted operation. Empty if nothing was found."""
     rule: str
     """Rule by which it was found, in one or two words."""
     confidence: str
 
 
 class Matching:
-    """The matching of two modules. Operations that only pass a value on stand for what they pass on."""
+    """The matching of two modules. Operations that only forward a value represent their source."""
 
     def __init__(
         self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction] | None = None
@@ -120,7 +120,7 @@ class Matching:
         return self.found.get(real) or Match((), "none", LOW)
 
     def partner(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        """The one operation of the old text that a real one of the new text is; None for what was put in."""
+        """The old operation of a new one; None for an inserted one."""
         return self._pairs.get(node)
 
     # ---- finding

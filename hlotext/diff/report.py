@@ -53,7 +53,7 @@ def summary(diff: Diff) -> str:
 
 
 def totals(diff: Diff) -> list[TotalChange]:
-    """The figures that a summary shows, and the opcodes of which there are more or fewer."""
+    """The figures of a summary, and the opcodes whose number changed."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
 

@@ -1,7 +1,7 @@
 """Structural identity of operations and computations: equal ones of two modules get equal numbers.
 
-Names, ids of channels, metadata and the order of independent operations say nothing of what a program does, so they are left
-out. Two modules share one `Structure`, which gives equal things the same small number.
+Names, ids of channels, metadata and the order of independent operations do not affect what a program does, so they are left
+out. Two modules share one `Structure`, which numbers equal things equally.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 LEFT_OUT = traits.PROVENANCE | traits.CONTROL | traits.IDENTIFIERS | {"original_value"}
-"""Attributes that are no part of what is compared: places in the source, ids, or looked at elsewhere."""
+"""Attributes that are not compared: source locations, ids, and those compared elsewhere."""
 
 
 def names_nodes(value: Any) -> bool:

@@ -86,7 +86,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
 
 
 def crossed(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Crossed]:
-    """The bounds that are crossed. What cannot be told on one side counts as crossed. Raises ThresholdError for
+    """The violated bounds. A figure that is unknown on one side counts as violated. Raises ThresholdError for
     unknown names."""
     found = []
     for threshold in thresholds:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class TotalChange:
-    """One figure of both sides; None where it cannot be told."""
+    """One figure of both sides; None if unknown."""
 
     name: str
     unit: str
@@ -35,7 +35,7 @@ class TotalChange:
 
     @property
     def percent(self) -> float | None:
-        """The same in percent of the old side; None where that is unknown, or nothing became something."""
+        """The increase in percent of the old side; None if that is unknown or zero."""
         if self.old is None or self.new is None:
             return None
         if not self.old:
@@ -44,7 +44,7 @@ class TotalChange:
 
 
 class Totals:
-    """The figures of two modules. Each is found when it is asked for."""
+    """The figures of two modules, computed on access."""
 
     def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
         self._modules = old, new

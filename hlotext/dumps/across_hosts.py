@@ -44,7 +44,7 @@ Key = tuple[str, int]
 
 @attrs.frozen
 class HostFinding:
-    """One thing in which hosts differ."""
+    """One difference between hosts."""
 
     kind: Kind
     """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order;
@@ -106,9 +106,9 @@ class _Compiled:
 def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostReport:
     """Compares the dump folders of hosts that run one program, module by module.
 
-    A single folder stands for its subfolders, one for each host. Modules are told by their names and the order of those of
-    one name, never by XLA's numbers. With `jobs` hosts are read by so many processes. Raises InputError for a path that is
-    no dump folder; ValueError for fewer than two hosts.
+    A single folder means its subfolders, one for each host. Modules are identified by name and order among equal names, never
+    by XLA's numbers. `jobs` is the number of reading processes. Raises InputError for a path that is not a dump folder;
+    ValueError for fewer than two hosts.
     """
     folders = _folders([os.fspath(path) for path in paths])
     names = list(folders)

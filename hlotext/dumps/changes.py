@@ -38,7 +38,7 @@ class Change:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of its result; None where the shape does not tell."""
+        """Bytes of its result; None if the shape is unknown."""
         return shape_bytes(self.shape)
 
 
@@ -75,7 +75,7 @@ class Changes:
 
 @memoised(1 << 14)
 def shape_bytes(shape: str) -> int | None:
-    """Bytes that an array takes as XLA counts them, of a tuple all of its arrays; None for what is no shape."""
+    """Bytes of an array as XLA counts them, or of all arrays of a tuple; None for anything but a shape."""
     try:
         parsed = hlo.parse_shape(shape)
     except hlo.HloSyntaxError:
@@ -98,7 +98,7 @@ def changes(old: str, new: str, pass_name: str = "") -> Changes:
 
 
 def changes_between(old: State, new: State, pass_name: str = "") -> Changes:
-    """The same of two texts that have been read. Which operation is which is told as for `Compilation.identity`."""
+    """Differences between two texts that have been read. Operations are paired as for `Compilation.identity`."""
     pairing = paired(old, new, pass_name)
     ops = [
         op

@@ -1,4 +1,4 @@
-"""One compilation: a module's way through the compiler, as far as its files tell it."""
+"""One compilation: a module's way through the compiler, as far as its files show it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _BETWEEN = {"hlo-spmd": 1, "hlo-config": 2}
 
 
 class Compilation:
-    """One module that was compiled. Everything about it is read when it is asked for."""
+    """One compiled module. Everything about it is read on access."""
 
     def __init__(self, number: int, folder: str, files: tuple[DumpFile, ...]) -> None:
         self.number = number
@@ -84,7 +84,7 @@ class Compilation:
 
     @functools.cached_property
     def platform(self) -> str | None:
-        """`cpu`, `gpu` or `tpu`, as the names of files and pipelines tell; None where they do not."""
+        """`cpu`, `gpu` or `tpu`, by the names of files and pipelines; None if these do not show it."""
         for file in self.files:
             suffix = file.name.suffix
             if file.name.state == "hlo-final" and not suffix.startswith("after_"):
@@ -111,7 +111,7 @@ class Compilation:
 
     @functools.cached_property
     def protos(self) -> Mapping[str, DumpFile]:
-        """The protos of modules by the stems of their names, which the texts beside them have too."""
+        """The protos of modules by the stems of their names, which their texts share."""
         return {file.name.stem: file for file in self.files if file.kind == PROTO}
 
     # ---- states
@@ -120,10 +120,10 @@ class Compilation:
     def steps(self) -> tuple[Step, ...]:
         """The states of the module in order: before optimization, after each pass that was dumped, at the end.
 
-        Of one that goes on from another (`earlier`) the steps of that one stand first.
+        If it continues another compilation (`earlier`), the steps of that one come first.
 
-        Where there is only a proto of that name, it stands for the text. Behind TPU's final text stands the one after code
-        generation. States that XLA writes a second time under another name (after partitioning; around buffer assignment) are
+        A proto without a text of its name is used in its place. On TPU the text after code generation follows the final
+        one. States that XLA writes a second time under another name (after partitioning; around buffer assignment) are
         steps only where they show what no other file does.
         """
         steps = self._own_files()
@@ -224,7 +224,7 @@ class Compilation:
         return None if birth is None else birth.step
 
     def births(self, names: Iterable[str]) -> dict[str, Birth]:
-        """The same for several names at once, with what each was called then; names that the last text lacks are left out."""
+        """Origins of several names, with the name of each at that step; names that the last text lacks are left out."""
         return self.identity.births(names)
 
     def why(self, name: str) -> Cause:
@@ -239,10 +239,10 @@ class Compilation:
         return dumps.causes.copies(self)
 
     def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:
-        """Why each collective of the final text is there, and which annotation would spare it.
+        """Causes of the collectives of the final text, and annotations that would spare them.
 
         In the order of `analysis.communications(self.after)`. Reads the texts right before and right after partitioning,
-        or tells what both ends tell where these were not dumped.
+        or, if these were not dumped, only the first and last texts.
 
         Args:
             mesh: The mesh of the program, `dp=2,tp=4` as `parse_mesh` reads it, or a `DeviceMesh`; None for the one that the
@@ -261,7 +261,7 @@ class Compilation:
 
     @functools.cached_property
     def options(self) -> Options | None:
-        """The options and the device; None where no file tells."""
+        """The options and the device; None if no file has them."""
         target, config = self.proto("gpu-target-config"), self.proto("module-config")
         debug = self._read("debug-options", records.read_options)
         if debug is None and config is not None:
@@ -272,10 +272,10 @@ class Compilation:
 
     @functools.cached_property
     def chip(self) -> Chip | None:
-        """The chip that the module was compiled for, as the files beside the text name it; None where none does.
+        """The chip that the module was compiled for, from the files next to the text; None if none names it.
 
         Of a TPU `target_arguments.txt`, of a GPU the target's configuration: its own, else those of the compilation that it
-        goes on from. A name that this release does not know is noted.
+        continues. A name that this release does not know is noted.
         """
         if self.earlier is not None and not self.files_of("target-arguments", "gpu-target-config"):
             return self.earlier.chip
@@ -331,7 +331,7 @@ class Compilation:
 
     @functools.cached_property
     def host_transfers(self) -> tuple[HostTransfer, ...]:
-        """A TPU's transfers to and from its host; empty where there are none, or no file tells."""
+        """A TPU's transfers to and from its host; empty if there are none, or no file lists them."""
         transfers = self.proto("host-transfers")
         return () if transfers is None else records.host_transfers(transfers)
 
@@ -368,7 +368,7 @@ class Compilation:
             return None
 
     def pass_run(self, step: Step) -> PassRun | None:
-        """The run of the pass that wrote a step's file; None where the metadata does not tell."""
+        """The run of the pass that wrote a step's file; None if the metadata lacks it."""
         return self._runs.get(step.file.name.path.rsplit("/", 1)[-1])
 
     @functools.cached_property

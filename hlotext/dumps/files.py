@@ -21,22 +21,22 @@ _HEAD = re.compile(r"\s*(?:/\*.*?\*/\s*|//[^\n]*\n\s*)*HloModule\s+(?P<name>[^\s
 
 @attrs.define(eq=False, repr=False)
 class DumpFile:
-    """One file. Its content is read when it is asked for, and not kept."""
+    """One file. Its content is read on access and not cached."""
 
     _storage: Storage
     name: FileName
     """Parsed name."""
     compilation: Compilation | None = None
-    """The compilation that it belongs to; None for files that are none of XLA's."""
+    """Its compilation; None for files not written by XLA."""
 
     @property
     def path(self) -> str:
-        """A path that can be opened; of what lies in an archive, the path inside it."""
+        """A path that can be opened, or the path inside an archive."""
         return self._storage.path(self.name.path)
 
     @property
     def archive(self) -> str | None:
-        """The packed folder that it lies in; None for a file of the file system."""
+        """The archive that contains it; None for a file of the file system."""
         return self._storage.archive(self.name.path)
 
     @property
@@ -51,7 +51,7 @@ class DumpFile:
 
     @property
     def size(self) -> int:
-        """Bytes, packed as it lies there."""
+        """Size in bytes, compressed as stored."""
         return self._storage.size(self.name.path)
 
     def read(self) -> bytes:
@@ -59,7 +59,7 @@ class DumpFile:
         return self._storage.read(self.name.path)
 
     def text(self) -> str:
-        """Its text; bytes that are no UTF-8 become surrogates. Of a module as a proto the text that XLA prints of it.
+        """Its text; bytes that are not UTF-8 become surrogates. For a proto the text that XLA prints for it.
 
         Raises InputError.
         """
@@ -71,9 +71,9 @@ class DumpFile:
             raise InputError(f"{self.path}: {error}") from None
 
     def load(self) -> hlo.Module:
-        """The module that it holds. Large ones are read as they are touched, where they lie in a folder unpacked.
+        """The module in it. A large uncompressed file in a folder is read lazily.
 
-        Raises InputError, where there are several too, and HloSyntaxError.
+        Raises InputError, also if there are several modules, and HloSyntaxError.
         """
         path = self._storage.real_path(self.name.path)
         if path is not None:

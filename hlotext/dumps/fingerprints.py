@@ -52,9 +52,9 @@ class Collective:
 
 
 def collective_order(module: Module) -> tuple[Collective, ...]:
-    """The collectives in the order in which a device comes to them: through asynchronous wrappers, fusions, calls and loops.
+    """The collectives in the order in which a device executes them, inside asynchronous wrappers, fusions, calls and loops.
 
-    Each computation counts where it is first entered; its second run comes to the same collectives in the same order.
+    Each computation counts at its first call; later calls execute the same collectives in the same order.
     """
     return tuple(_collective(i) for i in _walk(module.entry) if i.opcode in KINDS)
 
@@ -82,7 +82,7 @@ def _collective(instruction: Instruction) -> Collective:
 
 
 def first_difference(old: Module, new: Module) -> tuple[Instruction | None, Instruction | None]:
-    """The first instructions of the two entries that differ, in the order of the texts; None behind the end of one."""
+    """The first instructions of the two entries that differ, in the order of the texts; None after the end of one."""
     ours, theirs = _Signatures(), _Signatures()
     for one, other in zip(old.entry.instructions, new.entry.instructions, strict=False):
         if ours.of(one) != theirs.of(other):

@@ -1,4 +1,4 @@
-"""A dump folder: its files, and the compilations that they tell of."""
+"""A dump folder: its files, and their compilations."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class DumpFolder:
 
 
 def open(place: str | os.PathLike[str]) -> DumpFolder:
-    """The dump folder at a path: a folder with all that stands below it, a packed one (.tar, .tar.gz, .tar.xz, .tar.zst), or
-    the folder that a file of a dump lies in, with that file's compilation alone.
+    """The dump folder at a path: a folder with its subfolders, an archive (.tar, .tar.gz, .tar.xz, .tar.zst), or the folder
+    of a dumped file, limited to that file's compilation.
 
     Only names are read. Raises InputError for a path where nothing can be read.
     """
@@ -90,7 +90,7 @@ def open(place: str | os.PathLike[str]) -> DumpFolder:
 
 
 def opened(storage: Storage, *, top_only: bool = False) -> DumpFolder:
-    """The dump folder of a storage of any kind; with `top_only` what lies in it, not what lies below. Only names are read."""
+    """The dump folder of a storage of any kind; with `top_only` without subfolders. Only names are read."""
     paths = sorted(storage.names())
     names = read_names(paths)
     if top_only:

@@ -149,7 +149,7 @@ KINDS = (
     # ---- steps: last, since nearly every name would fit
     FileKind("hlo-pass", r"\d{4,}\.[^\d].*\.txt", "hlo", "after a pass", source="dump.cc"),
 )  # fmt: skip
-"""Kinds that stand behind the module's number and name in a file's name. The first that fits counts."""
+"""Kinds whose suffix follows the module's number and name in a file name. The first match counts."""
 
 SHARDY = FileKind("shardy", r"\d\d\..*\.mlir", "ir", "a step of Shardy, in MLIR")
 INPUTS = (
@@ -187,7 +187,7 @@ def _with_module(variable: bool) -> re.Pattern[str]:
 
 
 def kind_of_suffix(suffix: str) -> FileKind | None:
-    """The kind of a file by what stands behind the module's name; None for none."""
+    """The kind of a file by its suffix after the module's name; None if unknown."""
     match = _joined(False).fullmatch(suffix) or _joined(True).fullmatch(suffix)
     return None if match is None else BY_NAME[str(match.lastgroup).replace("_", "-")]
 
@@ -201,10 +201,10 @@ def is_loose_final(name: str) -> bool:
 
 
 def split(rest: str, *, variable: bool) -> tuple[str | None, FileKind, bool] | None:
-    """The module's name (None where it is left out), the kind, and whether a `cl_` number stands in what follows
-    `module_NNNN.`; None where that fits no kind.
+    """The module's name (None if omitted), the kind, and whether there is a `cl_` number after
+    `module_NNNN.`; None if no kind matches.
 
-    Without `variable` only kinds whose suffix is fixed: these tell where a module's name ends.
+    Without `variable` only kinds whose suffix is fixed: these show where a module's name ends.
     """
     match = _with_module(variable).fullmatch(rest)
     if match is None:

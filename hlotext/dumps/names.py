@@ -34,7 +34,7 @@ class StepName:
     """The name of a per-pass dump: `NNNN.PIPELINE.after_X.before_Y`, or `NNNN.PASS.STEP` from inside a pass."""
 
     number: int
-    """Counts the dumps of a module; the order in which they were written."""
+    """Sequence number among the dumps of a module."""
     pipeline: str
     """The pipeline, or the pass that wrote the dump while it ran. Spaces are written `_`."""
     name: str
@@ -96,8 +96,7 @@ class FileName:
 def read_names(paths: Iterable[str]) -> list[FileName]:
     """Parses each path, in the order given.
 
-    Where a module's name ends in front of a suffix that may hold anything is told by the other files of the module, since
-    names of modules may hold dots.
+    Module names may contain dots, so the end of one before an arbitrary suffix is found by the module's other files.
     """
     paths = list(paths)
     known: dict[tuple[str, int], set[str]] = defaultdict(set)

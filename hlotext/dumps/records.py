@@ -1,8 +1,7 @@
 """Readers of side files: options, passes with times, the device, fusion decisions, autotuning, transfers.
 
-All of them are read without schemas, so a field that XLA renames is None or empty here, never an error. What cannot
-be read to
-its end gives what stands before.
+All are read without schemas, so a field that XLA renames is None or empty here, never an error. A truncated file yields its
+readable part.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ def read_proto(text: str) -> tuple[TextMessage, str]:
 
 @attrs.frozen
 class Options:
-    """Under which options, and for which device, a module was compiled."""
+    """Compile options and target device of a module."""
 
     debug: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """The options that differ from their defaults: texts by name, as many as the option was given."""
+    """The options that differ from their defaults: texts by name, one for each occurrence."""
     target: TextMessage | None = None
-    """The GPU and the versions of its software (`GpuTargetConfigProto`); None where no file tells."""
+    """The GPU and the versions of its software (`GpuTargetConfigProto`); None if no file has it."""
     config: TextMessage | None = None
-    """The module's configuration (`HloModuleConfigProto`); None where no file tells."""
+    """The module's configuration (`HloModuleConfigProto`); None if no file has it."""
 
     def last(self, name: str) -> str | None:
         """The value of a debug option; None where it has its default."""
@@ -47,9 +46,9 @@ class Options:
 
     @property
     def dumps_every_change(self) -> bool | None:
-        """True if a pass without a dump changed nothing: so it is only where `xla_dump_hlo_pass_re` is `.*`.
+        """True if a pass without a dump changed nothing, which holds only if `xla_dump_hlo_pass_re` is `.*`.
 
-        With any other expression every pass that matches is dumped, changed or not, and no other. None where no file tells.
+        With any other expression every pass that matches is dumped, changed or not, and no other. None if no file has it.
         """
         if not self.debug:
             return None
@@ -73,7 +72,7 @@ def read_options(text: str) -> dict[str, tuple[str, ...]]:
 
 @attrs.frozen
 class PassRun:
-    """One run of one pass, as `HloModuleMetadataProto.pass_metadata` tells it."""
+    """One run of one pass, from `HloModuleMetadataProto.pass_metadata`."""
 
     number: int | None
     name: str
@@ -83,7 +82,7 @@ class PassRun:
     changed: bool
     """True if it reported a change."""
     start: int | None
-    """Microseconds since 1970; None where the file does not tell. So is `end`."""
+    """Microseconds since 1970; None if unknown. Also for `end`."""
     end: int | None
     metrics: tuple[tuple[str, int], ...] = ()
     """Counts that the pass reports of itself, by name."""
@@ -95,7 +94,7 @@ class PassRun:
 
 
 def pass_runs(metadata: TextMessage) -> tuple[PassRun, ...]:
-    """Every pass that ran, in the order in which they began."""
+    """Every pass that ran, in order of start."""
     return tuple(
         PassRun(
             row.integer("pass_id"),
@@ -174,11 +173,11 @@ class HostTransfer:
 
     channel: int | None
     direction: str
-    """`DEVICE_TO_HOST` or `HOST_TO_DEVICE`; "" where the file does not tell."""
+    """`DEVICE_TO_HOST` or `HOST_TO_DEVICE`; "" if unknown."""
     key: str | None
     handler: str | None
     buffer_offset: int | None
-    """Where the array lies in the buffer that host and device share, in bytes."""
+    """Offset of the array in the buffer shared by host and device, in bytes."""
 
 
 def host_transfers(transfers: TextMessage) -> tuple[HostTransfer, ...]:

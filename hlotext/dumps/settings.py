@@ -1,4 +1,4 @@
-"""Under which settings of the compiler a module was compiled, as all files of its dump tell them."""
+"""Compiler settings of a module, from all files of its dump."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HEADER = ("replica_count", "num_partitions")
 def settings(compilation: Compilation) -> dict[str, str]:
     """The settings by name, without those of dumping. A name that is missing has its default, which not every file prints.
 
-    TPU's compile environment says what was used; its flag file, which does not know of options that were handed to one
-    compilation, counts where there is no environment.
+    TPU's compile environment has the values used; its flag file, which lacks options passed to one compilation, is used if
+    there is no environment.
     """
     found: dict[str, str] = {}
     found.update(_lines(compilation, "tpu-environment") or _lines(compilation, "flagfile"))
@@ -46,7 +46,7 @@ def header_settings(compilation: Compilation) -> dict[str, str]:
 def changed_settings(
     old: Mapping[str, str], new: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The settings that differ, with both values; None stands for the default."""
+    """The settings that differ, with both values; None means the default."""
     return {
         name: (old.get(name), new.get(name))
         for name in sorted({*old, *new})

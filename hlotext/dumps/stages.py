@@ -1,9 +1,8 @@
 """The stages of a compilation, and which pass belongs to which: XLA's "From HLO to thunks", as data.
 
 The tables cover every pass of the pipelines that XLA's CPU, GPU and TPU compilers ran in 2026 (CPU and GPU: their sources;
-TPU: what libtpu's metadata names). Which stage a pass is for was judged by what it does, not taken from a list of
-XLA's, which
-has none. A pass's own name decides first, in whatever pipeline it runs; then the pipeline's.
+TPU: what libtpu's metadata names). The stage of a pass was assigned by its effect; XLA has no such list. A pass's own name
+decides first, in whatever pipeline it runs; then the pipeline's.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ _ENDS = ("pipeline-start", "pipeline-end")
 
 
 class Stages(Sequence[Stage]):
-    """All stages, in about the order in which a compilation goes through them."""
+    """All stages, roughly in compilation order."""
 
     def __init__(self, rows: Sequence[Stage]) -> None:
         self._rows = tuple(rows)

@@ -19,7 +19,7 @@ UNKNOWN = "unknown"
 
 
 class Step:
-    """The text that was written after one pass, or at the beginning or the end. It is read when it is asked for."""
+    """The text written after one pass, or at the beginning or the end. Read on access."""
 
     def __init__(self, compilation: Compilation, file: DumpFile, index: int) -> None:
         self.compilation = compilation
@@ -61,14 +61,14 @@ class Step:
 
     @functools.cached_property
     def module(self) -> hlo.Module:
-        """The module, read when it is first asked for. Raises InputError, HloSyntaxError."""
+        """The module, read on first access. Raises InputError, HloSyntaxError."""
         return self.file.load()
 
     @functools.cached_property
     def changes(self) -> Changes:
         """Changes against the step before; none for the first. Only computations whose text differs are compared.
 
-        Raises InputError; HloSyntaxError for a text of another form than XLA's dumps have, that is no HLO.
+        Raises InputError; HloSyntaxError for a text that is not HLO.
         """
         if not self.index:
             return Changes(is_same_text=True)
@@ -76,7 +76,7 @@ class Step:
         return changes(usual_form(old), usual_form(self.file.text()), self.name)
 
     def release(self) -> None:
-        """Lets go of the module, to be read again when it is asked for."""
+        """Frees the module; it is read again on access."""
         self.__dict__.pop("module", None)
 
     def __repr__(self) -> str:

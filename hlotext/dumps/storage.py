@@ -1,4 +1,4 @@
-"""Where the files of a dump lie: a folder, or a packed one. Names first, contents when they are asked for."""
+"""Storage of a dump's files: a folder or an archive. Names are read first, contents on access."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def without_packing(name: str) -> str:
 
 
 def outward_links(root: str | os.PathLike[str]) -> list[str]:
-    """The links in a folder that lead to a file outside of it. They are not followed: a folder may come from elsewhere, and
-    what its links name on this machine is none of it. None where `LINKS_VARIABLE` is set."""
+    """The links in a folder that point outside it. They are not followed: the folder may come from elsewhere, and the
+    files that its links name on this machine are not part of it. None if `LINKS_VARIABLE` is set."""
     if os.environ.get(LINKS_VARIABLE):
         return []
     inside = os.path.join(os.path.realpath(root), "")
@@ -67,21 +67,21 @@ class Storage(Protocol):
         """Displayed name of a file: a path that can be opened, if it is in a folder."""
 
     def size(self, name: str) -> int:
-        """Bytes of a file as it lies there; 0 where that cannot be told."""
+        """Stored size of a file in bytes; 0 if unknown."""
 
     def read(self, name: str) -> bytes:
         """The bytes of a file, unpacked. Raises InputError."""
 
     def archive(self, name: str) -> str | None:
-        """The archive that a file lies in; None for a file of the file system."""
+        """The archive that contains a file; None for a file of the file system."""
 
     def real_path(self, name: str) -> str | None:
-        """A path of the file itself, not packed, for those who read from it piece by piece; None where there is none."""
+        """A path of the file itself, not packed, for incremental readers; None if there is none."""
 
 
 @attrs.define(eq=False)
 class FolderStorage:
-    """A folder of the file system, with what stands below it, and archives of steps in it."""
+    """A folder of the file system, with its subfolders, and archives of steps in it."""
 
     root: str
     _archives: dict[str, tuple[ArchiveStorage, str]] = attrs.field(factory=dict)

@@ -39,7 +39,7 @@ class Text:
 
     @property
     def archive(self) -> str | None:
-        """The packed folder that it lies in; None for a file of the file system."""
+        """The archive that contains it; None for a file of the file system."""
         return self.file.archive if self.file is not None else None
 
     @property
@@ -54,13 +54,13 @@ class Text:
 
     @property
     def real_path(self) -> str | None:
-        """A path that `hlotext.load` opens; None for what lies in an archive."""
+        """A path that `hlotext.load` opens; None if it is in an archive."""
         return self.path if self.archive is None and self.path != "-" else None
 
     @property
     def age(self) -> XlaAge | None:
-        """The age of XLA as all files of its compilation tell it, which is more than the text does; None for what no
-        compiler dumped."""
+        """The age of XLA from all files of its compilation, which is more precise than the text's; None if not dumped by a
+        compiler."""
         return self.compilation.age if self.compilation is not None else age_beside(self.path)
 
     def source(self) -> hlo.Source:
@@ -85,15 +85,15 @@ class Text:
 
 
 def age_beside(path: str) -> XlaAge | None:
-    """The age of XLA as a file's name and the other files of its compilation tell it; None for what no compiler dumped."""
+    """The age of XLA from a file's name and the other files of its compilation; None if not dumped by a compiler."""
     found = compilation_beside(path)
     return None if found is None else found.age
 
 
 def compilation_beside(path: str) -> Compilation | None:
-    """The compilation that a file is of, with the files beside it; None for what no compiler dumped.
+    """The compilation of a file, with the files next to it; None if not dumped by a compiler.
 
-    `path` is a file, or a text in a packed folder by its label (`Text.label`).
+    `path` is a file, or a text in an archive by its label (`Text.label`).
     """
     archive, colon, inner = path.rpartition(":")
     try:
@@ -108,7 +108,7 @@ def compilation_beside(path: str) -> Compilation | None:
 
 
 def compilation_of(place: str | Text) -> Compilation | None:
-    """The compilation whose final text stands at a place; None for every other text."""
+    """The compilation whose final text is at a path; None for every other text."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation
     if found is None or found.last is None:
         return None
@@ -126,7 +126,7 @@ def _packed(archive: str, _: int) -> dict[str, Compilation]:
 
 
 def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[Text]:
-    """The texts of modules among files, dump folders and packed folders, in the order given.
+    """The texts of modules in files, dump folders and archives, in the order given.
 
     A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
     of each compilation the final text, else the last that was written (`last`); both ends (`ends`);
@@ -147,7 +147,7 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
 
 
 def texts_of(storage: Storage, which: Which = "last") -> Iterator[Text]:
-    """The texts that `module_texts` finds in a folder, of one that lies anywhere: in a store of objects, for one."""
+    """The texts that `module_texts` finds, for a folder in any storage, such as an object store."""
     return _of_folder(opened(storage), which)
 
 

@@ -39,7 +39,7 @@ class Row:
 
 @attrs.frozen
 class Rounds:
-    """Steps that follow each other, of which a pipeline runs the same ones again and again."""
+    """Consecutive steps in which a pipeline repeats the same passes."""
 
     rows: tuple[Row, ...]
     """Those of the first round; one step where nothing repeats itself."""
@@ -53,7 +53,7 @@ class Rounds:
 
 
 def rounds(rows: Sequence[Row]) -> list[Rounds]:
-    """Rows with repeated rounds of the same passes taken together, from three on; what repeats itself is short."""
+    """Rows with three or more repeated rounds of the same passes folded into one."""
     names = [(row.step.stage, row.step.name) for row in rows]
     found = []
     place = 0

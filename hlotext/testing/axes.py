@@ -13,7 +13,7 @@ from hlotext.ir.nodes.module import Module
 
 
 def sizes_of(mesh: Any) -> Mapping[str, int]:
-    """The sizes of a mesh by the names of its axes, major to minor. Raises ValueError for sizes that are none."""
+    """The sizes of a mesh by the names of its axes, major to minor. Raises ValueError for invalid sizes."""
     if isinstance(mesh, str):
         parsed = parse_mesh(mesh)
         return dict(zip(parsed.names, parsed.sizes, strict=True))
@@ -48,8 +48,7 @@ def along(
 ) -> Iterator[Communication]:
     """The communications that go along exactly these axes, or along parts of them.
 
-    By the mesh given, else by that which the text names. Raises ValueError where it names none, and for an axis that the mesh
-    lacks.
+    By the given mesh, else by the one in the text. Raises ValueError if there is none, and for an axis that the mesh lacks.
     """
     known = mesh_of(module, given)
     if known is None or known.source is MeshSource.INFERRED:

@@ -46,9 +46,9 @@ Causes = Mapping[Instruction, "dumps.CollectiveCause"]
 
 
 def inspect(value: Any, mesh: Any = None) -> Hlo:
-    """The questions about a jax `Lowered` or `Compiled`, text, a path or a module.
+    """Assertions about a jax `Lowered` or `Compiled`, text, a path or a module.
 
-    `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) lets collectives be told apart by axis.
+    `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) allows queries of collectives by axis.
     """
     return Hlo(module_of(value), mesh, beside(value))
 
@@ -101,11 +101,11 @@ class Collective(Communication):
     """A collective or transfer, and why it is there."""
 
     cause: dumps.CollectiveCause | None = attrs.field(kw_only=True)
-    """The reasons, as far as the text tells them, or the dump folder that it lies in; None for transfers."""
+    """The reasons, from the text or from its dump folder; None for transfers."""
 
     @property
     def why(self) -> str:
-        """Why it is there, in a sentence; empty where nothing tells."""
+        """Its reason, in a sentence; empty if unknown."""
         return self.cause.why if self.cause is not None else ""
 
 
@@ -150,7 +150,7 @@ class Collectives(Sequence[Collective]):
     def wire_bytes(self) -> int:
         """Bytes that each device sends by the ring algorithm, each run once.
 
-        Raises ValueError where the text does not tell how many devices one of them joins.
+        Raises ValueError if the number of participants of one of them is unknown.
         """
         total = 0
         for one in self._plain:
@@ -177,8 +177,8 @@ class Collectives(Sequence[Collective]):
         return kinds
 
     def table(self) -> Rows:
-        """A row for each: name, kind, bytes that a device gets, the mesh axes that it goes along (None without a mesh that
-        fits), whether it is asynchronous, and how often it runs (None where the text does not tell).
+        """A row for each: name, kind, bytes received by a device, its mesh axes (None without a mesh that fits),
+        whether it is asynchronous, and executions (None if unknown).
         """
         return Rows(
             {
@@ -230,7 +230,7 @@ class Findings(Sequence[lint.Finding]):
 
 
 class Hlo:
-    """A module under test. Every property is found when it is asked for."""
+    """A module under test. Every property is computed on access."""
 
     def __init__(
         self, module: Module, mesh: Any = None, compilation: dumps.Compilation | None = None
@@ -252,9 +252,9 @@ class Hlo:
         return Count(self.instructions(opcode))
 
     def why(self, name: str) -> Cause:
-        """The pass that brought an instruction, and what passes did to it since (`.chain`), as the dump folder tells it.
+        """The pass that introduced an instruction, and later changes by passes (`.chain`), from the dump folder.
 
-        Raises LookupError where the module is not of a dump folder, or has no instruction of that name.
+        Raises LookupError if the module is not from a dump folder, or has no instruction of that name.
         """
         if self._compilation is None:
             raise LookupError(
@@ -295,8 +295,8 @@ class Hlo:
     ) -> Collectives:
         """Collectives and transfers: of a kind, along axes of the mesh, asynchronous or not.
 
-        An axis is told by the mesh given to `hlo(..., mesh=)`, else by name where the text names axes. Raises ValueError
-        where neither is there, for an axis that the mesh lacks, and for a kind that is none.
+        Axes are those of the mesh given to `hlo(..., mesh=)`, else those named in the text. Raises ValueError if there are
+        neither, for an axis that the mesh lacks, and for an unknown kind.
         """
         if kind is not None and kind not in _KINDS:
             near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
@@ -324,15 +324,15 @@ class Hlo:
     def memory(self) -> Assignment:
         """Buffer assignment as XLA's compiler makes it (`hlotext.memory.assign`).
 
-        Raises MemoryModelError (a ValueError) where the text does not tell, as before optimization.
+        Raises MemoryModelError (a ValueError) if the text is not enough, as before optimization.
         """
         return memory.assign(self.module)
 
     @property
     def peak_memory(self) -> int:
-        """Most bytes that live at once in the device's main memory, arguments, results and constants included.
+        """Maximum of simultaneously live bytes in the device's main memory, arguments, results and constants included.
 
-        On TPU with the rules of v5e: `memory.assign(module, chip=...)` takes another chip. Raises as `memory` does.
+        On TPU with the rules of v5e: `memory.assign(module, chip=...)` sets another chip. Raises as `memory` does.
         """
         return self.memory.peak().bytes
 
@@ -393,12 +393,12 @@ class Hlo:
 
     @property
     def flops(self) -> int:
-        """Operations of one run that are not transcendental. Raises ValueError where they are at least so many."""
+        """Non-transcendental operations of one run. Raises ValueError if only a lower bound is known."""
         return int(self._known.flops)
 
     @property
     def bytes(self) -> int:
-        """Bytes that one run reads and writes, without padding. Raises ValueError where they are at least so many."""
+        """Bytes that one run reads and writes, without padding. Raises ValueError if only a lower bound is known."""
         return int(self._known.bytes_accessed)
 
     @property
@@ -424,7 +424,7 @@ class Hlo:
 
     def gemms(self) -> Rows:
         """A row for each matrix product, fused ones and library calls too: name, batch, m, n, k, types, operations of one
-        execution (`flops`) and executions (`runs`, None where the text does not tell).
+        execution (`flops`) and executions (`runs`, None if unknown).
         """
         return Rows(
             {
@@ -451,7 +451,7 @@ class Hlo:
 
     @property
     def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
-        """Results that lie in arguments' buffers: index of the result to number and index of the argument."""
+        """Results aliased to arguments: index of the result to number and index of the argument."""
         config = self.module.attributes.get("input_output_alias")
         entries = config.entries if config is not None else ()
         return {entry.output_index: (entry.parameter_number, entry.parameter_index) for entry in entries}
@@ -475,7 +475,7 @@ class Hlo:
 
     @property
     def padding_ratio(self) -> float:
-        """Bytes allocated for each byte of values, over all arguments and all arrays that are written; 1.0 is none."""
+        """Allocated bytes per byte of values, over all arguments and written arrays; 1.0 means no padding."""
         allocated = values = 0
         arrays = [array for p in self.module.entry.parameters for _, array in arrays_of(p.shape)]
         for instruction in call_graph(self.module).stepped_instructions():

@@ -12,17 +12,17 @@ from hlotext.ir.nodes.module import Module
 
 
 def module_of(value: Any) -> Module:
-    """The module of what a test has in hand.
+    """The module of any object that a test has.
 
     Args:
-        value: What JAX lowered, compiled or exported, text or bytes, a path, or a module itself. A string without line ends
-            that names a file is a path.
+        value: What JAX lowered, compiled or exported, text or bytes, a path, or a module itself. A single-line string that
+        names a file is a path.
 
     Returns:
         The only module of it.
 
     Raises:
-        HloSyntaxError: It is no HLO.
+        HloSyntaxError: It is not HLO.
         InputError: It cannot be read, or holds several modules.
         TypeError: It is anything else.
     """

@@ -1,4 +1,4 @@
-"""Rows of a table that a test or a script asks for."""
+"""Rows of tables for tests and scripts."""
 
 from __future__ import annotations
 

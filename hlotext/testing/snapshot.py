@@ -1,4 +1,4 @@
-"""Snapshots: the canonical text of a module, kept in a file beside the test."""
+"""Snapshots: the canonical text of a module, kept in a file next to the test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.ir.values.raw_value import value_text
 from hlotext.syntax.printing.xla_styles import TextPrinter
 
 FOLDER = "__hlo_snapshots__"
-"""The folder beside a test file that holds its snapshots."""
+"""The folder of snapshots next to a test file."""
 _OPTIONS = attrs.evolve(
     PrintOptions.canonical(),
     print_ids=False,

@@ -184,7 +184,8 @@ class Annotations:
     # ---- forwards
 
     def asked_by(self, node: hlo.Instruction) -> tuple[Site, tuple[int, ...]] | None:
-        """The constraint or the result behind an operation that has its sharding, and the order of its dimensions there.
+        """The constraint or result downstream of an operation that determines its sharding, and the order of its dimensions
+        there.
 
         Through operations that keep the placement: elementwise ones, transposes, elements of tuples.
         """

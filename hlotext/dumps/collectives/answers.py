@@ -83,12 +83,13 @@ def _answered(
 def of_module(
     module: hlo.Module, compilation: Compilation | None = None, mesh: DeviceMesh | None = None
 ) -> tuple[CollectiveCause, ...]:
-    """Why each collective of a module is there, in the order of `analysis.communications`.
+    """Causes of the collectives of a module, in the order of `analysis.communications`.
 
     Args:
         module: The module whose instructions the answers name.
-        compilation: The compilation that `module` is the final text of. Without one the text alone tells: what needs each
-            collective, and of few the tensor.
+        compilation: The compilation that `module` is the final text of. Without one only the text is used: it shows the
+        operation that needs each collective, and
+            rarely the tensor.
         mesh: See `Compilation.collectives`.
 
     Raises:

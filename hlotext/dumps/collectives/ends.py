@@ -44,7 +44,7 @@ def collectives(
     mesh: DeviceMesh | None,
     note: str,
 ) -> tuple[CollectiveCause, ...]:
-    """Why each collective is there, as far as both ends tell."""
+    """Causes of the collectives, as far as the first and last texts show them."""
     keys = Keys()
     told = _Ends(Text(after, keys), Text(before, keys) if before is not None else None, mesh)
     notes = (note,) if mesh is not None else (note, wording.NO_MESH)

@@ -77,7 +77,7 @@ class Match:
     item: Item
     parts: list[Item] = attrs.field(factory=list)
     is_any: bool = False
-    """True where it is one of several that nothing tells apart."""
+    """True if it is one of several indistinguishable ones."""
     is_sure: bool = True
     """False where only sizes and groups speak for it."""
 
@@ -87,7 +87,7 @@ class Match:
 
 
 def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
-    """Finds the parts of each collective of the final text; no part is given twice."""
+    """Finds the parts of each collective of the final text; no part is used twice."""
     found = [Match(one) for one in finals]
     left = list(parts)
     for same_kind in (True, False):

@@ -68,7 +68,7 @@ class Keys:
 class Reach:
     """Arguments of its computation that an operation depends on, and results that depend on it: a bit for each array.
 
-    Both stay the same when a module is partitioned, so they tell apart layers that repeat the same lines.
+    Partitioning preserves both, so they distinguish layers that repeat the same lines.
     """
 
     arguments: dict[hlo.Instruction, int]
@@ -144,7 +144,7 @@ def _first_leaf(node: hlo.Instruction, index: int) -> int:
 
 
 class Text:
-    """One text of a compilation, with its operations by key and what tells equal keys apart."""
+    """One text of a compilation, with its operations by key and the data that distinguishes equal keys."""
 
     def __init__(self, module: hlo.Module, keys: Keys) -> None:
         self.module = module

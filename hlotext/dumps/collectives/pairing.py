@@ -104,7 +104,7 @@ class Sides:
     # ---- across
 
     def counterpart(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        """The operation before partitioning that an operation after it is the shard of; None where nothing tells."""
+        """The operation before partitioning of which an operation after it is a shard; None if unknown."""
         if node not in self._found:
             self._found[node] = None  # a cycle through tuples ends here
             self._found[node] = self._counterpart(node)

@@ -1,4 +1,4 @@
-"""Why the partitioner wrote each of its collectives, told from the texts right before and right after it."""
+"""Reasons for the partitioner's collectives, from the texts right before and right after it."""
 
 from __future__ import annotations
 

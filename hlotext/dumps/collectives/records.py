@@ -25,11 +25,11 @@ class Place:
     """An operation of the program that a collective has to do with."""
 
     op_name: str
-    """Empty where the text gives none."""
+    """Empty if the text has none."""
     line: int | None
-    """The line of its innermost frame; None where the text gives none, as for arguments."""
+    """Line of its innermost frame; None if the text has none, as for arguments."""
     file: str
-    """The file of that line; empty where the text gives none."""
+    """The file of that line; empty if the text has none."""
     opcode: str
     """Empty where the instruction is not known."""
     instruction: hlo.Instruction | None
@@ -78,7 +78,7 @@ class Suggestion:
     bytes_spared: int | None
     """Bytes that each device no longer sends per run of the module; None where a size or a trip count is not known."""
     bytes_per_device: int | None
-    """Bytes by which the annotated array grows on each device, negative where it shrinks; None where not known."""
+    """Increase of the annotated array in bytes per device, negative if it shrinks; None if unknown."""
     spec_axes: tuple[tuple[str, ...], ...] = ()
     """`spec` as the axes of each dimension."""
 
@@ -100,19 +100,19 @@ class Reason:
     have: str | None
     """The tensor's sharding, `P('dp', 'tp')`; None where it is not known or no PartitionSpec says it."""
     want: str | None
-    """The sharding in which the operation takes it; None where it is not known or no PartitionSpec says it."""
+    """The sharding that the operation needs; None if it is unknown or not a PartitionSpec."""
     confidence: Confidence
     because: str
     """The reason in one sentence."""
     origin: str = ""
-    """Where the sharding comes from, in one sentence; empty where nothing tells."""
+    """Origin of the sharding, in one sentence; empty if unknown."""
     scheme: str = ""
-    """The partitioning scheme that it belongs to, in one sentence, where it is no mistake: a gather of an FSDP weight, a
+    """The partitioning scheme that it belongs to, in one sentence, if it is intended: a gather of an FSDP weight, a
     sum of gradients over the batch, Megatron's second product."""
     suggestions: tuple[Suggestion, ...] = ()
     """At most four, the surest first."""
     part: str = ""
-    """The collective right after partitioning; empty where that text was not dumped or tells none."""
+    """The collective right after partitioning; empty if that text was not dumped or does not show it."""
     readers: int = 1
     """Number of operations that read the tensor in the new sharding."""
     is_rematerialized: bool = False

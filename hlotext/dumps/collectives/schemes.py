@@ -38,7 +38,7 @@ class Schemes:
     # ---- where a sharding comes from
 
     def origin(self, part: Written) -> str:
-        """Where the tensor's sharding comes from, in one sentence; empty for what the program asks for itself."""
+        """Origin of the tensor's sharding, in one sentence; empty for collectives that the program requests."""
         told = []
         if part.cause in (RESHARD, HALO) and part.tensor is not None and part.have is not None:
             told.append(self._of(part.tensor, part.have))

@@ -36,11 +36,11 @@ class Spec:
         return next((n for n, dimension in enumerate(self.axes) if axis in dimension), None)
 
     def without(self, axes: Sequence[str]) -> Spec:
-        """The same with these axes taken off every dimension."""
+        """This spec with these axes removed from every dimension."""
         return Spec(tuple(tuple(a for a in dimension if a not in axes) for dimension in self.axes))
 
     def moved(self, axis: str, dimension: int) -> Spec:
-        """The same with an axis at the minor end of a dimension."""
+        """This spec with an axis moved to the minor end of a dimension."""
         rest = list(self.without((axis,)).axes)
         rest[dimension] = (*rest[dimension], axis)
         return Spec(tuple(rest))
@@ -86,7 +86,7 @@ def replicated(rank: int) -> Spec:
 
 
 class Specs:
-    """Turns shardings into specs on one mesh; each sharding is looked at once."""
+    """Turns shardings into specs on one mesh; each sharding is converted once."""
 
     def __init__(self, mesh: DeviceMesh) -> None:
         self.mesh = mesh

@@ -1,4 +1,4 @@
-"""The texts of a compilation that tell why collectives are there, and its mesh."""
+"""The texts of a compilation needed to explain its collectives, and its mesh."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None
 def mesh_for(
     given: DeviceMesh | str | None, after: hlo.Module, others: tuple[hlo.Module | None, ...]
 ) -> DeviceMesh | None:
-    """The mesh as given, else the one whose axes a text names as the program does.
+    """The given mesh, else the one of a text with the program's axis names.
 
-    Raises ValueError where the given one is no mesh, or has another number of devices than the module.
+    Raises ValueError if the given one is not a mesh, or has another number of devices than the module.
     """
     if given is not None:
         mesh = parse_mesh(given) if isinstance(given, str) else given

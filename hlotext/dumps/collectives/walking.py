@@ -113,9 +113,9 @@ def forward(
     own: Collection[str],
     through: Collection[hlo.Instruction] = (),
 ) -> Way:
-    """The way of what a collective gives, along operations with a key and through others that are named.
+    """Walks forward from a collective's result, along operations with a key and through other named ones.
 
-    The walk goes on behind operations whose opcode is in `own` and moves data.
+    The walk continues after operations whose opcode is in `own` and moves data.
     """
     found: list[hlo.Instruction] = []
     ends: list[hlo.Instruction] = []
@@ -165,14 +165,14 @@ class Reading:
     tensor: hlo.Instruction
     """Before partitioning."""
     chain: tuple[hlo.Instruction, ...]
-    """Collectives before and behind it on the same tensor."""
+    """Collectives before and after it on the same tensor."""
     key: Key | None
     """That of the operation that reads it; None for a result of the program."""
     readers: tuple[hlo.Instruction, ...]
     """The operations before partitioning that read it; empty for a result of the program."""
     is_result: bool
     is_one_of_several: bool = False
-    """True where other tensors fit as well, alike in everything that is asked of them."""
+    """True if other tensors match equally well."""
 
 
 def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:

@@ -68,7 +68,7 @@ def sure_of(reason: Reason) -> str:
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
-    """All that is told of one collective, as names and sentences, each sentence once."""
+    """All facts about one collective, as names and sentences, each sentence once."""
     found: list[tuple[str, str]] = []
     said: set[str] = set()
     for reason in cause.reasons:

@@ -33,7 +33,7 @@ class Event:
     step: Step
     """The step that shows it."""
     kind: str
-    """`replaced`, `renamed`, `cloned`, `place` (it stands where another of its kind stood), `partitioned`, `split`,
+    """`replaced`, `renamed`, `cloned`, `place` (it took the position of another of its kind), `partitioned`, `split`,
     `merged` or `created`."""
     name: str
     """Name from that step on."""
@@ -121,8 +121,7 @@ class Identity:
     def earlier_names(self, names: Iterable[str], step: Step, earlier: Step) -> dict[str, str]:
         """The names that operations of a step had in an earlier one, as far as every link between is sure.
 
-        Operations that are not that old are left out, as are those whose links are not sure. Empty for steps behind the
-        final text.
+        Newer operations are left out, as are those with uncertain links. Empty for steps after the final text.
         """
         first, last = self._layer_of(earlier), self._layer_of(step)
         if first is None or last is None:

@@ -1,4 +1,4 @@
-"""The identity of operations over all steps of a compilation: links from each text to the one before, and what they tell."""
+"""The identity of operations over all steps of a compilation: links from each text to the one before, and queries of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Layer:
 
 @attrs.frozen
 class Origin:
-    """The step that brought an operation, by all that links tell."""
+    """The step that introduced an operation, by its links."""
 
     index: int
     """Of the layer."""

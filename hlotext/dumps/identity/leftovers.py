@@ -1,4 +1,4 @@
-"""Operations that no walk from what is known reaches: told by what they say, by place, or by what they hold."""
+"""Matches operations that no walk from known ones reaches: by text, by position, or by contents."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def by_suffix(pairing: Pairing) -> None:
 
 
 def places(pairing: Pairing, most: int) -> None:
-    """A known user read an operation of the same kind here, behind what moves elements only."""
+    """Matches by position: a known user read an operation of the same kind here, through data movement."""
     opcodes = PARTITIONING if pairing.mode == "partitioned" else MOVES
     at = 0
     while at < len(pairing.missed):
@@ -175,9 +175,9 @@ def _share(pairing: Pairing, mine: list[Op], left: list[Op]) -> None:
 
 
 def replaced(pairing: Pairing, *, marked: bool = False) -> None:
-    """Operations of other kinds that are read where one was read that is gone; `marked`: that bear its op_name.
+    """Matches operations of another kind at the operand of a removed one; `marked`: with its op_name.
 
-    Passes give what they put in the place of another its metadata.
+    Passes copy the metadata of an operation to its replacement.
     """
     for new, _, old, _ in pairing.missed:
         if not pairing.is_open(new) or not pairing.is_gone(old) or new.opcode in _PASSED_ON:

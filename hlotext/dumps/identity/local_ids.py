@@ -1,10 +1,10 @@
-"""Renames and replacements that the ids in XLA's protos show, where `.hlo.pb` files lie beside the texts.
+"""Renames and replacements shown by the ids in XLA's protos, if there are `.hlo.pb` files next to the texts.
 
-An id is a computation's id and a local one. Local ids are given in the order in which instructions are made; a pass closes
-the gaps that removals left, so ids shift, but within a computation the order stays: what was there before keeps its order
-and stands first, what is new stands behind. So a new name between two survivors is an old instruction with another name,
-and a name that fell behind others is a replacement that took over its predecessor's name. Ids that follow the order of the
-text were given anew, as to a copy of the module, and tell nothing.
+An id is a computation's id and a local one. Local ids are assigned in creation order; a pass closes the gaps
+of removed ones, so ids shift, but the order within a computation is kept: older instructions first, new ones last. So a new
+name between two survivors is an old instruction with another name, and a name that fell behind others is a replacement that
+took over its predecessor's name. Ids that follow the order of the text were given anew, as to a copy of the module, and
+tell nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOCAL = (1 << 32) - 1
 
 
 class LocalIds:
-    """The order of the instructions of one text, by their local ids. Computations are read when they are asked for."""
+    """The order of the instructions of one text, by their local ids. Computations are read on access."""
 
     def __init__(self, data: bytes, name: str = "") -> None:
         self._buffer = wire.Buffer.of(data, name)
@@ -63,7 +63,7 @@ class LocalIds:
         self._instructions[id_] = starts, ends
 
     def order(self, computation: int) -> tuple[str, ...]:
-        """The names of a computation's instructions by their local ids; empty where these tell nothing."""
+        """The names of a computation's instructions by their local ids; empty if these are not usable."""
         found = self._orders.get(computation)
         if found is None:
             found = self._orders[computation] = self._ordered(computation)
@@ -93,9 +93,9 @@ class LocalIds:
 
 
 def ids_of(step: Step) -> LocalIds | None:
-    """The ids beside a step's text; None without a proto, and where it cannot be read.
+    """The ids of a step's text; None without a readable proto.
 
-    None too for what was dumped inside a pass, where gaps are not closed yet and copies may stand in for originals.
+    None too for what was dumped inside a pass, where gaps are not closed yet and clones may replace originals.
     """
     if step.is_pass and step.next_pass is None:
         return None
@@ -134,9 +134,9 @@ def moves(
     old_opcode: Callable[[str], str | None],
     new_opcode: Callable[[str], str | None],
 ) -> Moves:
-    """The renames and replacements that two orders of one computation tell.
+    """The renames and replacements between two orders of one computation.
 
-    Nothing where most of the common names stand in another order: then the ids were given anew.
+    Empty if most common names are in another order: then the ids were reassigned.
     """
     where = {name: at for at, name in enumerate(old)}
     there = set(new)

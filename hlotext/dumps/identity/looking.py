@@ -102,9 +102,9 @@ def seen_through(state: State, op: Op, context: Context) -> Iterator[tuple[Op, C
 def moved_through(
     state: State, op: Op, context: Context, opcodes: frozenset[str], most: int
 ) -> Iterator[tuple[Op, Context, int]]:
-    """The same, and what stands behind operations that only move elements, with how many of these lie between.
+    """An operation and its sources through data movement, with the number of operations between.
 
-    Of operations with several operands each is followed.
+    Every operand is followed.
     """
     pending: list[tuple[Op, Context, int]] = [(op, context, 0)]
     seen: set[str] = set()

@@ -44,9 +44,9 @@ class Pairing:
     """Two texts of one compilation, one after the other.
 
     Equal names are the same operation (XLA gives no name twice in the life of a module), unless the module was imported anew.
-    From what is known the operands are followed: where a known user reads a new operation in the slot in which it read one
-    that is gone, these two correspond. Fusions, calls and tuples are looked through. What is not reached is found by its
-    operands.
+    From known pairs the operands are followed: where a known user reads a new operation in the slot in which it read one
+    that is gone, these two correspond. Fusions, calls and tuples are looked through. Operations not reached are matched by
+    their operands.
     """
 
     def __init__(self, old: State, new: State, mode: str = "", ids: Ids = _no_ids) -> None:
@@ -115,7 +115,7 @@ class Pairing:
         return self.new.base(new) == self.old.base(old)
 
     def may(self, new: Op, old: Op) -> bool:
-        """True if a new operation may be an old one: of one kind, and not put in behind it, nor beside it."""
+        """True if a new operation may be an old one: of one kind, and not inserted after or next to it."""
         if not self.same_kind(new, old):
             return False
         return self.is_gone(old) or not (self._is_beside(new, old) or self._reads(new, old.name))

@@ -1,6 +1,6 @@
-"""One text of a compilation as names, operands and callees: enough to say which operation of it is which of the one before.
+"""One text of a compilation as names, operands and callees: enough to pair its operations with those of the text before.
 
-Lines are read, not modules. A line, and a computation, whose text stood in the state before is not read again.
+Lines are read, not modules. Lines and computations with the same text as in the state before are not parsed again.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Part:
         self.users: dict[str, list[tuple[Op, int]]] | None = None
 
     def users_of(self, name: str) -> list[tuple[Op, int]]:
-        """The operations that read one of this computation, and in which slot."""
+        """The users of an operation of this computation, with operand numbers."""
         if self.users is None:
             self.users = {}
             for op in self.ops:
