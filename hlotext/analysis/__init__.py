@@ -1,6 +1,6 @@
-"""Read-only facts about modules: who calls what and how often, what communicates, what takes memory.
+"""Read-only facts about modules: call graph and execution counts, communication, memory.
 
-Nothing here changes a module. Facts are found when first asked for and kept until the module is edited.
+Nothing here changes a module. Facts are computed on first access and cached until the module is edited.
 """
 
 from hlotext.analysis.age import age_for, age_of

@@ -1,7 +1,7 @@
 """Age of the XLA that wrote a text, as far as the text shows it.
 
-XLA writes no version number. What tells are forms and words that came with one change and went with another; each row says
-when. Words are looked for where only XLA writes them, so that a name or a string of the program makes no mark.
+XLA writes no version number. The evidence is forms and words introduced by one change and removed by another, each with
+its date. Words are matched only where XLA writes them, so that a name or a string of the program leaves no mark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hlotext.ir.values.age import XlaAge, as_age
 
 @attrs.frozen
 class Mark:
-    """Something in a text or a folder that tells when XLA was written."""
+    """Evidence in a text or a folder of the age of XLA."""
 
     what: str
     since: date | None = None
@@ -152,8 +152,8 @@ _DUMPED = re.compile(r"(?:^|[/\\])(?:\d{10,}\.)?module_\d{4,18}\.[^/\\]+$")
 def age_of(module: Module) -> XlaAge:
     """Age of the XLA that wrote a module's text, from the text alone, as it was read.
 
-    A module that was built, or read from a proto, is printed to be looked at, and how it is printed tells nothing. Some marks
-    are those of dumped files alone: whether it is one is told by the file's name. See `Compilation.age` for a whole dump.
+    A module that was built or read from a proto is printed for this, and the form of print is no evidence. Some marks hold
+    for dumped files only, which are recognized by name. See `Compilation.age` for a whole dump.
     """
     source = module.source
     if source is None:
@@ -162,7 +162,7 @@ def age_of(module: Module) -> XlaAge:
 
 
 def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
-    """The age that a question about a module is asked with: what was given, else what its text tells."""
+    """The given age, else that of a module's text."""
     return as_age(age) or age_of(module)
 
 

@@ -42,10 +42,10 @@ class FoundMesh:
 
 
 def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:
-    """The mesh of a module: one that is given, or found in another text of the module, else one of its own.
+    """The mesh of a module: given, or found in another text of the module, else its own.
 
-    Its own is the first that the text names or that its groups form; None where there is none. Raises ValueError where the
-    given one has another number of devices than the module says.
+    Its own is the first that the text names or that its groups form; None if there is none. Raises ValueError if the
+    given one has another number of devices than the module.
     """
     if given is None:
         return _own_mesh(module)
@@ -89,9 +89,9 @@ def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:
 
 
 def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tuple[str, ...] | None:
-    """The axes of a mesh along which a communication goes; of a permute the one along which all pairs differ.
+    """The mesh axes of a communication; for a permute the one along which all pairs differ.
 
-    Empty where nobody else takes part; None where they fit no axes, or nothing tells.
+    Empty for a single participant; None if they fit no axes, or if unknown.
     """
     if mesh is None:
         return None

@@ -24,10 +24,10 @@ _GPU_HEADER = "fingerprint_before_lhs"
 
 @fact
 def backend_of(module: Module) -> Backend | None:
-    """The device that an optimized module is for; None where nothing tells, as before optimization.
+    """The device that an optimized module is for; None if unknown, as before optimization.
 
-    Tiled layouts are those of TPU; the GPU compiler leaves a fingerprint in the header and has targets of custom calls of
-    its own; an optimized module with neither is for CPU.
+    Tiled layouts are those of TPU; the GPU compiler leaves a fingerprint in the header and has its own custom-call targets;
+    an optimized module with neither is for CPU.
     """
     has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
     # By identity, since equal shapes are nearly always one object: a census takes several times as long.

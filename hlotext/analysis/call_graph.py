@@ -32,7 +32,7 @@ _USES = {
 """Use of a computation by the opcode and attribute that call it; others are applied to elements."""
 
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
-"""Every use, in the order in which they are shown."""
+"""Every use, in display order."""
 
 STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
@@ -46,11 +46,11 @@ MOST_RUNS = 1 << 63
 class CallEdge:
     """One instruction calls one computation.
 
-    It says where the caller stands instead of holding it, so that computations read for the graph can be let go.
+    It stores the caller's position instead of the node, so that computations read for the graph can be freed.
     """
 
     computation: Computation
-    """Where the caller stands."""
+    """The caller's computation."""
     place: int
     """Its number there."""
     name: str
@@ -70,7 +70,7 @@ class CallEdge:
 
 @attrs.frozen(eq=False)
 class CallGraph:
-    """The calls of a module, found once. It holds no instructions, so that it is small beside a large module."""
+    """The calls of a module, computed once. It holds no instructions, so it is small compared with the module."""
 
     module: Module
     callers: Mapping[Computation, tuple[CallEdge, ...]]
@@ -133,9 +133,9 @@ class CallGraph:
         return found
 
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
-        """The same with these rounds of loops, named by their bodies, whatever the text says.
+        """The call graph with given trip counts by loop body, which override the text.
 
-        Raises ValueError for a name that is no loop's body.
+        Raises ValueError for a name that is not a loop body.
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         if missing := sorted(set(trips) - set(bodies)):
@@ -170,7 +170,7 @@ class Calls:
     _trips: dict[Computation, dict[int, int | None]] = attrs.field(factory=dict)
 
     def add(self, computation: Computation) -> tuple[CallEdge, ...]:
-        """Finds the calls that stand in a computation."""
+        """Adds the calls in a computation."""
         found = []
         for place, instruction in enumerate(computation._instructions):
             opcode = instruction.opcode

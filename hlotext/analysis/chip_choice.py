@@ -1,4 +1,4 @@
-"""The chip whose rules and rates are taken for a module: given, else named by the dump, else as far as the text tells."""
+"""The chip whose rules and rates apply to a module: given, else named by the dump, else derived from the text."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ class ChipChoice:
 def choose_chip(
     module: Module, given: Chip | None = None, named: Chip | None = None, backend: Backend | None = None
 ) -> ChipChoice | None:
-    """The chip of a module: `given` by the user, else `named` by its dump folder, else what a text for TPU leaves open.
+    """The chip of a module: `given` by the user, else `named` by its dump folder, else one that fits the text of a TPU
+    module.
 
-    A named chip of another platform than the module's says nothing of it. `backend` is the platform, where the text alone
-    does not tell it. None for a module of another platform whose chip nothing names.
+    A named chip of another platform than the module's is ignored. `backend` is the platform, if the text alone does not
+    show it. None for another platform whose chip is unknown.
     """
     if given is not None:
         return ChipChoice(given, "given", (given.name,))

@@ -49,8 +49,8 @@ class Rates:
     """Peak rates of one device. None if unknown."""
 
     peaks: Mapping[str, Figure] = attrs.field(factory=dict)
-    """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; of f32 as JAX's precisions ask for it:
-    `tf32` (the default), `f32x3` (high), `f32` (highest). A type that has none takes that of `bf16`."""
+    """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's precision:
+    `tf32` (the default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
     bandwidth: Figure | None = None
     """Main memory, bytes per second."""
     compiler_peak: Figure | None = None
@@ -62,20 +62,20 @@ class Rates:
     links: Figure | None = None
     """Links of a device."""
     links_per_axis: Figure | None = None
-    """Links over which one collective goes at once: on TPU both directions of one axis of the torus, on GPU all."""
+    """Links that one collective uses simultaneously: on TPU both directions of one axis of the torus, on GPU all."""
     host_link: Figure | None = None
     """Bytes per second in one direction. So is the next."""
     dcn: Figure | None = None
     clock: Figure | None = None
     """Cycles per second of what `estimated_cycles` counts."""
     vector: Figure | None = None
-    """Operations per second of all that is no product; None where it is taken to run at the peak of products."""
+    """Operations per second of everything but products; None to assume the peak of products."""
     launch: Figure | None = None
     """Seconds to start a kernel. So is the next, for one of a collective. None where it costs nothing."""
     collective_launch: Figure | None = None
 
     def peak(self, kind: str) -> Figure | None:
-        """Operations per second for a kind of type; that of `bf16` where there is none of its own."""
+        """Operations per second for a kind of type; that of `bf16` if it has none."""
         found = self.peaks.get(kind)
         if found is None and kind == "f32x3":
             found = self.peaks.get("tf32")
@@ -103,7 +103,7 @@ class Chip:
     fast_memory_bytes: int | None = None
     """Capacity of the memory that the compiler itself fills before it assigns buffers: VMEM of one core; CMEM on v4."""
     fast_memory_space: int | None = None
-    """The number of that memory space; None where there is none."""
+    """The number of that memory space; None if there is none."""
     source: str = ""
     """Where the capacities come from."""
     rates: Rates = Rates()
@@ -308,10 +308,10 @@ _PEAKS = ("bf16", "int8", "fp8", "tf32", "f32x3", "f32", "f64")
 
 
 def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> Chip:
-    """A chip with figures of one's own: peaks by `bf16`, `int8`, `fp8`, and the other names of `Rates`; `memory_bytes`.
+    """A chip with user-defined figures: peaks by `bf16`, `int8`, `fp8`, and the other names of `Rates`; `memory_bytes`.
 
-    The compiler's own rates go where a peak or the bandwidth is given. Raises ValueError for other names, and for what is
-    no positive number.
+    The compiler's own rates are dropped if a peak or the bandwidth is given. Raises ValueError for other names, and for
+    anything but a positive number.
     """
     rates, memory = base.rates, base.memory_bytes
     for name, value in figures.items():
@@ -336,7 +336,7 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
 def read_chip(text: str, name: str = "chip") -> Chip:
     """A chip from TOML: `base = "v5e"` (optional), `name`, and figures as `with_figures` takes them.
 
-    Raises ValueError for text that is no TOML, an unknown base and figures that cannot be.
+    Raises ValueError for invalid TOML, an unknown base and impossible figures.
     """
     import tomllib
 

@@ -41,7 +41,7 @@ class Communication:
     """One communication of a module."""
 
     instruction: Instruction
-    """The collective or transfer itself, which may stand in the body of an `async-start` or of a fusion."""
+    """The collective or transfer itself, possibly in the body of an `async-start` or of a fusion."""
     start: Instruction
     """The instruction to name: of a wrapped asynchronous one its `async-start`, else the same."""
     kind: str
@@ -61,14 +61,14 @@ class Communication:
     group_count: int | None
     """Number of groups, or of pairs; None where the text has none: for collectives one group of all."""
     group_size: int | None
-    """Devices in each group; None where there are none or they differ."""
+    """Devices in each group; None if there are none or they differ."""
     participants: int | None
-    """Devices that work together, also where the text leaves the groups out; of a transfer between slices the slices. None
-    where groups differ in size, where neither the groups nor the module tell, and for transfers between two."""
+    """Participating devices, also if the text omits the groups; for a transfer between slices the slices. None if
+    groups differ in size, if neither the groups nor the module show it, and for transfers between two."""
     largest_group: int | None
-    """The same, of groups of different sizes the largest."""
+    """Participating devices; for groups of different sizes those of the largest."""
     operand_bytes: int
-    """Bytes of data that each device puts in, without padding; not output buffers, offsets and contexts."""
+    """Input bytes per device, without padding; not output buffers, offsets and contexts."""
     result_bytes: int
     """Bytes that each device gets."""
     target: str | None
@@ -78,7 +78,7 @@ class Communication:
 
     @property
     def computation(self) -> Computation | None:
-        """Where `start` stands."""
+        """The computation of `start`."""
         return self.start.computation
 
     @property
@@ -102,7 +102,7 @@ class Communication:
         return self.wire_bytes_by("ring")
 
     def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
-        """The same by an algorithm: `ring` or `tree`. Raises ValueError for another."""
+        """Bytes sent by each device under an algorithm: `ring` or `tree`. Raises ValueError for another."""
         if algorithm not in ALGORITHMS:
             raise ValueError(f"there is no algorithm {algorithm!r} but {', '.join(ALGORITHMS)}")
         if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
@@ -125,9 +125,9 @@ class Communication:
 
 @fact
 def communications(module: Module) -> tuple[Communication, ...]:
-    """Every communication, in the order of the text; one that a chain of fusions carries out counts once.
+    """Every communication, in the order of the text; one implemented by a chain of fusions counts once.
 
-    A send and a recv by which the megascale runtime carries out a collective between slices are one.
+    A send and a recv that implement a collective between slices in the megascale runtime count as one.
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
@@ -220,24 +220,24 @@ def _put_in(instruction: Instruction) -> int:
 
 @attrs.frozen
 class Surroundings:
-    """Where a communication stands, as the call graph tells it. See `Communication`."""
+    """Context of a communication in the call graph. See `Communication`."""
 
     wrapping: CallEdge | None
     """The call by the `async-start` whose body it is, which then names it."""
     is_wrapped: bool
     """True if it runs inside an `async-start`; in a computation that an asynchronous `call` runs it keeps its own name."""
     computation: Computation | None
-    """Where what names it stands."""
+    """The computation of the instruction that names it."""
     fusion_call: CallEdge | None
     loop_call: CallEdge | None
     runs: int | None
 
     def is_pair(self, found: Exchange) -> bool:
-        """True if what stands here is written as a start and a done."""
+        """True if it is written as a start and a done."""
         return found.is_pair or self.is_wrapped
 
     def is_async(self, found: Exchange, is_sync: bool) -> bool:
-        """True if other work can run meanwhile; `is_sync` is what the start of what stands here says of itself."""
+        """True if other work can overlap; `is_sync` is the start's own mark."""
         return self.is_pair(found) and not (found.is_sync or is_sync)
 
 

@@ -44,7 +44,7 @@ class Devices:
     """For how many devices a module was compiled."""
 
     replicas: int | None
-    """None where neither the header nor anything else tells. So is the next."""
+    """None if unknown. Also for the next field."""
     partitions: int | None
     total: int | None
     """All of them; device i is replica i // partitions and partition i % partitions."""
@@ -147,10 +147,10 @@ def participants_of(module: Module, instruction: Instruction) -> int | None:
 
 
 def joined_devices(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
-    """The groups of a collective as numbers of devices, whatever its own numbers count.
+    """The groups of a collective as device numbers, whatever its own numbers mean.
 
-    Device i is replica i // partitions and partition i % partitions. None where the module does not tell how many there
-    are, for more than 2^20, for axes that fit no mesh, and for what has no groups.
+    Device i is replica i // partitions and partition i % partitions. None if their number is unknown or above 2^20, for
+    axes that fit no mesh, and without groups.
     """
     if instruction.opcode not in opcodes.COLLECTIVES or "source_target_pairs" in instruction.attributes:
         return None

@@ -1,4 +1,4 @@
-"""The arguments and results of a module, array by array: what each is called, where it lies, and what shares its memory."""
+"""The arguments and results of a module, array by array: name, layout, and aliasing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EntryArray:
     number: int
     """Of an argument the parameter's number; of a result its place among the arrays."""
     index: tuple[int, ...]
-    """Where in the parameter, or in the whole result, the array stands."""
+    """Shape index of the array in the parameter or result."""
     label: str
     """Name in the program (`op_name` of a parameter: JAX's parameter path), else the instruction's name."""
     shape: str
@@ -29,13 +29,13 @@ class EntryArray:
     global_bytes: int | None
     """None where shapes are those of one device, or what a device holds is not known."""
     is_donated: bool
-    """An argument whose memory the caller gives away: it is aliased, or `buffer_donor` names it."""
+    """True for a donated argument: aliased, or listed in `buffer_donor`."""
     aliased_with: tuple[int, ...] | None
     """Of an argument the index of the result in its memory, of a result the parameter's number and the index there."""
 
 
 def arguments(module: Module) -> tuple[EntryArray, ...]:
-    """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header tell what is donated."""
+    """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header list the donated ones."""
     aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in _aliases(module)}
     donors = module.attributes.get("buffer_donor")
     given = {(one.param_number, one.param_index) for one in donors.entries} if donors is not None else set()

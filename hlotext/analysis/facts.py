@@ -13,9 +13,9 @@ _T = TypeVar("_T")
 
 
 def fact(find: Callable[[Module], _T]) -> Callable[[Module], _T]:
-    """Makes a function of a module find its answer once for each revision of the module.
+    """Caches a function of a module per revision of the module.
 
-    The answer lies on the module itself, so it goes when the module goes. It must not be changed by its users.
+    The result is stored on the module and freed with it. Callers must not modify it.
     """
     name = f"{find.__module__}.{find.__qualname__}"
 

@@ -35,7 +35,7 @@ _STEPS = frozenset({CALLED, LOOP_BODY, LOOP_CONDITION, "branch"})
 
 @fact
 def callers_first(module: Module) -> tuple[Computation, ...]:
-    """All computations, each behind those that call it."""
+    """All computations, callers before callees."""
     return tuple(reversed(post_order(module.computations)))
 
 
@@ -44,7 +44,7 @@ def inherited(
 ) -> dict[Instruction, tuple[T, MetadataSource]]:
     """Metadata of each instruction: its own, else propagated from its surroundings, callers first.
 
-    Linear in the module. Arguments of the module and what stands near nothing that says anything are missing.
+    Linear in the module. Arguments of the module and instructions without any source nearby are missing.
     """
     graph = call_graph(module)
     found: dict[Instruction, tuple[T, MetadataSource]] = {}

@@ -26,9 +26,9 @@ class Loop:
 
     instruction: Instruction
     trips: int | None
-    """Rounds of one execution; None where the text does not tell."""
+    """Trip count of one execution; None if unknown."""
     runs: int | None
-    """Executions of the loop in one run of the module; None where the text does not tell."""
+    """Executions of the loop in one run of the module; None if unknown."""
     written_bytes: int
     """Bytes that one round writes to memory of their own, loops inside it with all their rounds (of unknown length: one)."""
 
@@ -63,10 +63,10 @@ def _found_before(module: Module) -> dict[Instruction, frozenset[Instruction]]:
 
 
 def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
-    """The instructions of a while's body that compute the same in every round.
+    """The instructions of a while's body that compute the same value in every iteration.
 
-    Elements of the state that the body passes on unchanged, constants, and what is computed from these alone. Empty where
-    the state is no tuple whose elements are told apart.
+    Elements of the state that the body forwards unchanged, constants, and everything computed from these alone. Empty if the
+    state is not a tuple with separate elements.
     """
     module = loop.computation.module if loop.computation is not None else None
     if module is None:

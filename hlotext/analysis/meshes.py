@@ -22,8 +22,8 @@ _AXIS = re.compile(r"\s*([^=,\s][^=,]*?)\s*=\s*([0-9]{1,18})\s*")
 def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMesh:
     """The mesh of `dp=2,tp=4`: names and sizes of its axes, the most major first.
 
-    `device_order` gives the number of the device at each place of the mesh, row-major; without it these are 0, 1, 2, ...
-    Raises ValueError for another text, for axes of one name or without devices, and for an order that is no permutation.
+    `device_order` is the device number at each position of the mesh, row-major; by default 0, 1, 2, ...
+    Raises ValueError for another text, for duplicate or empty axes, and for an order that is not a permutation.
     """
     axes: dict[str, int] = {}
     for part in text.split(","):
@@ -77,7 +77,7 @@ class DeviceMesh:
         """The axes along which the devices of each group differ, the most major first: `("dp",)`.
 
         Parts of axes are written as XLA does: `tp:(1)2` is the more major half of an axis of four. Empty for groups of one
-        device each; None where the groups are no grid along the mesh's axes.
+        device each; None if the groups do not form a grid along the mesh's axes.
         """
         if isinstance(groups, ReplicaGroups):
             if groups not in self._known:
@@ -204,7 +204,7 @@ Grid = tuple[tuple[int, int], ...]
 
 
 def grid_of(places: Sequence[int]) -> Grid | None:
-    """The grid that places in ascending order lie on, beginning at the first; None where they lie on none."""
+    """The grid formed by positions in ascending order, starting at the first; None if they form none."""
     rest = [place - places[0] for place in places]
     grid: list[tuple[int, int]] = []
     while len(rest) > 1:
@@ -224,9 +224,9 @@ def grid_of(places: Sequence[int]) -> Grid | None:
 
 
 def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | None:
-    """The mesh of so many devices along whose axes all groups go: `axis_0`, `axis_1`, ... from the most major on.
+    """The mesh of that many devices that all groups follow: `axis_0`, `axis_1`, ... from the most major.
 
-    Every stride of the groups is the end of an axis. None where the strides do not divide each other one by one.
+    Every stride of the groups ends an axis. None if the strides do not divide each other in sequence.
     """
     ends = {1, count}
     for one in groups:

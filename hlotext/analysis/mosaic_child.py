@@ -93,7 +93,7 @@ class Counted:
 
 
 def sizes_of(type_: Any) -> list[int] | None:
-    """The dimensions of a vector; None for scalars, which control the kernel, and for what is no vector."""
+    """The dimensions of a vector; None for scalars, which control the kernel, and for other non-vectors."""
     try:
         return list(ir.VectorType(type_).shape)
     except (TypeError, ValueError):
@@ -107,7 +107,7 @@ def elements(type_: Any) -> int:
 
 
 def product_flops(operation: Any) -> int | None:
-    """`2 * M * N * K` of a product of vectors; None where it does not tell."""
+    """`2 * M * N * K` of a product of vectors; None if unknown."""
     lhs, rhs = (sizes_of(operation.operands[number].type) for number in (0, 1))
     result = sizes_of(operation.results[0].type)
     if lhs is None or rhs is None or not result:

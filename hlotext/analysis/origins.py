@@ -26,7 +26,7 @@ class SourceLocation:
     file: str
     line: int
     function: str
-    """Empty where the text does not tell."""
+    """Empty if unknown."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" + (f" {self.function}" if self.function else "")

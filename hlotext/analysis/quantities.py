@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 HUGE = 10**300
-"""Beyond this a number is no float any more: rounds of loops in loops multiply."""
+"""Largest number that still fits a float: trip counts of nested loops multiply."""
 
 _UNITS = ("", "K", "M", "G", "T", "P", "E")
 
@@ -36,5 +36,5 @@ def seconds(time: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A part in percent; nothing where there is no whole."""
+    """A share in percent; empty if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else ""

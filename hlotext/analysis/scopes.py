@@ -1,4 +1,4 @@
-"""The scope of every instruction: the path of names that the program gives to what it belongs to.
+"""The scope of every instruction: its path of names in the program.
 
 `jit(step)/transpose(jvp(layer_0))/attention/dot_general` is `layer_0/attention` on the way back. JAX writes the path into
 `op_name` (`jax.named_scope`, module names, nested functions), its last part being the operation.
@@ -45,9 +45,9 @@ class Scope:
     """Where an instruction belongs in the program."""
 
     path: tuple[str, ...]
-    """Names from the outside in; empty for what stands in no scope. those in parentheses above are ours."""
+    """Names from the outside in; empty without a scope. The parenthesized paths above are ours."""
     phase: Phase | None = None
-    """None for what is not differentiated, such as an optimizer's update, and where the text does not tell."""
+    """None for operations that are not differentiated, such as an optimizer's update, and if unknown."""
     source: MetadataSource | None = MetadataSource.OWN
     """Where it comes from; None for the paths in parentheses."""
 
@@ -122,7 +122,7 @@ def scopes(module: Module) -> Scopes:
 
 @fact
 def places(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
-    """The source line of every instruction for which one can be told, inherited as scopes are."""
+    """The source line of every instruction that has one, propagated like scopes."""
     return inherited(module, Origins().place)
 
 
@@ -197,7 +197,7 @@ _MOST_WRAPPERS = 64
 
 @remembered(16384)
 def read_op_name(op_name: str, root: str = "") -> _Named:
-    """The scope and the phase that a whole op_name tells. `root` is what all of a module begin with."""
+    """The scope and the phase in an op_name. `root` is the common prefix of a module's op_names."""
     if root:
         # Where XLA makes one operation of several it joins their names with semicolons; the first counts.
         op_name = op_name.partition(f";{root}")[0].removeprefix(root)

@@ -18,14 +18,15 @@ _LINE = re.compile(r"(?P<file>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
 
 @attrs.frozen
 class Selection:
-    """Where instructions are to come from. Lines and scopes of instructions without their own count as `places` and `scopes`
-    tell them, from what they belong to.
+    """Selection of instructions by origin. Instructions without their own line or scope use the propagated ones of `places`
+    and
+    `scopes`.
     """
 
     line: str | None = None
     """`model.py`, `model.py:12` or `model.py:12-30`; a file is named by the end of its path, and may hold `*`."""
     function: str | None = None
-    """The function's qualified name or its end behind a dot, and may hold `*`."""
+    """The function's qualified name or its part after a dot, and may hold `*`."""
     scope: str | None = None
     """A scope, `layer_0/attention`, with everything below it, or the end of one; and may hold `*`."""
 
@@ -35,7 +36,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """True if nothing is asked for."""
+        """True if it selects everything."""
         return self.line is None and self.function is None and self.scope is None
 
     def predicate(self, module: Module) -> Callable[[Instruction], bool]:

@@ -24,9 +24,9 @@ from hlotext.ir.values.sharding import OpSharding, Sharding
 def is_partitioned(module: Module) -> bool:
     """True if shapes are those of one device already, so that shardings must not be applied again.
 
-    So after optimization for several partitions. The text does not name its stage; a schedule and fusions are signs. Before
-    optimization it is one that the partitioner has left: with communication, and without a sharding inside or a mark that the
-    partitioner takes out. Arguments and the result keep theirs.
+    This holds after optimization for several partitions. The text does not name its stage; a schedule and fusions are
+    evidence. Before optimization it is one that the partitioner has left: with communication, and without a sharding inside
+    or a mark that the partitioner takes out. Arguments and the result keep theirs.
     """
     partitions = devices_of(module).partitions
     if partitions == 1:
@@ -59,15 +59,15 @@ class Shard:
 
     instruction: Instruction
     index: tuple[int, ...]
-    """Where in the instruction's result the array stands."""
+    """Shape index of the array in the instruction's result."""
     sharding: Sharding | None
-    """None where the text gives none."""
+    """None if the text has none."""
     shape: Shape | None
     """The whole array; None where the module is partitioned, so that only its parts are written."""
     shard_shape: Shape
     """Shape on one device."""
     problem: str | None
-    """Why it is not known what one device holds; the whole then stands for the part."""
+    """Reason why the shape on one device is unknown; the whole shape is then used."""
 
     @property
     def global_bytes(self) -> int | None:
@@ -133,7 +133,7 @@ _NOT_MADE = traits.TUPLES | {"parameter"}
 
 
 def largest_shards(module: Module, count: int) -> tuple[Shard, ...]:
-    """The values that take most on one device, of those that have a sharding and are no argument, the largest first."""
+    """The largest values on one device that have a sharding and are not arguments, largest first."""
     found = [
         shard
         for instruction in census(module).instructions

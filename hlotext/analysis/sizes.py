@@ -19,7 +19,7 @@ class Total:
 
     arrays: int = 0
     allocated_bytes: int = 0
-    """With all padding that the layouts ask for."""
+    """Bytes with layout padding."""
     unpadded_bytes: int = 0
     """The values alone."""
     largest_bytes: int = 0
@@ -28,7 +28,7 @@ class Total:
     """Arrays among them whose size cannot be known, because a dimension is unbounded."""
 
     def plus(self, shape: Shape, count: int = 1) -> Total:
-        """With so many more arrays of that shape."""
+        """The total with a number of further arrays of that shape."""
         size = array_bytes(shape)
         if size is None:
             return attrs.evolve(self, arrays=self.arrays + count, unsized=self.unsized + count)
@@ -65,7 +65,7 @@ def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
 
 
 def memory_space(array: Shape) -> int:
-    """The number of the memory space that an array lies in."""
+    """The memory space number of an array."""
     return array.layout.memory_space if array.layout is not None else 0
 
 
@@ -79,7 +79,7 @@ def total_of(shape: Shape | None) -> Total:
 
 
 VIEWS = (traits.IS_FREE - {"constant"}) | traits.CONTROL_FLOW | traits.DEVICE_IDS
-"""Opcodes whose result lies where an operand or a called computation's result lies, or needs no memory."""
+"""Opcodes whose result shares the memory of an operand or of a callee's result, or needs none."""
 
 _START_RESULT = {"copy-start": 0, "recv": 0, "send": None, "async-start": 1, "all-gather-start": 1}
 """Result element of a start that is newly written; the others are operands and contexts. None: no element."""

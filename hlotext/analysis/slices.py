@@ -47,7 +47,7 @@ _SHARED = frozenset(
 
 
 class Slices:
-    """The transfers between slices of a module: which recv belongs to which send, and how many slices there are."""
+    """The transfers between slices of a module: pairs of send and recv, and the number of slices."""
 
     def __init__(self, transfers: Iterable[Instruction]) -> None:
         sends: dict[tuple[str, str], Instruction] = {}
@@ -70,7 +70,7 @@ class Slices:
         return _data_bytes(answer) if answer is not None else 0
 
     def count(self, send: Instruction) -> int | None:
-        """The number of slices, from the sizes; of kinds whose sizes do not tell what all others say."""
+        """The number of slices, from the sizes; for kinds whose sizes do not show it, from all others."""
         own = self._own_count(send)
         return own if own is not None else self._common
 

@@ -23,8 +23,8 @@ def trip_count(loop: Instruction) -> int | None:
     """Trip count: from `known_trip_count`, or from a counted loop's own numbers; None if neither.
 
     A counted loop compares a counter, which starts at a constant and to which the body adds a constant, with a constant or
-    with an element of its state that starts as a constant and never changes (XLA's `ComputeWhileLoopTripCount`). None too
-    where the counter would leave the range of its type on the way.
+    with an element of its state that starts as a constant and never changes (XLA's `ComputeWhileLoopTripCount`). None also
+    if the counter would leave the range of its type on the way.
     """
     known = _known_trip_count(loop)
     return known if known is not None else counted_trips(loop)

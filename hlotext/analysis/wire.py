@@ -39,7 +39,7 @@ def wire_bytes(
 
 
 def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring") -> int | None:
-    """Messages that follow each other in a group of so many devices; None where that number is not known."""
+    """Sequential messages in a group of that many devices; None if the number is unknown."""
     rule = RULES.get(kind, WireRule())
     if rule.steps == "one":
         return 1
@@ -51,9 +51,9 @@ def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring")
 
 
 def slice_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the slices that an in-place collective-permute sends; None for what is none.
+    """Bytes of the slices that an in-place collective-permute sends; None for other instructions.
 
-    It has `slice_sizes`; its operands are input, output and where the slices begin in each.
+    It has `slice_sizes`; its operands are input, output and the slice offsets in each.
     """
     sizes = instruction.attributes.get("slice_sizes")
     if "source_target_pairs" not in instruction.attributes or not isinstance(sizes, tuple):

@@ -32,7 +32,7 @@ class Leak:
 
 
 def machine_words() -> dict[str, str]:
-    """The words that tell of this machine and its user, each with its kind."""
+    """Words that identify this machine and its user, each with its kind."""
     found: dict[str, str] = {}
     home = os.path.expanduser("~")
     if len(home) >= _LEAST:
@@ -52,7 +52,7 @@ def machine_words() -> dict[str, str]:
 
 
 def module_words(module: hlo.Module) -> dict[str, str]:
-    """The words of a module that tell of its program: its own name, and the source files of its metadata."""
+    """Words of a module that identify its program: its own name, and the source files of its metadata."""
     found = {}
     if len(module.name) >= _LEAST and module.name not in OPCODES and module.name != "module":
         found[module.name] = "name of the module"
@@ -82,7 +82,7 @@ _OUR_PATHS = ("/bin/sh", "/dev/null", "/module.txt", "/usr/bin/env")
 
 
 def shown_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The settings whose values tell nothing of a place or a person, and the names of the others."""
+    """Settings whose values identify no place or person, and the names of the others."""
     shown: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in sorted(settings.items()):

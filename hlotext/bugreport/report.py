@@ -30,7 +30,7 @@ _HOLE = "{}"
 
 
 class BugReportError(ValueError):
-    """There is no report: the fault is not there, goes with the names, or the report would hold something private."""
+    """No report was made: the fault does not occur, vanishes with the names, or the report would contain private data."""
 
     def __init__(self, message: str, leaks: tuple[Leak, ...] = ()) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class BugReport:
     """The statements in its head: names and values."""
     module: hlo.Module
     before: int
-    """Instructions of the module that was given."""
+    """Instructions of the original module."""
     withheld: tuple[str, ...]
     """Settings whose values are not shown, since they may name a place or a person."""
     is_checked: bool
@@ -71,11 +71,11 @@ def make(
 ) -> BugReport:
     """Makes the report of a compilation, from its module before optimization, or of a module.
 
-    `command` shows the fault by an exit status other than 0; `{}` stands for the file of the module, without one it comes
-    last. The module is anonymised (`Anonymize`), all its constants become zeros where the fault remains, else those but
-    integer scalars (`keep_constants`: none), and it is reduced. At the end the script itself is run. `include` are files that
-    the command needs and that may be shown. Without a command nothing is reduced or checked. `with_flags` sets the debug
-    options of the dump that are not default by XLA_FLAGS.
+    `command` shows the fault by an exit status other than 0; `{}` is replaced by the module's file, which is appended by
+    default. The module is anonymised (`Anonymize`), all its constants become zeros where the fault remains, else those but
+    integer scalars (`keep_constants`: none), and it is reduced. At the end the script itself is run. `include` are files
+    that the command needs and that may be shown. Without a command nothing is reduced or checked. `with_flags` sets the
+    debug options of the dump that are not default by XLA_FLAGS.
 
     Raises BugReportError; InputError and HloSyntaxError where the compilation has no module that can be read.
     """

@@ -20,7 +20,7 @@ class Severity(enum.Enum):
     WARNING = "warning"
     """XLA accepts it, but it can hardly be meant."""
     NOTE = "note"
-    """Something that this release does not know and keeps as it stands, or that is worth knowing."""
+    """Something unknown to this release and kept verbatim, or useful information."""
 
 
 class TermError(Exception):

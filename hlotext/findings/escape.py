@@ -29,7 +29,7 @@ def line(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """The same for a text of several lines, which it keeps, and its tabs and blanks too."""
+    """Escapes a text of several lines, keeping line breaks, tabs and blanks."""
     if not text.isprintable():
         text = "\n".join(map(_shown, text.split("\n")))
     return _without_commands(text) if "##" in text or "::" in text else text
@@ -129,5 +129,5 @@ _DIGITS = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
 
 
 def script_json(value: Any) -> str:
-    """A value as JSON that may stand in a `<script>` of an HTML page, which no text in it can end."""
+    """A value as JSON for a `<script>` of an HTML page; no text in it can close the element."""
     return json(value, None).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -25,14 +25,14 @@ class Facts:
     file: str = "<text>"
     """The name of the text."""
     name: str = ""
-    """The instruction's name; empty where there is none. So are the next two."""
+    """The instruction's name; empty if there is none. Also for the next two."""
     computation: str = ""
     op_name: str = ""
     """The operation of the source program, with its scopes."""
     excerpt: tuple[str, ...] = ()
-    """The line of the place with a caret below it, cut where it is long; empty where there is no text."""
+    """The source line with a caret below, truncated if long; empty if there is no text."""
     related: tuple[tuple[str, ...], ...] = ()
-    """The same for each of the related places."""
+    """Excerpts of the related places."""
 
 
 @attrs.frozen(repr=False)
@@ -60,11 +60,11 @@ class Finding(Value):
     rule: str = attrs.field(default="", kw_only=True)
     """The name in words of the rule that found it, such as `all-gather-in-loop`; empty outside the linter."""
     module: str = attrs.field(default="", kw_only=True)
-    """The module's name; empty where there is none or nobody said."""
+    """The module's name; empty if unknown."""
     frame: StackFrame | None = attrs.field(default=None, kw_only=True)
-    """The Python frame that it is there for, as the linter tells it; None where the text names none."""
+    """The responsible Python frame, from the linter; None if the text has none."""
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
-    """A file of the checkout, relative to its root, and the line there that it is there for; None where there is none."""
+    """The responsible file, relative to the source root, and line; None if there is none."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
     """Bytes per run of the module, or bytes of memory; None if there is no estimate."""
     flops: int | None = attrs.field(default=None, kw_only=True)
@@ -176,7 +176,7 @@ class Finding(Value):
         )
 
     def detached(self) -> Finding:
-        """The same without nodes and text, so that it can go to another process, and the module can go."""
+        """A copy without nodes and text, which can be sent to another process and outlives the module."""
         return attrs.evolve(self, source=None, instruction=None, related_instructions=(), facts=self.facts)
 
     def __str__(self) -> str:

@@ -74,7 +74,7 @@ class Document:
         return types.Range(self.position(start), self.position(end))
 
     def offset(self, position: types.Position) -> int:
-        """The offset of a position; a column behind the end of its line means the end."""
+        """The offset of a position; a column past the end of its line means the end."""
         start, end = self.line_bounds(position.line)
         # Every character has at least one unit, so this piece holds the position however long the line is.
         piece = self.text[start : min(end, start + position.character)]

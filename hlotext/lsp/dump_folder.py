@@ -1,4 +1,4 @@
-"""Answers that need the dump folder in which a document is: why an instruction is there, and its earlier steps."""
+"""Answers that need the document's dump folder: the reason for an instruction, and its earlier steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_STEPS = 2_000
 
 
 def compilation_of(path: str | None) -> Compilation | None:
-    """The compilation of which a file shows one state; None for a file that is in no dump folder."""
+    """The compilation of a file; None if it is not in a dump folder."""
     found = compilation_beside(path) if path is not None else None
     return found if found is not None and len(found.steps) > 1 else None
 

@@ -1,4 +1,4 @@
-"""Cost and memory of a module, computed behind its reading, so that hovers only look them up."""
+"""Cost and memory of a module, computed after reading, so that hovers only look them up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_CHARACTERS = 64_000_000
 
 
 class Facts:
-    """Cost analysis and buffer assignment of one module, each with the reason where there is none."""
+    """Cost analysis and buffer assignment of one module, each with the reason if there is none."""
 
     def __init__(self, module: hlo.Module) -> None:
         self.cost: cost.Analysis | None = None

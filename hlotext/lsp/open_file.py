@@ -1,4 +1,4 @@
-"""One open document and the work behind it: reading at each pause, then verify and facts, then lint."""
+"""One open document and its background work: reading at each pause, then verify and facts, then lint."""
 
 from __future__ import annotations
 

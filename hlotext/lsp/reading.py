@@ -143,7 +143,7 @@ class View:
         return self._edits is None
 
     def target(self, position: Any) -> Target | None:
-        """The node and the word at a position of the document; None where there is no word, or no instruction."""
+        """The node and the word at a position of the document; None if there is no word, or no instruction."""
         if self.is_lost:
             return None
         offset = self.document.offset(position)

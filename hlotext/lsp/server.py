@@ -1,4 +1,4 @@
-"""The server: which request is answered by which file of this package."""
+"""The server: dispatches each request to a file of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that ask a compilation, two modules, or a profiler's trace."""
+"""Tools for a compilation, two modules, or a profiler's trace."""
 
 from __future__ import annotations
 

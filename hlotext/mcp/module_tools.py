@@ -1,4 +1,4 @@
-"""Tools that ask one module. Each returns what the command of the same subject shows."""
+"""Tools for one module. Each returns the output of the corresponding command."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def chip_text(choice: ChipChoice) -> str:
 
 
 def line_of(instruction: hlo.Instruction) -> str | None:
-    """The Python line for which an instruction is there."""
+    """The Python line responsible for an instruction."""
     frame = causing_frame(instruction)
     return f"{frame.file}:{frame.line}" if frame is not None else None
 

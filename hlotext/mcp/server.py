@@ -30,7 +30,7 @@ from hlotext.mcp.store import RefusedError, Store
 from hlotext.rewrite.passes import PASSES
 
 SECONDS = 20.0
-"""Seconds for which a call waits for its answer."""
+"""Timeout of a call in seconds."""
 _LOG = logging.getLogger(__name__)
 _KEPT = 32
 """Answers that are kept for a call that is repeated."""

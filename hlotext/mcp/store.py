@@ -20,7 +20,7 @@ from hlotext.syntax.source.inputs import is_binary, is_foreign, read_data
 MOST_BYTES = 256_000_000
 """Size of a file that is opened; what it unpacks to may be larger by no more."""
 MOST_HELD = 4
-"""Modules in memory; others are read again when they are asked for."""
+"""Maximum number of modules in memory; others are read again on access."""
 _MOST_KNOWN = 1_000
 """Identifiers that are remembered."""
 
@@ -31,7 +31,7 @@ class RefusedError(Exception):
 
 @attrs.frozen
 class Place:
-    """The file, and the module in it, for which an identifier stands."""
+    """The file, and the module in it, of an identifier."""
 
     path: Path
     number: int
@@ -90,7 +90,7 @@ class Store:
         return path.name
 
     def data(self, path: Path) -> bytes | str:
-        """The content of a file, unpacked. Raises RefusedError for what is no module of HLO."""
+        """The content of a file, unpacked. Raises RefusedError for anything but an HLO module."""
         try:
             data, _ = read_data(str(path))
         except hlo.InputError as error:

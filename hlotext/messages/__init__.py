@@ -1,4 +1,4 @@
-"""Messages of XLA's compilers and of JAX, read out of any log: what failed, how much was asked for, and where.
+"""Messages of XLA's compilers and of JAX, parsed from any log: the failure, the amount requested, and the location.
 
 >>> from hlotext import messages
 >>> for message in messages.read(open("train.log").read()):    # doctest: +SKIP

@@ -54,7 +54,7 @@ _PAIRS = {"{": re.compile(r"[{}]"), "(": re.compile(r"[()]")}
 
 
 def shape_at(text: str, start: int, end: int) -> str | None:
-    """The shape that begins at a place, with its layout; a tuple as a whole. None where there is none."""
+    """The shape that starts at an offset, with its layout; a whole tuple. None if there is none."""
     if text.startswith("(", start, end):
         return braced(text, start, end)
     match = _ARRAY.match(text, start, end)
@@ -101,5 +101,5 @@ def location(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def is_of_the_program(file: str) -> bool:
-    """True if a file is no installed package and no part of Python."""
+    """True if a file is neither in an installed package nor part of Python."""
     return not any(part in file for part in _NOT_THE_PROGRAM) and not re.search(r"/lib/python3\.\d+/", file)

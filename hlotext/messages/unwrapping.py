@@ -29,7 +29,7 @@ _KEYS = ("message", "msg", "textPayload", "log")
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a log without what the loggers put in front, and without indentation."""
+    """The lines of a log without logger prefixes and indentation."""
     found: list[str] = []
     for line in text.splitlines():
         found += _bare(line)

@@ -27,7 +27,7 @@ WRITERS = {
     "sarif": sarif,
     "markdown": markdown,
 }
-"""The formats. Each writer takes a `FindingsReport` and gives a text that ends with a line end, or is empty."""
+"""The formats. Each writer accepts a `FindingsReport` and returns a text that ends with a line break, or is empty."""
 
 __all__ = [
     "STATISTICS",

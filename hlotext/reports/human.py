@@ -28,10 +28,10 @@ def full(report: FindingsReport) -> str:
 
 
 def full_text(finding: Finding, with_origin: bool = False, width: int | None = None) -> str:
-    """One finding: place and message, the line with a caret, where it comes from and what it costs, what to do.
+    """One finding: place and message, the line with a caret, where it comes from and what it costs, remedy.
 
-    With a `width`, which terminals have, the place stands above the message, lines of the source are cut around the caret,
-    and sentences go on in the next line.
+    With a `width`, which terminals have, the place is above the message, lines of the source are cut around the caret,
+    and sentences are wrapped.
     """
     if width is not None:
         return "\n".join([*_head(finding, width), *_fitted(_lines(finding, with_origin)[1:], width)])
@@ -149,7 +149,7 @@ def _short(count: int) -> str:
 
 
 def coloured(finding: Finding, with_origin: bool = False, width: int | None = None) -> Text:
-    """The same as `full_text`, coloured: severity, place, caret and help."""
+    """`full_text` in color: severity, place, caret and help."""
     from rich.text import Text
 
     style, mark = _STYLES[finding.severity], _mark(finding)

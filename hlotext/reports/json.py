@@ -32,7 +32,7 @@ def document(report: FindingsReport) -> dict[str, Any]:
 
 
 def cut_json(report: FindingsReport) -> dict[str, Any]:
-    """The number of findings behind a limit, and true if some are not shown."""
+    """The total number of findings under a limit, and true if some are omitted."""
     return {"total": report.total, "truncated": report.total != len(report.findings)}
 
 

@@ -48,7 +48,7 @@ def counts(findings: Sequence[Finding]) -> list[tuple[str, int]]:
 
 
 def statistics(report: FindingsReport) -> str:
-    """One line for each code: how often, the code, what it stands for."""
+    """One line for each code: count, code, title."""
     rows = counts(report.findings)
     width = max((len(f"{count:,}") for _, count in rows), default=0)
     return "".join(f"{count:>{width},}  {code}  {report.code_of(code).title}\n" for code, count in rows)

@@ -22,8 +22,8 @@ class FindingsReport:
     version: str
     """Of hlotext."""
     gone: int = 0
-    """Known findings that are no longer there."""
+    """Baselined findings that no longer occur."""
     total: int | None = None
-    """Findings that there are, where a limit was given; `findings` are the first of them."""
+    """Total number of findings, if a limit was given; `findings` has the first ones."""
     with_origin: bool = False
     """True to show people the operation of the source program behind a finding, and its cost."""

@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of the commands' output: one versioned schema for each, with a promise.
 
-The promise: within one version of a schema no field goes, changes its type or its meaning, and none that is required becomes
-optional. New fields may come, so readers pass over what they do not know. Anything else gives the schema a new number, which
+The promise: within one version of a schema no field is removed or changes its type or meaning, and no required one becomes
+optional. Fields may be added, so readers must ignore unknown ones. Anything else gives the schema a new number, which
 stands in `version` of every document, and is said in CHANGELOG.md.
 
 `NAME.json` in this folder is the schema of a command (`dump-list.json`: of `hlotext dump list`) as far as it differs from all

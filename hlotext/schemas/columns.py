@@ -1,9 +1,9 @@
 """The columns of tables: one description for terminals, JSON and pages.
 
 `tables/COMMAND.json` in this folder lists the columns of each table of a command, in order: a key alone is for JSON only,
-else `[key, title, kind, options]`, with an empty key where JSON has no such field. A row is a sequence with a cell for each
-column, typed and not formatted; `Shown` is a cell with a text that its value alone does not give. Of a table whose rows are
-objects the keys are paths of attributes.
+else `[key, title, kind, options]`, with an empty key where JSON has no such field. A row has one typed, unformatted cell
+for each column; `Shown` is a cell with a text that its value alone does not give. Of a table whose rows are objects the
+keys are paths of attributes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Action:
     code: str
     rule: str
     message: str
-    """Of the module in which it saves most."""
+    """Message for the module in which it saves most."""
     help: str
     is_proved: bool
     """True if the text shows that it can be avoided; otherwise it costs much and may be necessary."""
@@ -35,7 +35,7 @@ class Action:
     line: int
     """The Python line; 0 where the text names none."""
     modules: tuple[str, ...]
-    """The places of the modules, the one in which it saves most first."""
+    """Indices of the modules, the one in which it saves most first."""
     instruction: str
     """Its name in the first of these."""
 

@@ -31,13 +31,13 @@ class Role(enum.Enum):
     """The role of an array in the program."""
 
     WEIGHTS = "weights"
-    """Arguments that are only read. Inputs of floating-point type cannot be told from them."""
+    """Arguments that are only read. Floating-point inputs cannot be distinguished from them."""
     EMBEDDINGS = "embeddings"
-    """Arguments that are only read, and of which a gather takes slices."""
+    """Arguments that are only read, by a gather of slices."""
     STATE = "state"
     """Donated arguments: a result takes their memory."""
     CACHES = "caches"
-    """Donated arguments of which a run writes a part in place, such as a KV cache."""
+    """Donated arguments partly updated in place, such as a KV cache."""
     INPUTS = "inputs"
     """Integers of 32 bits and more, and booleans, that are only read: tokens, positions, masks, keys."""
     RESULTS = "results"
@@ -55,7 +55,7 @@ class Content:
     bytes: int
     arrays: int
     largest: str
-    """The largest of them, by the name that the program gives it, else its instruction."""
+    """The largest of them: its name in the program, else its instruction."""
 
 
 @attrs.frozen

@@ -36,7 +36,7 @@ class Examined:
     """The file, or the text of a packed folder."""
     name: str
     platform: str
-    """`cpu`, `gpu`, `tpu`; empty where the text does not tell."""
+    """`cpu`, `gpu`, `tpu`; empty if unknown."""
     chip: str
     is_chip_assumed: bool
     instructions: int
@@ -47,11 +47,11 @@ class Examined:
     unknown_loops: int
     unknown_calls: int
     exposed_seconds: float
-    """Seconds of these in which the core waits for transfers."""
+    """Part of these seconds in which the core waits for transfers."""
     sent: Sum
     """Sent by each device in one run."""
     peak_bytes: int | None
-    """Most bytes of main memory that are live at once; None where memory cannot be told, then `memory_problem` says why."""
+    """Peak of live bytes in main memory; None if memory cannot be assigned: `memory_problem` has the reason."""
     memory_problem: str
     contents: tuple[Content, ...]
     layers: tuple[Layer, ...]

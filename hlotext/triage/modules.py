@@ -1,4 +1,4 @@
-"""Many modules at once: which files, folders and packed folders hold, examined in several processes."""
+"""Examines the modules of files, folders and archives in several processes."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def verify(
     mixed_precision: bool | None = None,
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a module, in the order of the text.
+    """All errors of a module, in the order of the text.
 
     Each diagnostic has a code (`hlotext.verify.codes`), a severity, a place, and the instruction at fault; errors are
-    what XLA's verifier (`HloVerifier`) refuses. An empty list: all is well. Never raises on a module that was read: a
-    check that fails is a finding of code `X900`, and the others go on. For an edited module it also finds what the
+    what XLA's verifier (`HloVerifier`) refuses. An empty list means a valid module. Never raises on a module that was read: a
+    check that fails is a finding of code `X900`, and the others continue. For an edited module it also finds what the
     reader would refuse (`X1xx`).
 
     `layout_sensitive`: layouts are final, so that values must be passed on in the layout that they have; None: if the

@@ -18,8 +18,8 @@ Place = tuple[Source, Span]
 def of_instruction(instruction: Instruction, where: Where = Part.WHOLE) -> Place:
     """The place of a part of an instruction.
 
-    In the module's source as long as the text there still is what the instruction is; else in the line that it prints
-    now. What stands nowhere in the text, such as the operation behind `all-to-all-start`, is where its caller is.
+    In the module's source if its text there is still current; else in the line that it prints now. An instruction without
+    text of its own, such as the operation inside `all-to-all-start`, has the place of its caller.
     """
     module = instruction.computation.module if instruction.computation is not None else None
     span = instruction.span if not instruction.is_touched else None
@@ -117,7 +117,7 @@ def of_computation(computation: Computation) -> Place:
 
 
 def of_header(module: Module, attribute: str) -> Place:
-    """Where an attribute of the module's header stands, or the table of that name."""
+    """Place of an attribute of the module's header, or of the table of that name."""
     source = module.source
     if source is not None and not module.is_header_touched:
         found = re.compile(rf"(?:^|[,\s]){re.escape(attribute)}(?==|\s)").search(
@@ -134,9 +134,9 @@ def of_header(module: Module, attribute: str) -> Place:
 
 
 def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
-    """Where each node comes in the text that a module prints now; the header, None, comes first.
+    """Rank of each node in the text that a module prints now; the header, None, comes first.
 
-    Bodies that stand in the line of their caller, and those that its short spelling stands for, come behind the caller.
+    Bodies written inside their caller's line, and those implied by its short spelling, come after the caller.
     """
     found: dict[Instruction | Computation | None, int] = {None: 0}
     stack: list[Instruction | Computation] = [

@@ -34,7 +34,7 @@ class Survey:
     all_reduces: list[Instruction] = attrs.field(factory=list)
     fusion_bodies: set[Computation] = attrs.field(factory=set)
     uses_host_memory: bool = False
-    """True where some shape lies in `HOST_SPACE`."""
+    """True if some shape is in `HOST_SPACE`."""
     has_buffers: bool = False
     """True where some shape is, or holds, a buffer."""
 

@@ -81,7 +81,7 @@ class Summary:
     arguments: Total
     results: Total
     aliased_results: Total
-    """Those results that lie in the memory of arguments."""
+    """Results aliased to arguments."""
     constants: Total
     computations: tuple[ComputationUse, ...]
     opcodes: tuple[OpcodeCount, ...]

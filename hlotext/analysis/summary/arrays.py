@@ -16,7 +16,7 @@ from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.shape import Shape
 
 LABELLED = (traits.BINDS_OPERANDS - {"call"}) | {"custom-call"}
-"""Opcodes of which the label says more than the opcode."""
+"""Opcodes whose label is more specific than the opcode."""
 
 
 def opcode_label(instruction: Instruction) -> str:
@@ -98,7 +98,7 @@ def array_groups(counted: Counted) -> tuple[ArrayGroup, ...]:
 
 @attrs.frozen
 class PaddedShape:
-    """The arrays of one shape, wherever they lie."""
+    """The arrays of one shape, in any memory space."""
 
     shape: str
     """Without memory space."""

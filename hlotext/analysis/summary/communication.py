@@ -25,17 +25,17 @@ class Collective:
     is_async: bool
     """True if other work can overlap; False for a pair that the GPU compiler marks as `is_sync`."""
     computation: str
-    """Where it stands, for one in a fusion the fusion's computation."""
+    """Its computation; for one in a fusion the fusion's."""
     fusion: str | None
     """The fusion that it is part of."""
     groups: str
-    """Replica groups or source-target pairs as they stand in the text; empty where there are none."""
+    """Replica groups or source-target pairs verbatim; empty if there are none."""
     group_count: int | None
-    """Number of groups, or of pairs; None where there are none: for collectives one group of all."""
+    """Number of groups, or of pairs; None if there are none: for collectives one group of all devices."""
     group_size: int | None
-    """Devices in each group; None where there are none or they differ."""
+    """Devices in each group; None if there are none or they differ."""
     operand_bytes: int
-    """Bytes that each device puts in, without padding."""
+    """Input bytes per device, without padding."""
     result_bytes: int
     """Bytes that each device gets."""
     runs: int | None
@@ -58,10 +58,10 @@ class CollectiveGroup:
     runs: int | None
     """All of them together; None where that is not known of one."""
     operand_bytes: int
-    """Bytes that each device puts in when each runs once. So is the next."""
+    """Input bytes per device if each runs once. Also for the next field."""
     result_bytes: int
     largest_bytes: int
-    """The most that one of them takes or gives."""
+    """Largest operand or result of one of them."""
     name: str
     """The largest one."""
     in_fusions: int
@@ -80,7 +80,7 @@ class Named:
 
 @attrs.frozen
 class Begun:
-    """A communication as far as its instruction tells of it."""
+    """The part of a communication that its instruction shows."""
 
     home: Computation
     named: Named
@@ -105,7 +105,7 @@ def begun(origins: Origins, home: Computation, instruction: Instruction) -> Begu
 
 
 def collective(graph: CallGraph, starts: Mapping[tuple[Computation, int], Named], one: Begun) -> Collective:
-    """A communication as values that JSON can hold. `starts` are the `async-start`s of the module, by where they stand."""
+    """A communication as JSON-serializable values. `starts` are the `async-start`s of the module, by position."""
     around, found = surroundings(graph, one.home), one.exchange
     call, home = around.wrapping, around.computation
     start = starts[call.computation, call.place] if call is not None else one.named

@@ -24,7 +24,7 @@ _SHORT = PrintOptions(print_metadata=False, print_backend_config=False, print_or
 
 @attrs.frozen
 class Position:
-    """Where something stands in the text that was read; counted from 1."""
+    """Position in the source text, counted from 1."""
 
     line: int
     column: int
@@ -32,7 +32,7 @@ class Position:
 
 @attrs.frozen
 class Neighbour:
-    """An instruction beside the one that was asked for."""
+    """An operand or user of the requested instruction."""
 
     name: str
     opcode: str
@@ -40,7 +40,7 @@ class Neighbour:
     allocated_bytes: int | None
     """Of all its arrays; None where the shape is not known."""
     computation: str
-    """Where it stands."""
+    """Its computation."""
     positions: tuple[int, ...] = ()
     """For a user, which of its operands the instruction is, counted from 0."""
 
@@ -89,7 +89,7 @@ class InstructionDetails:
     bodies: tuple[str, ...]
     """Text of the computations that are applied or fused, without metadata and backend configs."""
     kernel: str | None
-    """MLIR of a Mosaic kernel; None for what is none, or cannot be read."""
+    """MLIR of a Mosaic kernel; None for other calls, or if it cannot be read."""
     kernel_error: str | None
     """The reason why the body of a kernel cannot be read."""
 

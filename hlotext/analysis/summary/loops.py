@@ -19,10 +19,10 @@ class Loop:
 
     name: str
     computation: str
-    """Where it stands."""
+    """Its computation."""
     body: str
     trip_count: int | None
-    """None where the text does not tell."""
+    """None if unknown."""
     runs: int | None
     """Total execution count of the body, outer loops included."""
     body_instructions: int
@@ -36,7 +36,7 @@ class Loop:
 
 @attrs.frozen
 class While:
-    """A while as far as the instruction tells of it."""
+    """The part of a while that its instruction shows."""
 
     name: str
     home: Computation

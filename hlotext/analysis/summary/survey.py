@@ -1,7 +1,6 @@
-"""One walk over a module, of which nothing stays but names, numbers and frozen values.
+"""One walk over a module that keeps only names, numbers and frozen values.
 
-So the summary of a large file takes no more memory than what it says, and that of a small one looks at every
-instruction once.
+So the memory of a summary does not grow with the file, and every instruction is visited once.
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ Origin: TypeAlias = int | tuple[str, int] | None
 class Survey:
     """Counts collected on the walk. Dictionaries are in the order of the text.
 
-    The walk goes backwards: XLA writes callers behind what they call, so it is known of each computation whether it runs
-    instruction by instruction, when its turn comes. (What was met last is the first in the text, therefore, and goes to the
-    end of its dictionary, which is turned round at last.)
+    The walk goes backwards: XLA writes callers after callees, so each computation's use is known when it is visited. (The
+    last one visited is therefore the first in the text; dictionaries are reversed at the end.)
     """
 
     module: Module
@@ -60,7 +58,7 @@ class Survey:
     loops: list[While] = attrs.field(factory=list)
     collectives: dict[object, Begun] = attrs.field(factory=dict)
     starts: dict[tuple[Computation, int], Named] = attrs.field(factory=dict)
-    """Every `async-start` by where it stands."""
+    """Every `async-start` by position."""
     with_attribute: Counter[str] = attrs.field(factory=Counter)
     """Number of instructions with each counted attribute."""
     backend_config_bytes: int = 0
@@ -68,7 +66,7 @@ class Survey:
     """The place of each origin, and how many instructions have it."""
 
     def walk(self, calls: Calls | None) -> None:
-        """Looks at every instruction once. Finds what is `stepped` by the calls that it adds, unless it is given."""
+        """Visits every instruction once. Derives `stepped` from the calls that it adds, unless given."""
         module, entry = self.module, self.module.entry
         following: set[Computation] = {entry}
         asynchronous: set[Computation] = set()

@@ -8,7 +8,7 @@ from hlotext.verify.findings import FindingCollector
 
 
 def check_operands(instruction: Instruction, before: set[Instruction], findings: FindingCollector) -> None:
-    """Says what is wrong with operands that do not stand before their use (`VerifyHloStructure`, `HloSchedule::Verify`).
+    """Checks that operands precede their uses (`VerifyHloStructure`, `HloSchedule::Verify`).
 
     The order of the text is the schedule of a scheduled module; in any other the text could not be read again.
     """
@@ -39,7 +39,7 @@ def _is_in(instruction: Instruction, computation: Computation | None) -> bool:
 
 
 def check_control(instruction: Instruction, before: set[Instruction], findings: FindingCollector) -> None:
-    """Control predecessors stand before the instruction, in the same computation (`HloSchedule::Verify`)."""
+    """Checks that control predecessors precede the instruction, in the same computation (`HloSchedule::Verify`)."""
     for predecessor in instruction.control_predecessors:
         if predecessor in before:
             continue
