@@ -5,4 +5,4 @@ from __future__ import annotations
 from hlotext.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="python -m hlotext")
+    main(prog_name="hlotext")

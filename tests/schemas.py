@@ -20,7 +20,7 @@ import attrs
 import click
 
 from hlotext import schemas
-from hlotext.cli import COMMANDS, main
+from hlotext.cli import COMMANDS, current, main
 from tests import support
 from tests.cli_support import run
 
@@ -44,7 +44,8 @@ def cases() -> list[Case]:
         if not line or line.startswith("#"):
             continue
         words = line.removeprefix("slow ").split()
-        name = words[0] if words[0] in schemas.commands() or words[0] != "dump" else " ".join(words[:2])
+        words = current(words)
+        name = " ".join(words[: 2 if words[0] in ("dump", "help") else 1])
         arguments = tuple(place for word in words for place in _places(word))
         found.append(Case(line, name, arguments, line.startswith("slow ")))
     return found
@@ -72,7 +73,10 @@ def leaves() -> Iterator[tuple[str, click.Command]]:
         found = main.get_command(context, name)
         assert found is not None
         if isinstance(found, click.Group):
-            yield from ((f"{name} {inner}", one) for inner, one in found.commands.items())
+            for inner in found.list_commands(context):
+                one = found.get_command(context, inner)
+                assert one is not None
+                yield f"{name} {inner}", one
         else:
             yield name, found
 

@@ -45,10 +45,12 @@ LINES: dict[str, tuple[str, ...]] = {
     "extract": ("extract FILE -i x", "extract FILE -i x --whole"),
     "memory": ("memory FILE --platform tpu", "memory FILE --platform cpu --format json"),
     "thunks": ("thunks FILE --platform gpu", "thunks FILE --platform cpu --format json"),
-    "cost": ("cost FILE", "cost FILE --by scope", "cost FILE --by line", "cost FILE --format json"),
-    "time": ("time FILE --chip v5e", "time FILE --chip v5e --format json"),
+    "cost": (
+        *("cost FILE", "cost FILE --by scope", "cost FILE --by line", "cost FILE --format json"),
+        *("cost FILE --chip v5e", "cost FILE --chip v5e --format json"),
+    ),
     "comm": ("comm FILE", "comm FILE --format json"),
-    "shard": ("shard FILE", "shard FILE --format json"),
+    "shape": ("shape FILE", "shape FILE --format json"),
     "diff": (
         "diff FILE FILE",
         *(f"diff FILE FILE --format {kind}" for kind in ("json", "github", "markdown")),
@@ -65,17 +67,12 @@ LINES: dict[str, tuple[str, ...]] = {
 }
 """Command lines of each command that takes a module."""
 WITHOUT_MODULE = {
-    "rule": "reads codes",
-    "passes": "lists passes",
     "bisect": "runs another program many times",
     "reduce": "runs another program many times",
     "bugreport": "runs another program many times",
     "run": "runs the program",
     "dump": "takes folders of a compilation",
-    "explain": "takes two steps of a compilation",
-    "layout": "takes shapes",
-    "opcodes": "lists opcodes",
-    "schema": "lists schemas",
+    "help": "prints help",
     "lsp": "serves an editor",
     "mcp": "serves an agent",
     "skill": "copies pages",

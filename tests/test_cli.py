@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hlotext.cli import COMMANDS, GROUPS, common, main
+from hlotext.cli import COMMANDS, FORMER, GROUPS, common, main
 from tests import support
 from tests.cli_support import run, run_process
 
@@ -48,15 +48,63 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_help_has_groups() -> None:
-    """Every command stands in one group of at most 15, on a line of at most 80 columns."""
+    """Every command is in one group, on a line of at most 80 columns."""
     grouped = [name for names in GROUPS.values() for name in names]
-    assert len(grouped) == len(set(grouped))
-    assert set(COMMANDS) <= set(grouped)
-    text = run("--help").stdout
-    lines = text.splitlines()
-    assert max(map(len, GROUPS.values())) <= 15
+    assert len(grouped) == len(set(grouped)) == len(COMMANDS)
+    lines = run("--help").stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert [word for line in lines if (word := line.partition(" ")[0]) in {*GROUPS, "More"}] == list(GROUPS)
+    assert [word for line in lines if (word := line.partition(" ")[0]) in GROUPS] == list(GROUPS)
+
+
+def test_without_arguments() -> None:
+    """The first screen has few commands, each with its question; every line is one that exists."""
+    result = run()
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) <= 16
+    assert max(map(len, lines)) <= 80
+    named = [line.partition("hlotext ")[2].split()[0] for line in lines if "hlotext " in line][:-1]
+    assert named
+    assert set(named) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER.items())
+def test_former_spellings(former: str, now: tuple[str, ...]) -> None:
+    """They work, are not listed, and help and schema know them."""
+    assert former not in COMMANDS
+    words = [word for word in now if not word.startswith("-")]
+    assert run(former, "--help").stdout == run(*words, "--help").stdout
+    if words[0] != "help":
+        assert run("help", former).stdout == run(*words, "--help").stdout
+    if former != "schema":
+        assert run("schema", former).stdout == run("help", "schema", *words).stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("shwo x", "did you mean `show`?"),
+        ("timeline x", "did you mean `hlotext dump timeline`?"),
+        ("trcae x", "did you mean `dump trace`?"),
+        ("opcode add", "did you mean `hlotext help opcode`?"),
+        (MODULE, f"did you mean `hlotext show {MODULE}`?"),
+        ("dump tests/data/dumps", "did you mean `hlotext dump list tests/data/dumps`?"),
+        ("dump timelien x", "did you mean `timeline`?"),
+        ("help memroy", "did you mean `memory`?"),
+        ("help dump tarce", "did you mean `trace`?"),
+        ("help rule C1001", "did you mean `C101`?"),
+        ("help pass algsim", "did you mean `algsimp`?"),
+        ("help opcode alreduce", "did you mean `all-reduce`"),
+        ("help schema memroy", "did you mean `memory`?"),
+        ("show --limt 3 x", "Did you mean '--limit'?"),
+    ],
+)
+def test_did_you_mean(line: str, said: str) -> None:
+    """What is misspelled is answered in one or two lines."""
+    result = run(*line.split())
+    assert result.exit_code in (1, 2)
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) <= 2
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:

@@ -39,7 +39,7 @@ def test_time() -> None:
     """Whatever is estimated says so."""
     text = run("time", TRAIN, "--chip", "v5e")
     assert text.exit_code == 0
-    assert "estimated" in text.stdout
+    assert "estimate" in text.stdout
     found = json.loads(run("time", TRAIN, "--chip", "v5e", "--format", "json").stdout)["modules"][0]
     assert found["is_estimate"]
     assert found["seconds"] == pytest.approx(sum(step["seconds"] for step in found["critical_path"]))
@@ -117,7 +117,7 @@ def test_shard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["nothing"], "is no file"),
+        (["nothing"], "neither a file nor a shape"),
         (["f32[8", "{replicated}"], "X101"),
         (["f32[8]", "{devices=[2,4]<=[8]}"], "none of an array of 1"),
         (["f32[8]", "{devices=[2]<=[2]}", "--element", "9"], "no element"),

@@ -1,4 +1,4 @@
-"""`hlotext lint`: exit statuses, formats, baselines, directories, several processes, and the codes in `hlotext rule`."""
+"""`hlotext lint`: exit statuses, formats, baselines, directories, several processes, and the codes in `hlotext help rule`."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_standard_input() -> None:
 
 
 def test_rules_are_explained() -> None:
-    """`hlotext rule` knows the linter's codes."""
+    """`hlotext help rule` knows the linter's codes."""
     result = run("rule", "c101")
     assert result.stdout == lint.all_rules()["C101"].page()
     assert all(code in run("rule").stdout for code in lint.all_rules())

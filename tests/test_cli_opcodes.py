@@ -1,4 +1,4 @@
-"""`hlotext opcodes`: the opcode table for people and programs."""
+"""`hlotext help opcode`: the opcode table for people and programs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_one_opcode(name: str) -> None:
         ("gather", None),
         ("ALL-reduce", "all-reduce"),
         ("convolve", "convolution"),
-        ("call-start", "short spelling of an async-start that runs call"),
+        ("call-start", "short form of an async-start that wraps call"),
         ("qqqqqq", ""),
     ],
 )

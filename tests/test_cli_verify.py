@@ -1,4 +1,4 @@
-"""`hlotext verify` and `hlotext rule`: formats, exit statuses, what counts."""
+"""`hlotext verify` and `hlotext help rule`: formats, exit statuses, what counts."""
 
 from __future__ import annotations
 

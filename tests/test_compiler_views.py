@@ -104,7 +104,7 @@ def test_why_in_a_compilation() -> None:
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`hlotext dump why` of a module alone, and `hlotext explain` with views."""
+    """`hlotext dump why` of a module alone, and `hlotext dump pass` with views."""
     monkeypatch.chdir(ROOT)
     file = tmp_path / "m.txt"
     file.write_text(PROGRAM)

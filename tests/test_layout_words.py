@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import hlotext as hlo
 from hlotext import layout
-from hlotext.cli.layout import command
+from hlotext.cli.shape import command
 from hlotext.layout import tiling
 from hlotext.view import LayoutPicture
 from hlotext.view import layout_picture as picture_module
@@ -237,9 +237,9 @@ def test_command_reads_standard_input() -> None:
         (["token[]"], 1, "is a token"),
         (["f32[2"], 2, "column"),
         (["f32[2]{0}", "f32[2", "f32[2,2]{1,1}"], 2, "column"),
-        (["f32[2]{0}", "--index", "a"], 2, "is no index"),
-        (["f32[2]{0}", "--offset", "a"], 2, "is no byte offset"),
-        (["f32[2]{0}", "--slice", "0:3"], 2, "is no slice"),
+        (["f32[2]{0}", "--index", "a"], 2, "is not an index"),
+        (["f32[2]{0}", "--offset", "a"], 2, "is not a byte offset"),
+        (["f32[2]{0}", "--slice", "0:3"], 2, "is not a slice"),
         (["f32[2]{0}", "f32[3]{0}", "--svg", "-"], 2, "one shape only"),
         (["f32[2]{0}", "--svg", "/nowhere/at/all.svg"], 2, "cannot write"),
         ([], 2, "Missing argument"),
@@ -254,4 +254,4 @@ def test_exit_status(arguments: list[str], status: int, message: str) -> None:
 def test_help_shows_an_example() -> None:
     status, out, _ = run("--help")
     assert status == 0
-    assert f"hlotext layout '{EXPLAINED[0]}'" in out
+    assert f"hlotext shape '{EXPLAINED[0]}'" in out

@@ -76,7 +76,7 @@ def test_each_part_has_a_case() -> None:
 
 @pytest.mark.parametrize(("old", "new"), lint.registry.former_codes().items())
 def test_a_former_code_means_the_rule_that_it_became_part_of(old: str, new: str) -> None:
-    """In every list of a configuration, with one note; its thresholds are gone; `hlotext rule` says so and shows the page."""
+    """In every list of a configuration, with one note; its thresholds are gone; `hlotext help rule` shows the page."""
     with pytest.warns(DeprecationWarning, match=f"{old} is a part of {new}") as noted:
         config = lint.Config(select=(old,))
     assert len(noted) == 1

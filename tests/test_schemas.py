@@ -20,7 +20,7 @@ NO_JSON = {
     "reduce": "prints HLO text",
     "report": "prints a page",
     "graph": "prints a page or a picture",
-    "schema": "prints a schema",
+    "help schema": "prints a schema",
     "lsp": "speaks the language server protocol",
     "skill": "copies pages",
     "mcp": "speaks the model context protocol",

@@ -30,11 +30,10 @@ ALL = {
     "show": ("show FILE", "show FILE --arguments", "show FILE -i only_there", "show FILE --format json"),
     "grep": ("grep sine(_) FILE",),
     "memory": ("memory FILE", "memory FILE --format json", "memory FILE --by scope"),
-    "cost": ("cost FILE", "cost FILE --format json", "cost FILE --by scope"),
-    "time": ("time FILE --chip v5e", "time FILE --chip v5e --format json"),
+    "cost": ("cost FILE", "cost FILE --format json", "cost FILE --by scope", "cost FILE --chip v5e"),
     "triage": ("triage FILE -j 1", "triage FILE -j 1 --format json"),
     "comm": ("comm FILE", "comm FILE --format json"),
-    "shard": ("shard FILE", "shard FILE --format json"),
+    "shape": ("shape FILE", "shape FILE --format json"),
     "thunks": ("thunks FILE --platform cpu", "thunks FILE --platform cpu --format json"),
     "table": ("table FILE -o OUT",),
     "sql": ("sql 'select name from modules' FILE",),
@@ -57,7 +56,6 @@ REFUSED = {
         "diff ONE OTHER",
         "diff FILE --write-golden OUT",
     ),
-    "explain": ("explain FILE OTHER --pass dce", "explain ONE OTHER --pass dce"),
     "reduce": ("reduce FILE -- true",),
     "bugreport": ("bugreport FILE -o OUT --yes",),
     "run": ("run FILE", "run ONE --against OTHER"),
@@ -68,7 +66,9 @@ REFUSED = {
         "dump why DUMP -i only_there",
         "dump trace DUMP -i only_there",
         "dump copies DUMP",
-        "explain DUMP --pass cpu_after_optimizations",
+        "dump pass FILE OTHER --pass dce",
+        "dump pass ONE OTHER --pass dce",
+        "dump pass DUMP --pass cpu_after_optimizations",
         "report DUMP -o -",
         "diff DUMP DUMP",
         "memory DUMP",
@@ -76,9 +76,7 @@ REFUSED = {
 }
 """Command lines that mean one module."""
 
-WITHOUT = frozenset(
-    {"bisect", "message", "rule", "layout", "opcodes", "passes", "schema", "lsp", "mcp", "skill"}
-)
+WITHOUT = frozenset({"bisect", "message", "help", "lsp", "mcp", "skill"})
 """Commands that read no module."""
 
 

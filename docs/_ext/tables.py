@@ -77,12 +77,12 @@ def write(name: str, text: str) -> None:
 
 def opcode_pages() -> None:
     """One page for each opcode, and the list by family."""
-    rows = data("opcodes")["opcodes"]
+    rows = data("help", "opcode")["opcodes"]
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         families.setdefault(row["family"], []).append(row)
         write(f"opcodes/{row['name']}", _opcode(row))
-    parts = ["# Opcodes\n", f"The {len(rows)} opcodes of HLO, as `hlotext opcodes` has them.\n"]
+    parts = ["# Opcodes\n", f"The {len(rows)} opcodes of HLO, as `hlotext help opcode` has them.\n"]
     for family, members in families.items():
         parts.append(f"## {family.capitalize()}\n")
         parts.append(
@@ -132,14 +132,14 @@ def attribute_page() -> None:
 
 def code_pages() -> None:
     """One page for each code of a finding."""
-    rules = data("rule")["codes"]
+    rules = data("help", "rule")["codes"]
     groups: dict[str, list[dict[str, Any]]] = {}
     for rule in rules:
         groups.setdefault(rule["code"][0], []).append(rule)
         write(f"codes/{rule['code']}", _hlo_blocks(rule["page"]))
     parts = [
         "# Codes of findings\n",
-        "What `hlotext check`, `verify` and `lint` find; `hlotext rule CODE` shows these pages.\n",
+        "What `hlotext check`, `verify` and `lint` find; `hlotext help rule CODE` shows these pages.\n",
     ]
     for letter, members in groups.items():
         parts.append(f"## {_GROUPS.get(letter, letter)}\n")
@@ -173,7 +173,7 @@ def pass_page() -> None:
     ]
     text = [
         "# Passes\n",
-        "What `hlotext rewrite -p NAME` and `rewrite.parse_passes` know; `hlotext passes NAME` says all.\n",
+        "What `hlotext rewrite -p NAME` and `rewrite.parse_passes` know; `hlotext help pass NAME` says all.\n",
     ]
     write("passes", "\n".join([*text, table(["pass", "what it does", "options"], cells), ""]))
 

@@ -13,73 +13,23 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from hlotext import __version__
 from hlotext.findings import escape
+from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
 from hlotext.syntax.source import inputs
 
-COMMANDS = {
-    "show": "What is in a module, or one instruction of it.",
-    "fmt": "Print modules in another style.",
-    "convert": "A module from text to proto, and back.",
-    "check": "Whether texts can be read, and all that is wrong in them.",
-    "verify": "Whether modules are well-formed HLO.",
-    "lint": "What costs time or memory in modules.",
-    "rule": "What the codes of findings mean.",
-    "grep": "Find instructions by a pattern.",
-    "rewrite": "Run passes over modules.",
-    "passes": "What passes there are.",
-    "run": "A module executed on the CPU.",
-    "extract": "A small module around one instruction.",
-    "bisect": "Which pass, flag or release makes a command fail.",
-    "reduce": "The smallest module for which a command still fails.",
-    "bugreport": "A report of a compiler fault to show to anybody.",
-    "memory": "What lives where and when in memory.",
-    "thunks": "What the runtime of a GPU or CPU will execute.",
-    "cost": "Operations and bytes, through loops, by scope or line.",
-    "time": "The least time on a chip, and what is waited for.",
-    "triage": "Many modules ranked, and what to do first.",
-    "comm": "What is sent along which axes of the mesh.",
-    "shard": "What each device holds of an array.",
-    "dump": "What a dump folder tells of a compilation.",
-    "explain": "What one pass of XLA did, and why.",
-    "diff": "What differs between two modules.",
-    "message": "What compilers' messages in a log say.",
-    "table": "Modules as tables, a dataset of Parquet files.",
-    "sql": "Questions to these tables, in SQL.",
-    "graph": "A page to walk in: operations and what is around them.",
-    "report": "A page to send around: memory, costs, collectives.",
-    "layout": "Where the elements of an array lie in memory.",
-    "opcodes": "What the opcodes of HLO take.",
-    "schema": "What the JSON of a command holds.",
-    "lsp": "A language server: serves editors over stdio.",
-    "skill": "Pages for agents: which command answers what.",
-    "mcp": "A server for agents, by the model context protocol.",
-}
-"""The sub-commands by name and what `--help` says of each; `hlotext/cli/NAME.py` holds it as `command`."""
-
-GROUPS = {
-    "Look": (
-        "show",
-        "grep",
-        "dump",
-        "memory",
-        "cost",
-        "time",
-        "comm",
-        "shard",
-        "thunks",
-        "table",
-        "sql",
-        "graph",
-        "report",
-    ),
-    "Judge": ("triage", "check", "verify", "lint", "diff", "run", "bisect"),
-    "Change": ("fmt", "rewrite", "extract", "reduce", "bugreport", "convert"),
-    "Explain": ("explain", "message", "rule", "layout", "opcodes", "passes", "schema"),
-    "Serve": ("lsp", "mcp", "skill"),
-}
-"""What `--help` lists together, in its order; what is in none comes last."""
+__all__ = [
+    "COMMANDS",
+    "DEBUG_VARIABLE",
+    "FORMER",
+    "GROUPS",
+    "UNREADABLE",
+    "CommandGroup",
+    "current",
+    "main",
+]
 
 DEBUG_VARIABLE = "HLOTEXT_DEBUG"
 """Set to anything but nothing, a failure of hlotext itself shows its traceback."""
@@ -91,8 +41,27 @@ _BROKEN_PIPE = 141
 _UNWRITABLE = (errno.ENOSPC, errno.EBADF, errno.EIO, errno.EDQUOT, errno.EFBIG)
 
 
-class _Commands(click.Group):
-    """Loads sub-commands by name, and turns everything that can go wrong into one line and an exit status."""
+class CommandGroup(click.Group):
+    """A group that answers an unknown command with the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(self.unknown(ctx, word))
+        return super().resolve_command(ctx, args)
+
+    def unknown(self, ctx: click.Context, word: str) -> str:
+        """The message about a word that is not a command."""
+        from hlotext.syntax.source.reporter import did_you_mean
+
+        meant = did_you_mean(word, self.list_commands(ctx))
+        return f"no command {word!r}" + (f"; {meant}" if meant else "")
+
+
+class _Commands(CommandGroup):
+    """Loads commands by name; turns every failure into one line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -103,30 +72,53 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"hlotext.cli.{cmd_name}").command
         return command
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # One screen: commands by group, what for on the left, then the options. Not click's own list, which loads every
-        # command to ask it for its help.
-        left = dict(COMMANDS)
-        groups = {
-            title: [(name, left.pop(name)) for name in names if name in left]
-            for title, names in GROUPS.items()
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, current(args))
+
+    def unknown(self, ctx: click.Context, word: str) -> str:
+        from hlotext.syntax.source.reporter import did_you_mean
+
+        if os.path.exists(word):
+            return f"{word} is a {'folder' if os.path.isdir(word) else 'file'}; did you mean `hlotext show {word}`?"
+        inner = {
+            name: f"{group} {name}"
+            for group in ("dump", "help")
+            if isinstance(found := self.get_command(ctx, group), click.Group)
+            for name in found.list_commands(ctx)
         }
-        groups["More"] = list(left.items())
-        groups["Options"] = [
-            record for one in self.get_params(ctx) if (record := one.get_help_record(ctx)) is not None
-        ]
+        former = {name: " ".join(words) for name, words in FORMER.items()}
+        known = {**inner, **former, **{name: name for name in COMMANDS}}
+        if word in known:
+            return f"no command {word!r}; did you mean `hlotext {known[word]}`?"
+        meant = did_you_mean(word, known)
+        for name in filter(None, [meant.partition("`")[2].partition("`")[0]]):
+            return f"no command {word!r}; did you mean `{known[name]}`?"
+        return f"no command {word!r}; hlotext --help lists all"
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # From the table: click's own would load every command for its line of help.
+        names = [CompletionItem(n, help=text) for n, text in COMMANDS.items() if n.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Commands by group from the table: click's own list would load every command for its line of help.
         formatter.write_paragraph()
-        for title, rows in groups.items():
-            if title == "Options":
-                formatter.write("\n")
-            for number, (name, text) in enumerate(rows):
-                formatter.write(f"{'' if number else title:<9}{name:<{9 if title in GROUPS else 19}}{text}\n")
+        wide = max(map(len, COMMANDS)) + 2
+        for title, names in GROUPS.items():
+            for number, (name, text) in enumerate(names.items()):
+                formatter.write(f"{'' if number else title:<9}{name:<{wide}}{text}\n")
+        formatter.write("\n")
+        records = (one.get_help_record(ctx) for one in self.get_params(ctx))
+        for number, (name, text) in enumerate(filter(None, records)):
+            formatter.write(f"{'' if number else 'Options':<9}{name:<19}{text}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "json" in " ".join(args):
             from hlotext.cli.documents import note_format
 
-            note_format(ctx, args)
+            note_format(ctx, current(args))
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,7 +130,10 @@ class _Commands(click.Group):
             status = main(*args, standalone_mode=False, **kwargs)
         except click.ClickException as error:
             said = io.StringIO()
-            error.show(said)
+            if isinstance(error, click.UsageError):
+                said.write(_usage_text(error))
+            else:
+                error.show(said)
             click.echo(escape.lines(said.getvalue()), err=True, nl=False)
             status = error.exit_code
         except click.Abort:
@@ -193,6 +188,13 @@ class _Commands(click.Group):
         return result
 
 
+def _usage_text(error: click.UsageError) -> str:
+    """What is wrong with a command line, and where its help is: two lines."""
+    message = " ".join(error.format_message().split())
+    place = error.ctx.command_path if error.ctx is not None else "hlotext"
+    return f"hlotext: {message}\nTry '{place} --help'.\n"
+
+
 def _unwritable(error: OSError) -> int:
     """Says that standard output cannot be written; gives the exit status."""
     _give_up_output()
@@ -232,20 +234,19 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
         documents.write_failure(ctx)
 
 
-@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(prog)s %(version)s")
-@click.option("--no-pager", is_flag=True, help="Never show long output in a pager.")
-@click.option(
-    "--max-source",
-    metavar="SIZE",
-    help="Bytes that a source may hold or unpack to; else 4G.",
+@click.command(
+    cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.option("--follow-links", is_flag=True, help="Also links in a folder that lead out of it.")
-def main(no_pager: bool, max_source: str | None, follow_links: bool) -> None:
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option("--no-pager", is_flag=True, help="Do not page long output.")
+@click.option("--max-source", metavar="SIZE", help="Maximum bytes of an input, unpacked  [default: 4G].")
+@click.option("--follow-links", is_flag=True, help="Follow links that lead out of a folder.")
+@click.pass_context
+def main(ctx: click.Context, no_pager: bool, max_source: str | None, follow_links: bool) -> None:
     """\b
-    Look into XLA's HLO text, check it, change it.
-    A FILE may be packed (.gz, .xz, .zst); - is standard input.
-    Exit status: 0 fine, 1 something was found, 2 wrong usage or unreadable input.
+    Inspect, verify and transform XLA HLO text.
+    FILE: HLO text, .hlo.pb or .hlo.json, also .gz, .xz or .zst; - is stdin.
+    Exit status: 0 success, 1 findings, 2 usage error or unreadable input.
     Example: hlotext show module_0001.jit_step.after_optimizations.txt
     """
     if follow_links:
@@ -257,5 +258,11 @@ def main(no_pager: bool, max_source: str | None, follow_links: bool) -> None:
             inputs.most_bytes()
         except inputs.InputError:
             raise click.BadParameter(
-                f"{max_source} is no size, such as 8G", param_hint="--max-source"
+                f"{max_source!r} is not a size, such as 8G", param_hint="--max-source"
             ) from None
+    if ctx.invoked_subcommand is None:
+        click.echo("Inspect, verify and transform XLA HLO text.\n")
+        wide = max(len(question) for question, _ in QUESTIONS) + 2
+        for question, line in QUESTIONS:
+            click.echo(f"  {question:{wide}}hlotext {line}")
+        click.echo("\nAll commands: hlotext --help. One command: hlotext help COMMAND.")

@@ -42,7 +42,7 @@ def command(
     """Say all that is wrong with the text of each FILE, and what in it this release does not know.
 
     Not only the first error: broken lines, cut files and lines of a log are passed over. Whether what was read is right is
-    the question of `hlotext verify`. Every finding has a code; `hlotext rule X101` explains it.
+    the question of `hlotext verify`. Every finding has a code; `hlotext help rule X101` explains it.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`hlotext cost`: operations and bytes of modules."""
+"""`hlotext cost`: FLOPs, bytes and lower bounds on run time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,12 @@ import click
 import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, choose_chip
+from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.quantities import counted
-from hlotext.cli.common import FILES, FORMAT, Inputs, age_json, limit_option, write_json
-from hlotext.cli.figures import (
-    COSTS,
-    amount,
-    chip_of,
-    choice_json,
-    costs_of,
-    seconds,
-    share,
-    told,
-    xla_json,
-)
+from hlotext.cli import cost_time
+from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, age_json, limit_option, write_json
+from hlotext.cli.cost_time import estimated, rates_of
+from hlotext.cli.figures import COSTS, amount, chip_of, choice_json, costs_of, seconds, share, xla_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
@@ -39,18 +32,28 @@ _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 
 @click.command()
 @FILES
-@click.option("--by", type=click.Choice(cost.KEYS), help="What to add up by, instead of the tree of scopes.")
+@click.option("--by", type=click.Choice(cost.KEYS), help="Group by this instead of the tree of scopes.")
 @click.option(
-    "--depth", type=click.IntRange(min=1), default=_DEPTH, show_default=True, help="Levels of the tree."
+    "--depth",
+    type=click.IntRange(min=1),
+    default=_DEPTH,
+    show_default=True,
+    help="Levels of the tree of scopes.",
 )
-@click.option("--as-xla", is_flag=True, help="XLA's own figures: loop bodies once, unknown calls -1.")
+@click.option("--as-xla", is_flag=True, help="XLA's cost analysis: loop bodies once, unknown calls -1.")
+@click.option("--time", "is_timed", is_flag=True, help="Lower bound on run time; implied by --chip.")
+@click.option("--chip", metavar="NAME|FILE.toml", help=f"Chip: {', '.join(CHIPS)}, or a file.")
 @click.option(
-    "--chip",
-    metavar="NAME",
-    help="Of a TPU's text, where the folder does not name it: XLA's figures depend on it.",
+    "--set",
+    "figures",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="Override a rate of the chip: bandwidth=8e11, bf16=2e14.",
 )
-@click.option("--padded", is_flag=True, help="Also bytes with the padding that layouts ask for.")
-@click.option("--no-fold", is_flag=True, help="Keep repeated layers apart.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
+@TRIPS
+@click.option("--padded", is_flag=True, help="Also bytes with layout padding.")
+@click.option("--no-fold", is_flag=True, help="Do not fold repeated layers.")
 @COSTS
 @limit_option(_LIMIT)
 @FORMAT
@@ -59,27 +62,38 @@ def command(
     by: cost.Key | None,
     depth: int,
     as_xla: bool,
+    is_timed: bool,
     chip: str | None,
+    figures: tuple[str, ...],
+    mesh: str | None,
+    trips: tuple[str, ...],
     costs: str | None,
     padded: bool,
     no_fold: bool,
     limit: int,
     output_format: str,
 ) -> None:
-    """How many operations and bytes one run of each FILE takes: loops as often as they run, asynchronous work once.
+    """FLOPs and bytes of one run of each FILE. Loop bodies count once per iteration, asynchronous operations once.
 
-    Operations are those that XLA's cost analysis counts, integer ones and comparisons included; bytes are what instructions
-    read and write, in whatever memory space; of what a fusion slices, gathers or updates in place, the part that it takes.
+    FLOPs are those of XLA's cost analysis, integer operations and comparisons included. Bytes are read and written by
+    instructions, in any memory space; a fusion that slices, gathers or updates in place counts only the part it touches.
+
+    With --chip or --time: a lower bound on run time. Each instruction takes the longer of FLOPs at the chip's peak and
+    bytes at its bandwidth; the schedule is simulated with one clock for the core and a queue for each link, which shows
+    stalls on transfers. Launch overhead and message latency are not counted. Before optimization it is an estimate, not a
+    bound.
 
     \b
     Examples:
       hlotext cost module_0001.jit_step.after_optimizations.txt
       hlotext cost dump.txt --by line --limit 30
+      hlotext cost dump.txt --chip v5e
+      hlotext cost dump.txt --chip h100 --trips body.12=100
       hlotext cost dump.txt --as-xla
       hlotext cost dump.txt --costs kernels.toml
     """
-    known_chip = chip_of(chip) if chip is not None else None
-    targets = costs_of(costs)
+    rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))
+    is_timed = not as_xla and (is_timed or chip is not None or bool(figures or mesh or trips))
     inputs = Inputs(files)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
@@ -87,23 +101,36 @@ def command(
     for place, result in inputs:
         for module in result.modules:
             compilation = texts[place].compilation if place in texts else compilation_beside(place)
+            choice = choose_chip(module, rates.chip, compilation.chip if compilation is not None else None)
+            timed = estimated(module, place, choice, rates) if is_timed else None
             found = cost.analyze(
-                module, age=compilation.age if compilation is not None else None, costs=targets
+                module, age=compilation.age if compilation is not None else None, costs=rates.costs
             )
-            choice = choose_chip(module, known_chip, compilation.chip if compilation is not None else None)
-            xla = told(lambda found=found, choice=choice: _xla(found, choice))  # type: ignore[misc]
+            try:
+                xla = _xla(found, choice)
+            except ValueError as error:
+                if timed is None:
+                    raise click.UsageError(str(error)) from None
+                xla = _xla(found, None)  # a time on a chip that the text was not compiled for
             if output_format == "json":
-                documents.append(_json(place, found, xla, choice, by, padded))
+                more = cost_time.as_json(timed[0]) if timed is not None else {}
+                documents.append({**_json(place, found, xla, choice, by, padded), **more})
                 continue
-            report.heading(f"{place}: {module.name}")
+            report.heading(f"{place}: {module.name}" + (f" on {timed[0].chip.name}" if timed else ""))
             if as_xla:
                 report.facts(_as_xla(found, xla, choice))
                 continue
-            _show(report, found, xla, choice, padded)
-            if by is None:
-                _show_tree(report, found, depth, limit, fold=not no_fold)
+            work = _work(found, xla, choice, padded)
+            if timed is None:
+                report.facts([*work, *_open(found.run)])
             else:
+                cost_time.show(
+                    report, *timed, [one for one in work if one[0] not in ("chip", "XLA cost model")], limit
+                )
+            if by is not None:
                 _show_parts(report, found, by, limit)
+            elif timed is None:
+                _show_tree(report, found, depth, limit, fold=not no_fold)
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
@@ -134,16 +161,13 @@ def _chip_text(choice: ChipChoice | None) -> str:
     """The chip; of one that is assumed also what depends on it."""
     if choice is None or choice.is_known:
         return str(choice)
-    return f"{choice}: the seconds and the tables of tuples depend on it"
+    return f"{choice}; seconds and bytes of tuples depend on it"
 
 
-def _show(
-    report: Output,
-    found: cost.Analysis,
-    xla: cost.Cost | cost.TpuCost,
-    choice: ChipChoice | None,
-    padded: bool,
-) -> None:
+def _work(
+    found: cost.Analysis, xla: cost.Cost | cost.TpuCost, choice: ChipChoice | None, padded: bool
+) -> list[tuple[str, str]]:
+    """FLOPs and bytes as facts."""
     run = found.run
     more = f" {run.bound}" if run.bound else ""
     least = " at least" if run.is_at_least else ""
@@ -166,10 +190,10 @@ def _show(
         facts.append(("with padding", _spaces(found, found.padded_bytes_by_memory_space)))
     if isinstance(xla, cost.TpuCost):
         calls = f" without {counted(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
-        least = "at least " if xla.unknown_calls else ""
-        facts.append(("compiler's time", f"{least}{seconds(xla.least_seconds)}, loop bodies once{calls}"))
+        bound = "at least " if xla.unknown_calls else ""
+        facts.append(("XLA cost model", f"{bound}{seconds(xla.least_seconds)}, loop bodies once{calls}"))
         facts.append(("chip", _chip_text(choice)))
-    report.facts([*facts, *_open(found.run)])
+    return facts
 
 
 def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
@@ -178,32 +202,32 @@ def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
 
 
 def _open(run: cost.RunCost) -> list[tuple[str, str]]:
-    """What is not known, a fact for each kind."""
+    """Facts about work of unknown size, one per kind."""
     facts = []
     if run.unknown_loops:
         names = _names([one.name for one in run.unknown_loops])
-        facts.append(("loops of unknown count", f"{len(run.unknown_loops)}, each counted once: {names}"))
+        facts.append(("unknown trip counts", f"{len(run.unknown_loops)}, each counted once: {names}"))
     if run.conditionals:
         names = _names([one.name for one in run.conditionals])
-        facts.append(("conditionals", f"{len(run.conditionals)}, by the costliest branch: {names}"))
+        facts.append(("conditionals", f"{len(run.conditionals)}, counted as the costliest branch: {names}"))
     if run.unknown_calls:
         targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in run.unknown_calls)
         facts.append(
             (
                 "calls of unknown cost",
-                f"{len(run.unknown_calls)}, of which only the bytes count: {_names(list(targets))}",
+                f"{len(run.unknown_calls)}, counted by bytes only: {_names(list(targets))}",
             )
         )
     if run.kernel_error:
         facts.append(("kernels", run.kernel_error))
     if run.at_most_calls:
         names = _names([one.name for one in run.at_most_calls])
-        facts.append(("kernels at most", f"{len(run.at_most_calls)}, of which all branches count: {names}"))
+        facts.append(("upper bounds", f"{len(run.at_most_calls)} kernels with all branches counted: {names}"))
     if run.uncounted:
         name, why = run.uncounted[0][0].name, run.uncounted[0][1]
-        facts.append(("not all counted", f"{len(run.uncounted)}, such as {name}: {why}"))
+        facts.append(("not fully counted", f"{len(run.uncounted)}, such as {name}: {why}"))
     if run.has_unsized:
-        facts.append(("sizes", "some are not known and count nothing"))
+        facts.append(("unknown sizes", "some, counted as 0"))
     return facts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
@@ -12,7 +13,7 @@ import click
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis.quantities import counted
-from hlotext.cli import answers, dump_bisect, dump_collectives, dump_hosts
+from hlotext.cli import CommandGroup, answers, dump_bisect, dump_collectives, dump_hosts, dump_pass
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
@@ -33,9 +34,18 @@ NAME = click.option(
 LIMIT = limit_option(_ROWS)
 
 
-@click.group()
+class _Dump(CommandGroup):
+    """The commands on dump folders."""
+
+    def unknown(self, ctx: click.Context, word: str) -> str:
+        if os.path.exists(word):
+            return f"{word} is not a command of `hlotext dump`; did you mean `hlotext dump list {word}`?"
+        return super().unknown(ctx, word)
+
+
+@click.group(cls=_Dump)
 def command() -> None:
-    """What a dump folder tells of a compilation. DIR is a folder, a packed one, or a file of one.
+    """Explore an XLA dump folder: modules, passes, provenance. DIR is a folder, an archive of one, or a file in one.
 
     \b
     Examples:
@@ -43,12 +53,13 @@ def command() -> None:
       hlotext dump timeline dumps/ -m jit_step
       hlotext dump trace dumps/ -i fusion.3
       hlotext dump why dumps/ -i copy.4
+      hlotext dump pass dumps/ --pass fusion
       hlotext dump copies dumps/
       hlotext dump collectives dumps/
       hlotext dump hosts dumps_of_all_hosts/
       hlotext dump bisect dumps/
 
-    Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 not found, 2 usage error or unreadable input.
     """
 
 
@@ -480,3 +491,4 @@ def _signed(number: int | None) -> str:
 command.add_command(dump_collectives.command)
 command.add_command(dump_hosts.command)
 command.add_command(dump_bisect.command)
+command.add_command(dump_pass.command)

@@ -55,7 +55,7 @@ def told(ask: Callable[[], T]) -> T:
 COSTS = click.option(
     "--costs",
     metavar="FILE.toml",
-    help="What custom calls cost, a section for each target, such as"
+    help="Costs of custom calls, a section per target:"
     ' ["my_kernel"] with flops = "2 * elements(operands[0]) * results[0][1]".',
 )
 """The option of a table of targets, which `costs_of` reads."""
@@ -77,7 +77,7 @@ def _text(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{path} cannot be read: {error}") from None
+        raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def chip_of(name: str) -> Chip:

@@ -141,7 +141,7 @@ def command(
 ) -> None:
     """Find what costs time or memory in each FILE: collectives in loops, padding, copies, lost donations, wide types.
 
-    Of a DIRECTORY the modules after optimization are looked at. `hlotext rule C101` explains a code. Settings are in
+    Of a DIRECTORY the modules after optimization are looked at. `hlotext help rule C101` explains a code. Settings are in
     [tool.hlotext.lint] of pyproject.toml, or [lint] of hlotext.toml.
 
     \b

@@ -52,10 +52,10 @@ def command(
     no_verify: bool,
     dump_to: Path | None,
 ) -> None:
-    """Apply rules and run passes over each FILE and print it; lines that nothing touched stay byte for byte as they are.
+    """Apply rules and passes to each FILE and print it; unmodified lines are kept byte for byte.
 
-    `hlotext passes` lists the passes and their options. A file of rules is TOML with a table for each: `rule`, op lines with
-    gaps as for `hlotext grep`, then =>, then what takes a match's place; and `example`, a module on which it fires.
+    `hlotext help pass` lists the passes and their options. A file of rules is TOML with a table for each: `rule`, op lines
+    with gaps as for `hlotext grep`, then =>, then the replacement of a match; and `example`, a module on which it fires.
 
     \b
     Examples:

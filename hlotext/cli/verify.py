@@ -60,7 +60,7 @@ def command(
     """Check that each FILE is well-formed HLO, as XLA's own verifier would, and say all that is wrong.
 
     Shapes, types and called computations, layouts, the schedule, asynchronous pairs, replica groups, shardings, aliasing,
-    stack frames. Every finding has a code; `hlotext rule V101` explains it.
+    stack frames. Every finding has a code; `hlotext help rule V101` explains it.
 
     \b
     Examples:

@@ -63,7 +63,7 @@ def _silence(module: Module, code: str, config: Config) -> Silence:
     made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
         return Silence(
-            module.name, "it does not speak about modules of this kind: see `hlotext rule " + code + "`"
+            module.name, "it does not speak about modules of this kind: see `hlotext help rule " + code + "`"
         )
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose) if finding.code == code]

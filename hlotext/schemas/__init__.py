@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hlotext.schemas.command_table import current
+
 FOLDER = Path(__file__).parent
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FIELDS = "fields"
@@ -37,7 +39,7 @@ ERROR: dict[str, Any] = {
         "column": {"type": "integer", "minimum": 1},
         "code": {
             "type": "string",
-            "description": "The code of the finding; `hlotext rule CODE` explains it.",
+            "description": "The code of the finding; `hlotext help rule CODE` explains it.",
         },
     },
     "required": ["kind", "message"],
@@ -63,6 +65,7 @@ def schema(command: str) -> dict[str, Any]:
     A document has `version`, and either what the command is for or, where that could not be had, only `errors`.
     Raises LookupError for a command that has none.
     """
+    command = _current(command)
     own = _read(command)
     number = own["version"]
     forms = own.get("forms") or [own["required"]]
@@ -118,10 +121,16 @@ def _objects(waiting: list[Any]) -> Iterator[dict[str, Any]]:
             waiting += one.values()
 
 
+def _current(command: str) -> str:
+    """The name of a command that may be spelled in a former way."""
+    return " ".join(word for word in current(command.split()) if not word.startswith("-"))
+
+
 def _read(command: str) -> dict[str, Any]:
+    command = _current(command)
     path = FOLDER / f"{command.replace(' ', '-')}.json"
     if command not in commands():
-        raise LookupError(f"there is no schema for {command}")
+        raise LookupError(f"no schema for {command}")
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found
 

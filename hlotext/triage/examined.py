@@ -41,7 +41,7 @@ class Examined:
     is_chip_assumed: bool
     instructions: int
     seconds: float
-    """The least time of one run, as `hlotext time` says; loops of unknown length run once."""
+    """The least time of one run, as `hlotext cost --chip` says; loops of unknown length run once."""
     is_bound: bool
     """False before optimization, see `hlotext.cost.Estimate`."""
     unknown_loops: int

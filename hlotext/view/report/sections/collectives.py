@@ -1,4 +1,4 @@
-"""Communication by axis and link, its causes, and the waits for it: `hlotext comm`, `hlotext time`."""
+"""Communication by axis and link, its causes, and the waits for it: `hlotext comm`, `hlotext cost --chip`."""
 
 from __future__ import annotations
 

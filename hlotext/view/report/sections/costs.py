@@ -1,4 +1,4 @@
-"""Operations, bytes and time by scope and by line of Python: `hlotext cost` and `hlotext time`."""
+"""Operations, bytes and time by scope and by line of Python: `hlotext cost` and `hlotext cost --chip`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def by_scope(subject: ReportInput) -> Section:
         "scopes",
         "Scopes",
         "Operations and bytes of one run, loops as often as they run (`hlotext cost`)"
-        + (", and the least time on the chip (`hlotext time`)." if times is not None else "."),
+        + (", and the least time on the chip (`hlotext cost --chip`)." if times is not None else "."),
         facts=facts,
         charts=[chart] if len(nodes) > 1 else [],
         tables=[_scope_table(subject, found)],

@@ -32,6 +32,6 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "lint",
         "Findings",
-        "What costs time or memory, and what to do about it; `hlotext rule CODE` explains a code.",
+        "What costs time or memory, and what to do about it; `hlotext help rule CODE` explains a code.",
         tables=[PageTable("lint-findings", "Findings", _COLUMNS, rows, len(found))],
     )

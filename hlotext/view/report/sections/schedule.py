@@ -1,4 +1,4 @@
-"""The schedule as lanes: what the core does, what links and copy engines do meanwhile (`hlotext time`)."""
+"""The schedule as lanes: what the core does, what links and copy engines do meanwhile (`hlotext cost --chip`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "schedule",
         "Schedule",
-        "The entry's schedule with one clock for the core and a queue for each link and copy engine (`hlotext time`).",
+        "The entry's schedule with one clock for the core and a queue for each link and copy engine (`hlotext cost --chip`).",
         facts=facts,
         charts=[chart],
         tables=[_path(subject, found), _core(subject, found)],

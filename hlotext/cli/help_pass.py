@@ -1,4 +1,4 @@
-"""`hlotext passes`: what passes there are."""
+"""`hlotext help pass`: the passes of `hlotext rewrite`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from hlotext.cli.listing import Listing
 from hlotext.cli.output import output
 from hlotext.rewrite.passes import Pass, all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE
+from hlotext.syntax.source.reporter import did_you_mean
 
 
-@click.command()
+@click.command("pass")
 @click.argument("name", required=False)
 @FORMAT
 def command(name: str | None, output_format: str) -> None:
-    """List the passes of `hlotext rewrite`, or say all about one.
+    """Explain a pass of `hlotext rewrite`; without a NAME, list all.
 
-    Those that do the work of a pass of XLA's say on how many steps that XLA recorded they leave the same module, and when
-    that was measured. Models that need more than the module are not passes: `hlotext explain` replays XLA's log of priority
-    fusion on GPU.
+    Counterparts of XLA passes report the number of recorded XLA steps they reproduce, and when that was measured. Models that
+    need more than the module are not passes: `hlotext dump pass` replays XLA's log of priority fusion on GPU.
 
     \b
     Examples:
-      hlotext passes
-      hlotext passes algsimp
+      hlotext help pass
+      hlotext help pass algsimp
 
-    Exit status: 0 fine, 1 there is no such pass, 2 wrong usage.
+    Exit status: 0 success, 1 no such pass, 2 usage error.
     """
     passes = all_passes()
     if name is not None and name not in passes:
-        raise NotFound(f"there is no pass {name}; there are {', '.join(passes)}")
+        raise NotFound(f"no pass {name}; {did_you_mean(name, passes) or '`hlotext help pass` lists all'}")
     if output_format == "json":
         write_json({"passes": [_as_json(kind) for kind in passes.values() if name in (None, kind.name)]})
     elif name is None:
@@ -46,7 +46,7 @@ def command(name: str | None, output_format: str) -> None:
 
 
 def _agreement(name: str) -> tuple[str, str, str]:
-    """How many steps of XLA's were tried, how many ended in the same module, and when."""
+    """Number of recorded XLA steps, number reproduced, and date."""
     found = AGREEMENT.get(name)
     if found is None:
         return "", "", ""
@@ -70,8 +70,8 @@ def _explain(kind: type[Pass]) -> None:
     found = AGREEMENT.get(kind.name)
     if found is not None:
         click.echo(
-            f"\nXLA's {found.xla}: the same module in {found.changed_equal} of {found.changed} recorded steps that change "
-            f"something and {found.unchanged_equal} of {found.unchanged} that do not ({DATE})"
+            f"\nReproduces XLA's {found.xla} in {found.changed_equal} of {found.changed} recorded steps with changes and "
+            f"{found.unchanged_equal} of {found.unchanged} without ({DATE})"
         )
     for field in attrs.fields(kind):
         click.echo(f"\noption {field.name}={str(field.default).lower()}")

@@ -1,4 +1,4 @@
-"""`hlotext rule`: what a code means, why it matters, how it looks, and how to fix it."""
+"""`hlotext help rule`: meaning, reason, example and repair of a diagnostic code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import FORMAT, NotFound, say, write_json
-from hlotext.cli.output import TerminalColumn, TerminalTable, echo, is_colourful, output
+from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.lint import registry
 from hlotext.syntax.source import codes as syntax_codes
@@ -14,28 +14,32 @@ from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
 
 RULES = {**syntax_codes.RULES, INTERNAL: FAILED, **verify_codes.CODES}
-"""Codes that cost nothing to know: X of the reader, V of the verifier."""
+"""Codes known without loading lint: X of the reader, V of the verifier."""
 
 
-@click.command()
+@click.command("rule")
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @FORMAT
 def command(codes: tuple[str, ...], output_format: str) -> None:
-    """Explain each CODE; without one, list them all.
+    """Explain each diagnostic CODE; without one, list all.
 
     \b
     Examples:
-      hlotext rule V101
-      hlotext rule | grep layout
+      hlotext help rule V101
+      hlotext help rule | grep layout
+
+    Exit status: 0 success, 1 no such code.
     """
-    known = hlo.lint.every_code()  # the rules are loaded here, and not for those who want the table above
+    known = hlo.lint.every_code()  # loads the rules
     chosen = []
     for code in codes or known:
         if note := registry.note_of(code.upper()):
             say(note)
         rule = known.get(registry.current_code(code.upper()))
         if rule is None:
-            raise NotFound(f"there is no code {code}. {did_you_mean(code.upper(), known)}".rstrip())
+            raise NotFound(
+                f"no code {code}; {did_you_mean(code.upper(), known) or '`hlotext help rule` lists all'}"
+            )
         chosen.append(rule)
     if output_format == "json":
         rows = [
@@ -46,7 +50,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
         columns = (
             TerminalColumn("code", "bold"),
             TerminalColumn("severity"),
-            TerminalColumn("what is wrong"),
+            TerminalColumn("finding", kind=Kind.PROSE),
         )
         output().table(TerminalTable("Codes", columns, [(r.name, r.severity.value, r.title) for r in chosen]))
     elif is_colourful():

@@ -1,19 +1,19 @@
-"""`hlotext shard`: what each device holds of an array, and of a module's arguments."""
+"""Shards for `hlotext shape`: of an array, and of a module's arguments."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from typing import Any
 
+import attrs
 import click
 
 import hlotext as hlo
 from hlotext import analysis
 from hlotext.analysis import Shard, byte_text
 from hlotext.analysis.shards import waste_of
-from hlotext.cli.common import FORMAT, Inputs, Unreadable, limit_option, say, write_json
+from hlotext.cli.common import Inputs, Unreadable, say, write_json
 from hlotext.cli.figures import told
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, echo, emit_report, output
@@ -21,66 +21,41 @@ from hlotext.ir.files import write_text
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
-from hlotext.ir.values.tile_assignment import MOST_DEVICES, IotaTileAssignment
+from hlotext.ir.values.tile_assignment import IotaTileAssignment
 from hlotext.view.sharding_picture import sharding_svg
 
-_LIMIT = 16
+
+@attrs.frozen
+class Wanted:
+    """Questions of the command line about one sharded array."""
+
+    device: int | None = None
+    element: str | None = None
+    num_devices: int | None = None
+    svg: str | None = None
 
 
-@click.command()
-@click.argument("what", metavar="SHAPE|FILE")
-@click.argument("sharding", required=False, metavar="[SHARDING]")
-@click.option("--device", type=click.IntRange(min=0), metavar="N", help="What device N holds.")
-@click.option("--element", metavar="I,J,...", help="Which devices hold an element.")
-@click.option(
-    "--devices", "num_devices", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="How many there are."
-)
-@click.option("--svg", metavar="FILE", help="A picture of the first two dimensions. - is standard output.")
-@limit_option(_LIMIT)
-@FORMAT
-def command(
-    what: str,
-    sharding: str | None,
-    device: int | None,
-    element: str | None,
-    num_devices: int | None,
-    svg: str | None,
-    limit: int,
-    output_format: str,
-) -> None:
-    """What each device holds of an array of SHAPE with SHARDING; or of the arguments and largest values of a FILE.
-
-    Devices are numbered by their place in the device assignment, as shardings number them. What divides unevenly is rounded
-    up, as XLA allocates it. A module that is partitioned already has the shapes of one device: they are not cut again.
-
-    \b
-    Examples:
-      hlotext shard 'f32[1024,512]' '{devices=[4,2]<=[8]}'
-      hlotext shard 'bf16[8192,8192]{1,0:T(8,128)(2,1)}' "{mesh['x'=4,'y'=2], [{'x'}, {}]}" --device 3
-      hlotext shard module_0001.jit_step.before_optimizations.txt
-    """
-    if sharding is None:
-        _modules(what, limit, output_format)
-        return
+def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, output_format: str) -> None:
+    """Shows the shards of an array. Raises Unreadable, UsageError."""
     try:
-        shape, parsed = hlo.parse_shape(what), hlo.parse_sharding(sharding)
+        shape, parsed = hlo.parse_shape(shape_text), hlo.parse_sharding(sharding)
     except hlo.HloSyntaxError as error:
         raise Unreadable(str(error)) from None
-    if svg is not None:
-        _write_svg(svg, told(lambda: _picture(shape, parsed, num_devices)))
+    if wanted.svg is not None:
+        _write_svg(wanted.svg, told(lambda: _picture(shape, parsed, wanted.num_devices)))
         return
-    found = told(lambda: _Found(shape, parsed, num_devices))
-    index = _index(element) if element is not None else None
+    found = told(lambda: _Found(shape, parsed, wanted.num_devices))
+    index = _index(wanted.element) if wanted.element is not None else None
     holders = None
     if index is not None:
         try:
-            holders = told(lambda: parsed.devices_of(shape, index, num_devices))
+            holders = told(lambda: parsed.devices_of(shape, index, wanted.num_devices))
         except IndexError as error:
             raise click.UsageError(str(error)) from None
     if output_format == "json":
-        write_json(_json(found, device, index, holders))
+        write_json(_json(found, wanted.device, index, holders))
         return
-    _show(output(), found, device, index, holders, limit)
+    _show(output(), found, wanted.device, index, holders, limit)
 
 
 class _Found:
@@ -265,9 +240,8 @@ def _json(
 # ---- modules
 
 
-def _modules(place: str, limit: int, output_format: str) -> None:
-    if place != "-" and not os.path.exists(place):
-        raise click.UsageError(f"{place} is no file; an array needs its sharding too")
+def show_modules(place: str, limit: int, output_format: str) -> None:
+    """Shows the shards of the arguments, results and largest values of modules."""
     inputs = Inputs([place])
     documents = []
     report = output()

@@ -1,4 +1,4 @@
-"""`hlotext opcodes`: what the opcodes of HLO take, from the table that reader and printer use."""
+"""`hlotext help opcode`: rows of the opcode table that reader and printer use."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Opcode
 from hlotext.ir.values.raw_value import value_text
 
 
-@click.command()
+@click.command("opcode")
 @click.argument("name", required=False)
 @FORMAT
 def command(name: str | None, output_format: str) -> None:
-    """All opcodes of HLO, or one of them in full: operands, attributes and when XLA prints them, the
-    computations it calls, the rule for its shape, an example.
+    """Operands, attributes, called computations, shape rule and an example of an opcode; without a NAME, list all.
 
     \b
     Examples:
-      hlotext opcodes
-      hlotext opcodes all-gather
+      hlotext help opcode
+      hlotext help opcode all-gather
 
-    Exit status: 0 fine, 1 there is no opcode of that NAME.
+    Exit status: 0 success, 1 no such opcode.
     """
     rows = list(opcodes.OPCODES.values()) if name is None else [_row(name)]
     if output_format == "json":
@@ -47,12 +46,16 @@ def _row(name: str) -> Opcode:
     wrapped = opcodes.async_wrapped(name)
     if wrapped is not None:
         raise NotFound(
-            f"{name} is no opcode but the short spelling of an {wrapped[0]} that runs {wrapped[1]}"
+            f"{name} is not an opcode but the short form of an {wrapped[0]} that wraps {wrapped[1]}"
         )
     close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
     close = close or difflib.get_close_matches(name.lower(), opcodes.OPCODES, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise NotFound(f"there is no opcode {name}{hint}")
+    hint = (
+        f"did you mean {' or '.join(f'`{one}`' for one in close)}?"
+        if close
+        else "`hlotext help opcode` lists all"
+    )
+    raise NotFound(f"no opcode {name}; {hint}")
 
 
 def _all(rows: list[Opcode]) -> TerminalTable:
@@ -77,7 +80,7 @@ def _show(report: Output, row: Opcode) -> None:
 
 
 def _facts(row: Opcode) -> Iterator[tuple[str, str]]:
-    yield "what it does", row.doc
+    yield "summary", row.doc
     yield "family", row.family.value
     yield "in parentheses", row.payload.value
     yield "operands", str(row.arity)
@@ -85,12 +88,12 @@ def _facts(row: Opcode) -> Iterator[tuple[str, str]]:
     for names in row.alternatives:
         yield "one of", " and ".join(names)
     if row.new:
-        yield "since", "later than the XLA release whose printing is imitated"
+        yield "since", "newer than the XLA release that printing follows"
 
 
 def _shape_rule(row: Opcode) -> str:
-    rule = f"rule {row.shape_rule}" if row.shape_rule is not None else "as written: nothing else tells it"
-    return f"{rule}; may be left out" if row.shape_optional else rule
+    rule = f"rule {row.shape_rule}" if row.shape_rule is not None else "explicit: cannot be inferred"
+    return f"{rule}; optional" if row.shape_optional else rule
 
 
 def _cells(use: AttributeUse) -> list[str]:
@@ -99,12 +102,12 @@ def _cells(use: AttributeUse) -> list[str]:
         required = "unless operand 0 is a scalar"
     printed = use.printed.value.replace("`AttributeUse.default`", _default(use) or "the default")
     if use.old:
-        printed = "where given, in text of older releases"
+        printed = "if present, in text of older releases"
     return [use.name, required, ATTRIBUTES[use.name].value, printed]
 
 
 def _default(use: AttributeUse) -> str:
-    """What an absent attribute stands for, in words; empty where that is nothing."""
+    """Meaning of an absent attribute; empty if none."""
     if isinstance(use.default, Derived):
         return use.default.value
     if isinstance(use.default, str):

@@ -1,4 +1,4 @@
-"""`hlotext layout`: where the elements of an array lie, in plain words, in numbers and as a picture."""
+"""Layouts for `hlotext shape`: in words, in numbers and as a picture."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import click
 import hlotext as hlo
 from hlotext import layout
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import FORMAT, Unreadable, say, write_json
+from hlotext.cli.common import Unreadable, say, write_json
 from hlotext.cli.documents import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
-"""Exit status where a shape could be read, but it or what was asked of it has no meaning in memory."""
+"""Exit status for a shape without a valid layout, or an index out of range."""
 _MOST_RUNS = 20
 """Runs of a slice that the text lists; json has them all."""
 
@@ -28,34 +28,34 @@ _MOST_RUNS = 20
 _RANGE = r"\[\s*(\d+)\s*:\s*(\d+)\s*(?::\s*(\d+)\s*)?\]"
 
 
-def _index(text: str) -> tuple[int, ...]:
+def index_of(text: str) -> tuple[int, ...]:
     """The value of `--index`: one number for each dimension; nothing for a scalar."""
     inner = text.strip().removeprefix("(").removesuffix(")")
     if not re.fullmatch(r"\s*(-?\d+(\s*,\s*-?\d+)*\s*,?)?\s*", inner, re.ASCII):
-        raise click.BadParameter(f"{text!r} is no index such as 0,0,3,5")
+        raise click.BadParameter(f"{text!r} is not an index such as 0,0,3,5")
     return tuple(int(number) for number in re.findall(r"-?\d+", inner, re.ASCII))
 
 
-def _offset(text: str) -> int:
+def offset_of(text: str) -> int:
     """The value of `--offset`: bytes, decimal or 0x..."""
     try:
         return int(text, 0)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no byte offset such as 4096 or 0x1000") from None
+        raise click.BadParameter(f"{text!r} is not a byte offset such as 4096 or 0x1000") from None
 
 
-def _slice(text: str) -> tuple[layout.SliceRange, ...]:
+def slice_of(text: str) -> tuple[layout.SliceRange, ...]:
     """The value of `--slice` as it stands in HLO text, with or without `slice={` and `}`."""
     inner = text.strip().removeprefix("slice=").removeprefix("{").removesuffix("}")
     if not re.fullmatch(rf"\s*({_RANGE}(\s*,\s*{_RANGE})*)?\s*", inner, re.ASCII):
-        raise click.BadParameter(f"{text!r} is no slice such as [0:8],[128:256]")
+        raise click.BadParameter(f"{text!r} is not a slice such as [0:8],[128:256]")
     found = re.findall(_RANGE, inner, re.ASCII)
     return tuple(layout.SliceRange(int(a), int(b), int(stride or 1)) for a, b, stride in found)
 
 
 @attrs.frozen
-class _Questions:
-    """What the command line asks of every shape."""
+class Questions:
+    """Questions of the command line, asked of every shape."""
 
     indices: tuple[tuple[int, ...], ...]
     offsets: tuple[int, ...]
@@ -65,58 +65,12 @@ class _Questions:
 
     @property
     def explains(self) -> bool:
-        """Nothing particular was asked."""
+        """True if the layout as a whole is asked for."""
         return not (self.indices or self.offsets or self.slices or self.text or self.svg)
 
 
-@click.command()
-@click.argument("shapes", nargs=-1, required=True, metavar="SHAPE...")
-@click.option(
-    "--index",
-    "indices",
-    type=_index,
-    multiple=True,
-    metavar="I,J,...",
-    help="Where the element at this index lies, e.g. 0,0,3,5.",
-)
-@click.option(
-    "--offset",
-    "offsets",
-    type=_offset,
-    multiple=True,
-    metavar="N",
-    help="Which element lies at this byte offset, or padding.",
-)
-@click.option(
-    "--slice",
-    "slices",
-    type=_slice,
-    multiple=True,
-    metavar="[A:B],...",
-    help="Which bytes a slice touches, as contiguous runs, e.g. [0:8],[128:256].",
-)
-@click.option("--text", is_flag=True, help="Draw the layout as text.")
-@click.option("--svg", metavar="FILE", help="Draw the layout into an SVG file; - is standard output.")
-@FORMAT
-def command(shapes: tuple[str, ...], output_format: str, **asked: Any) -> None:
-    """Where the elements of each SHAPE lie in memory: what every part of its layout means, how many bytes
-    it takes, what of that is padding, and an order of dimensions that takes fewer.
-
-    With --index, --offset, --slice, --text or --svg only that is answered; each of the first three may be
-    given several times. A SHAPE of - reads shapes from standard input, one on each line.
-
-    \b
-    Examples:
-      hlotext layout 'bf16[8,1,1280,16384]{3,2,0,1:T(8,128)(2,1)}'
-      hlotext layout 'f32[3,5]{1,0:T(2,2)}' --index 2,3 --offset 0x24
-      hlotext layout 'f32[17,130]{1,0:T(8,128)}' --slice '[0:8],[128:130]'
-      hlotext layout 'f32[3,5]{1,0:T(2,2)}' --text --svg tiles.svg
-      hlotext layout --format json - < shapes.txt | jq '.shapes[].padding_ratio'
-
-    Exit status: 0 fine, 1 a shape has no meaning in memory, or an index, offset or slice is outside of it,
-    2 wrong usage or a text that is no shape.
-    """
-    questions = _Questions(**asked)
+def show(shapes: tuple[str, ...], questions: Questions, output_format: str) -> None:
+    """Shows the layout of each shape. Raises Exit with status 1 or 2 if one has none."""
     if questions.svg and (len(shapes) > 1 or "-" in shapes):
         raise click.UsageError("--svg draws one shape only")
     report = output()
@@ -203,7 +157,7 @@ class _Answers:
     picture: str | None
 
 
-def _answer(shape: hlo.Shape, questions: _Questions) -> _Answers:
+def _answer(shape: hlo.Shape, questions: Questions) -> _Answers:
     """The answers for one shape; its SVG is written. Raises LayoutError, Unreadable."""
     answers = _Answers(
         shape,

@@ -1,4 +1,4 @@
-"""`hlotext time`: the least time of modules on a chip."""
+"""Lower bounds on run time for `hlotext cost`."""
 
 from __future__ import annotations
 
@@ -16,109 +16,58 @@ from hlotext.analysis import (
     DeviceMesh,
     SourceLocation,
     backend_of,
-    choose_chip,
     is_optimized,
     parse_mesh,
     places,
 )
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.quantities import counted
-from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, limit_option, trips_of, write_json
-from hlotext.cli.figures import (
-    COSTS,
-    amount,
-    chip_of,
-    choice_json,
-    costs_of,
-    line_cell,
-    seconds,
-    share,
-    told,
-    with_set,
-)
+from hlotext.cli.common import trips_of
+from hlotext.cli.figures import amount, line_cell, seconds, share, told, with_set
 from hlotext.cli.listing import Listing, Shown
-from hlotext.cli.output import Output, output
-from hlotext.dumps.texts import compilation_beside
+from hlotext.cli.output import Output
 
-_LIMIT = 10
 Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
 
 
-@click.command()
-@FILES
-@click.option(
-    "--chip",
-    metavar="NAME|FILE.toml",
-    help=f"The chip, where the folder does not name it: {', '.join(CHIPS)}, or one's own.",
-)
-@click.option(
-    "--set",
-    "figures",
-    metavar="NAME=NUMBER",
-    multiple=True,
-    help="Another figure: bandwidth=8e11, bf16=2e14.",
-)
-@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
-@TRIPS
-@COSTS
-@limit_option(_LIMIT)
-@FORMAT
-def command(
-    files: tuple[str, ...],
-    chip: str | None,
-    figures: tuple[str, ...],
-    mesh: str | None,
-    trips: tuple[str, ...],
-    costs: str | None,
-    limit: int,
-    output_format: str,
-) -> None:
-    """The least time that each FILE takes on a chip: a bound from sizes and rates, not a prediction.
+@attrs.frozen
+class Rates:
+    """Chip, mesh, trip counts and costs of custom calls of the command line."""
 
-    Each instruction takes as long as its operations at the chip's peak, or its bytes at its bandwidth, whichever is more.
-    The schedule is walked through with one clock for the core and a queue for each link, so it tells what transfers are
-    waited for. What starting a kernel and sending a message cost is not known and not counted. Of a text before optimization
-    it is an estimate and no bound: producers that the compiler will fuse are charged for what they write.
+    chip: Chip | None
+    figures: tuple[str, ...]
+    mesh: DeviceMesh | None
+    trips: Mapping[str, int]
+    costs: cost.TargetCosts | None
 
-    \b
-    Examples:
-      hlotext time module_0001.jit_step.after_optimizations.txt --chip v5e
-      hlotext time dump.txt --chip h100 --set bandwidth=3e12
-      hlotext time dump.txt --chip h100 --trips body.12=100
-    """
-    given_chip = chip_of(chip) if chip is not None else None
-    rounds = trips_of(trips)
-    targets = costs_of(costs)
+
+def rates_of(chip: Chip | None, figures: tuple[str, ...], mesh: str | None, trips: tuple[str, ...]) -> Rates:
+    """The options of the command line as values. Raises UsageError."""
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
-    inputs = Inputs(files)
-    documents = []
-    report = output()
-    texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
-    for place, result in inputs:
-        compilation = texts[place].compilation if place in texts else compilation_beside(place)
-        for module in result.modules:
-            choice = choose_chip(module, given_chip, compilation.chip if compilation is not None else None)
-            if choice is None:
-                raise click.UsageError(f"{place} does not tell the chip: set --chip ({', '.join(CHIPS)})")
-            row = with_set(choice.chip, figures)
-            found = told(
-                lambda module=module, row=row: cost.estimate(
-                    module, row, given, trips=rounds or None, costs=targets
-                )  # type: ignore[misc]
-            )
-            if output_format == "json":
-                documents.append(_json(place, found, choice))
-                continue
-            report.heading(f"{place}: {module.name} on {row.name}")
-            _show(report, found, choice, limit)
-    if output_format == "json":
-        write_json({"modules": documents})
-    inputs.finish()
+    return Rates(chip, figures, given, trips_of(trips), costs)
 
 
-def _show(report: Output, found: cost.Estimate, choice: ChipChoice, limit: int) -> None:
+def estimated(
+    module: hlo.Module, place: str, choice: ChipChoice | None, rates: Rates
+) -> tuple[cost.Estimate, ChipChoice]:
+    """Lower bound on a module's run time, and the chip. Raises UsageError if the chip is unknown."""
+    if choice is None:
+        raise click.UsageError(f"{place}: chip unknown; set --chip ({', '.join(CHIPS)})")
+    row = with_set(choice.chip, rates.figures)
+    found = told(lambda: cost.estimate(module, row, rates.mesh, trips=rates.trips or None, costs=rates.costs))
+    return found, choice
+
+
+def show(
+    report: Output,
+    found: cost.Estimate,
+    choice: ChipChoice,
+    work: list[tuple[str, str]],
+    limit: int,
+) -> None:
+    """Shows a lower bound on run time. `work`: facts about operations and bytes."""
     chip = [] if choice.source == "given" else [("chip", str(choice))]
-    report.facts([*chip, *_facts(found)])
+    report.facts([*chip, *_facts(found), *work])
     lines = places(found.module)
     _show_instructions(report, found, limit, lines)
     report.table(_transfers(lines).table("Transfers (all runs)", found.transfers, limit))
@@ -127,8 +76,8 @@ def _show(report: Output, found: cost.Estimate, choice: ChipChoice, limit: int) 
 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     mark = "at least " if found.unknown_calls else ""
-    least = f"{mark}{seconds(found.seconds)} (estimated; starting kernels and latencies are not in it)"
-    facts = [("least time", least) if found.is_bound else ("estimate", _no_bound(found))]
+    least = f"{mark}{seconds(found.seconds)} (estimate; excludes launch overhead and latency)"
+    facts = [("minimum time", least) if found.is_bound else ("estimated time", _no_bound(found))]
     bounds = found.by_bound
     core = sum(bounds.values())
     if core:
@@ -140,46 +89,49 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
     if found.transfers:
         facts.append(
-            ("waiting", f"{seconds(found.exposed)} for transfers, {share(found.exposed, found.seconds)}")
+            ("stalled", f"{seconds(found.exposed)} on transfers, {share(found.exposed, found.seconds)}")
         )
     if found.roofline_seconds is not None:
-        facts.append(("XLA's way", f"{seconds(found.roofline_seconds)}: loops once, nothing overlaps"))
+        facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} (loop bodies once, no overlap)"))
     own = found.compiler
     if own is not None:
-        facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
-    facts.append(("rates", _rates(found.chip)))
+        facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
+    facts.append(("peak rates", _rates(found.chip)))
     if not found.is_scheduled:
-        facts.append(("schedule", "none in the text: its order is taken for one"))
+        facts.append(("schedule", "none; assuming the order of the text"))
     if found.unknown_loops:
-        facts.append(("loops of unknown count", f"{len(found.unknown_loops)}, each counted once"))
+        facts.append(
+            (
+                "unknown trip counts",
+                f"{counted(len(found.unknown_loops), 'loop')}, each counted once (set --trips)",
+            )
+        )
     if found.unknown_calls:
         targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in found.unknown_calls)
         listed = ", ".join(list(targets)[:3]) + (", ..." if len(targets) > 3 else "")
         calls = counted(len(found.unknown_calls), "call")
-        facts.append(("at least", f"{calls} of unknown cost, of which only the bytes count: {listed}"))
+        facts.append(("at least", f"{calls} of unknown cost, counted by bytes only: {listed}"))
     unknown = sum(not one.is_known for one in found.transfers)
     if unknown:
-        facts.append(("unknown transfers", f"{unknown} without a known size or rate, taken for nothing"))
+        facts.append(("unknown transfers", f"{unknown} without a known size or rate, counted as 0"))
     backend = backend_of(found.module)
     if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
-        facts.append(("compiled for", f"{backend.name}, not for this chip"))
+        facts.append(("compiled for", f"{backend.name}, not this chip"))
     return facts
 
 
 def _no_bound(found: cost.Estimate) -> str:
     if not is_optimized(found.module):
-        why = "before optimization no bound: what will be fused is charged for its bytes"
+        why = "not a lower bound: nothing is fused before optimization"
     else:
         names = ", ".join(one.name for one in found.at_most_calls[:3])
         more = ", ..." if len(found.at_most_calls) > 3 else ""
-        why = f"no bound: all branches of kernels count: {names}{more}"
+        why = f"not a lower bound: all branches of kernels are counted: {names}{more}"
     return f"{seconds(found.seconds)} ({why})"
 
 
-_BOUNDS = {
-    cost.Bound.OVERHEAD: "less than 5 us each, where starting them likely takes more and is not counted,"
-}
-"""Bounds that one word would not tell."""
+_BOUNDS = {cost.Bound.OVERHEAD: "less than 5 us each (launch overhead, not counted, likely dominates)"}
+"""Bounds that need more than one word."""
 
 
 def _rates(chip: Chip) -> str:
@@ -189,7 +141,7 @@ def _rates(chip: Chip) -> str:
         parts.append(f"memory {amount(rates.bandwidth.value)}B/s")
     if rates.axis_bandwidth is not None:
         parts.append(f"links {amount(rates.axis_bandwidth)}B/s along an axis")
-    return ", ".join(parts) or "not known of this chip"
+    return ", ".join(parts) or "unknown"
 
 
 def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:
@@ -243,7 +195,7 @@ def _show_path(report: Output, found: cost.Estimate, limit: int, lines: Lines) -
         shown = [step for step in path if step.seconds >= least][:limit]
     else:
         shown = list(path)
-    table = _steps(lines, found.seconds).table("Critical path: its longest steps, in order", shown)
+    table = _steps(lines, found.seconds).table("Critical path: longest steps, in schedule order", shown)
     report.table(attrs.evolve(table, left_out=len(path) - len(shown)))
 
 
@@ -264,12 +216,10 @@ def _line(lines: Lines, instruction: hlo.Instruction) -> Shown:
     return line_cell((lines.get(instruction) or (None,))[0])
 
 
-def _json(place: str, found: cost.Estimate, choice: ChipChoice) -> dict[str, Any]:
+def as_json(found: cost.Estimate) -> dict[str, Any]:
+    """A lower bound on run time as JSON."""
     lines = places(found.module)
     return {
-        "file": place,
-        "module": found.module.name,
-        **choice_json(choice),
         "is_estimate": True,
         "is_bound": found.is_bound,
         "seconds": found.seconds,

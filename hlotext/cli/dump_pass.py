@@ -1,4 +1,4 @@
-"""`hlotext explain`: what one pass did, and why."""
+"""`hlotext dump pass`: the changes of one pass, and why."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
 """Columns of views that hold numbers."""
 
 
-@click.command()
+@click.command("pass")
 @click.argument("before", metavar="BEFORE|DIR")
 @click.argument("after", metavar="AFTER", required=False)
-@click.option("--pass", "name", metavar="NAME", help="XLA's name of the pass.")
+@click.option("--pass", "name", metavar="NAME", help="Name of the pass in XLA.")
+@click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this instruction.")
 @click.option(
-    "-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only about this instruction."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
-@click.option("--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text does not tell.")
-@click.option("--age", metavar="RELEASE|DATE", help="Of which XLA, where the texts do not tell: 0.10.2.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
-@click.option("--step", type=int, metavar="N", help="Of several runs of the pass which one.")
+@click.option("--age", metavar="RELEASE|DATE", help="Release of XLA, if the texts do not show it: 0.10.2.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("--step", type=int, metavar="N", help="Which of several runs of the pass.")
 @limit_option(_ROWS)
 @FORMAT
 def command(
@@ -52,18 +52,18 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """What one pass of XLA changed, in groups, and why, where hlotext has a model of the pass.
+    """The changes of one pass of XLA, in groups, and their reasons where hlotext has a model of the pass.
 
-    Give the two texts around the pass, or a dump folder made with --xla_dump_hlo_pass_re=.* and the pass. A name that ran
-    several times shows its runs; --step chooses one.
+    BEFORE and AFTER are the two texts around the pass; or give a dump folder written with --xla_dump_hlo_pass_re=.* and the
+    pass. A pass that ran several times shows its runs; --step selects one.
 
     \b
     Examples:
-      hlotext explain before.txt after.txt --pass copy-insertion
-      hlotext explain dumps/ --pass fusion
-      hlotext explain dumps/ --pass fusion -i broadcast.3
+      hlotext dump pass before.txt after.txt --pass copy-insertion
+      hlotext dump pass dumps/ --pass fusion
+      hlotext dump pass dumps/ --pass fusion -i broadcast.3
 
-    Exit status: 0 fine, 1 there is no such pass or instruction, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 no such pass or instruction, 2 usage error or unreadable input.
     """
     found: list[tuple[Step | None, Explanation]]
     if after is not None:
