@@ -19,6 +19,7 @@ from hlotext import __version__
 from hlotext.findings import escape
 from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
 from hlotext.syntax.source import inputs
+from hlotext.syntax.source.reporter import did_you_mean
 
 __all__ = [
     "COMMANDS",
@@ -54,8 +55,6 @@ class CommandGroup(click.Group):
 
     def unknown(self, ctx: click.Context, word: str) -> str:
         """The message about a word that is not a command."""
-        from hlotext.syntax.source.reporter import did_you_mean
-
         meant = did_you_mean(word, self.list_commands(ctx))
         return f"no command {word!r}" + (f"; {meant}" if meant else "")
 
@@ -78,8 +77,6 @@ class _Commands(CommandGroup):
         return super().resolve_command(ctx, current(args))
 
     def unknown(self, ctx: click.Context, word: str) -> str:
-        from hlotext.syntax.source.reporter import did_you_mean
-
         if os.path.exists(word):
             return f"{word} is a {'folder' if os.path.isdir(word) else 'file'}; did you mean `hlotext show {word}`?"
         inner = {

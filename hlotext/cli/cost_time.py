@@ -31,7 +31,7 @@ Lines: TypeAlias = Mapping[hlo.Instruction, tuple[SourceLocation, object]]
 
 
 @attrs.frozen
-class Rates:
+class TimeOptions:
     """Chip, mesh, trip counts and costs of custom calls of the command line."""
 
     chip: Chip | None
@@ -41,14 +41,20 @@ class Rates:
     costs: cost.TargetCosts | None
 
 
-def rates_of(chip: Chip | None, figures: tuple[str, ...], mesh: str | None, trips: tuple[str, ...]) -> Rates:
+def rates_of(
+    chip: Chip | None,
+    figures: tuple[str, ...],
+    mesh: str | None,
+    trips: tuple[str, ...],
+    costs: cost.TargetCosts | None,
+) -> TimeOptions:
     """The options of the command line as values. Raises UsageError."""
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
-    return Rates(chip, figures, given, trips_of(trips), costs)
+    return TimeOptions(chip, figures, given, trips_of(trips), costs)
 
 
 def estimated(
-    module: hlo.Module, place: str, choice: ChipChoice | None, rates: Rates
+    module: hlo.Module, place: str, choice: ChipChoice | None, rates: TimeOptions
 ) -> tuple[cost.Estimate, ChipChoice]:
     """Lower bound on a module's run time, and the chip. Raises UsageError if the chip is unknown."""
     if choice is None:
