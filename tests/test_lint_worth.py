@@ -491,11 +491,11 @@ def test_memory_is_asked_for_only_where_it_can_matter() -> None:
     text = (
         "HloModule m, is_scheduled=true\n\nENTRY main {\n"
         + heavy
-        + "  ROOT y = f32[64,1024]{1,0:T(8,128)} slice(x), "
-        "slice={[0:64], [0:1024]}\n}\n"
+        + "  ROOT y = f32[50000,1024]{1,0:T(8,128)} slice(x), "
+        "slice={[0:50000], [0:1024]}\n}\n"
     )
     asked = []
-    for size in (65536, 64):
+    for size in (2_000_000, 50_000):
         context = make_context(hlo.parse(text.replace("SIZE", str(size))))
         assert not list(LongLivedArray().check_module(context))
         asked.append("assignment" in vars(context))

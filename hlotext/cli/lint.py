@@ -94,6 +94,11 @@ _MANY = 20
     metavar="CONDITION",
     help="Findings that make the exit status 1: share>3%, of notes too.  [default: warnings]",
 )
+@click.option(
+    "--what-if",
+    is_flag=True,
+    help="Make repairs in a copy of the text, and show time and peak memory before and after.",
+)
 @click.option("--explain-silence", metavar="CODE", help="Say why this rule finds nothing, and end.")
 @click.option(
     "--fix", is_flag=True, help="First let passes that keep all results do away with findings, in place."
@@ -128,6 +133,7 @@ def command(
     chip: str | None,
     trips: tuple[str, ...],
     fail_on: str | None,
+    what_if: bool,
     explain_silence: str | None,
     fix: bool,
     jobs: int | None,
@@ -152,6 +158,7 @@ def command(
       hlotext lint dumps/ --baseline s3://bucket/tables
       hlotext lint new.txt --diff-against old.txt
       hlotext lint dump.txt --chip h100 --fail-on 'share>3%'
+      hlotext lint dump.txt --what-if
 
     Exit status: 0 fine (notes do not count), 1 findings, 2 wrong usage, unreadable input or a rule that failed.
     """
@@ -164,6 +171,7 @@ def command(
             source_root=source_root or config.source_root,
             chip=config.chip if chip is None else chip,
             trips={**config.trips, **trips_of(trips)},
+            what_if=what_if or config.what_if,
         )
         active = config.active_rules()
         known = _known(baseline) if baseline is not None else lint.Baseline()

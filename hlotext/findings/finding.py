@@ -35,6 +35,22 @@ class Facts:
     """Excerpts of the related places."""
 
 
+@attrs.frozen
+class RepairOutcome:
+    """A module before and after its repair, made in a copy of the text. Estimates of `hlotext.cost` and `hlotext.memory`."""
+
+    edit: str
+    """The edit that was made; empty where none fits."""
+    reason: str
+    """Why no edit fits; empty where one was made."""
+    seconds_before: float
+    """Seconds of one run of the module."""
+    seconds_after: float | None
+    peak_before: int | None
+    """Bytes of the main memory at its peak; None where memory cannot be computed."""
+    peak_after: int | None
+
+
 @attrs.frozen(repr=False)
 class Finding(Value):
     """One thing to say about one place of a text; also called `Diagnostic`."""
@@ -89,6 +105,9 @@ class Finding(Value):
     """Lines of the other places, the first few of them."""
     fix: str = attrs.field(default="", kw_only=True)
     """The pass that does away with it and leaves every result as it is; empty for none."""
+    what_if: RepairOutcome | None = attrs.field(default=None, kw_only=True)
+    """Time and memory of the module with the repair made in its text, where `Config.what_if` asks for it and the rule knows
+    the edit."""
     fingerprint: str = attrs.field(default="", kw_only=True)
     """Equal for the same finding when the program is compiled again; empty where nothing makes one."""
     other_fingerprints: tuple[str, ...] = attrs.field(default=(), kw_only=True)

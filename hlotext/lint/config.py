@@ -73,17 +73,19 @@ class Config:
     """The chip on which times are estimated; empty for h100, v5e or a CPU, as the module tells."""
     warn: float = 0.01
     """Share of the step from which on what is proved is a warning."""
-    note: float = 0.002
+    note: float = 0.005
     """Share of the step below which nothing is said."""
     warn_peak: float = 0.02
     """The same of the peak of memory. So is the next."""
-    note_peak: float = 0.005
+    note_peak: float = 0.01
     floor_seconds: float = 5e-6
     """Seconds below which a saving is not said, whatever its share is."""
     floor_bytes: int = 1 << 20
     """Bytes of the peak, likewise."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """How often loops run whose rounds the text does not tell, by the names of their bodies."""
+    what_if: bool = False
+    """Whether repairs are made in a copy of the text where a rule knows the edit, for `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()
     """Python files with rules of the project's own, which are executed; their codes begin with Z."""
 
@@ -256,6 +258,12 @@ def _number(key: str, value: Any) -> float:
     return value
 
 
+def _truth(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key} must be true or false, not {value!r}")
+    return value
+
+
 def _word(key: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{key} must be a word, not {value!r}")
@@ -286,6 +294,7 @@ _VALUES: Mapping[str, Callable[[str, Any], Any]] = {
     "chip": _word,
     **dict.fromkeys(SHARES, _number),
     "trips": _table,
+    "what_if": _truth,
     "rule_files": _paths,
 }
 

@@ -24,6 +24,7 @@ from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
+from hlotext.lint.repairs import tried
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
@@ -77,10 +78,16 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
             causes.setdefault(cause_of(report, finding), []).append((rule, report, finding))
     for places in causes.values():
         if (whole := merged(places, config, context)) is not None:
-            found.append(whole)
+            found.append(_with_outcome(whole, places, context) if config.what_if else whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config, file)
     return FindingList(sorted(found, key=_dearest_first))
+
+
+def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> Finding:
+    """The finding of a cause with the outcome of its repairs, in all its places together."""
+    repairs = [report.repair for rule, report, _ in places if rule.code == whole.code and report.repair]
+    return attrs.evolve(whole, what_if=tried(repairs, context)) if repairs else whole
 
 
 def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:

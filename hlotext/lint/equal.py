@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from hlotext.analysis import Communication
+from hlotext.analysis import Communication, fact
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.replica_groups import ReplicaGroupList
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.loop_state import members
 from hlotext.lint.rounds import Purity
-from hlotext.lint.rule import Context
+from hlotext.lint.rule import Context, make_context
+from hlotext.lint.updates import updates
 
 _OWN = frozenset({"partition-id", "replica-id"})
 _EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
@@ -32,9 +34,15 @@ class Equal:
     """The instructions of a module that give the same on every device of each group."""
 
     def __init__(
-        self, context: Context, groups: Sequence[Sequence[int]], name: str, purity: _EqualPurity
+        self,
+        context: Context,
+        groups: Sequence[Sequence[int]],
+        name: str,
+        purity: _EqualPurity,
+        replicated: Collection[Instruction],
     ) -> None:
         self._context = context
+        self._replicated = replicated
         self._groups = groups
         self._name = name
         self._purity = purity
@@ -112,7 +120,7 @@ class Equal:
         """True if each group holds the same part of an argument."""
         sharding = parameter.sharding
         if sharding is None:
-            return False
+            return parameter in self._replicated
         if sharding.is_replicated:
             return True
         if not isinstance(sharding, OpSharding):
@@ -143,6 +151,51 @@ def groups_of(one: Communication) -> Sequence[Sequence[int]] | None:
     return found.replica_groups if isinstance(found, ReplicaGroupList) and found.replica_groups else None
 
 
+@fact
+def replicated_state(module: Module) -> frozenset[Instruction]:
+    """The arguments that a step keeps alike on all devices, of a text that lost their shardings, as those of 0.12 do.
+
+    The greatest set of arguments whose new values are computed from the set alone, from what is the same everywhere, and from
+    results of collectives over all devices. If such arguments are alike before a step, they are so afterwards; a shard is
+    updated from what its own device computes. Empty where the text holds shardings, or only one device is known.
+    """
+    devices = int(module.attributes.get("num_partitions", 1))
+    entry = module.entry
+    if devices < 2 or any(parameter.sharding is not None for parameter in entry.parameters):
+        return frozenset()
+    context = make_context(module)
+    results = _new_values(context)
+    name = next((members(one.groups) for one in context.communications if _is_over_all(one, devices)), None)
+    if name is None or entry.root.opcode != "tuple":
+        return frozenset()
+    kept = set(results)
+    for _ in range(_MOST_ROUNDS):
+        equal = Equal(context, [range(devices)], name, _EqualPurity(), kept).found
+        left = {parameter for parameter in kept if entry.root.operands[results[parameter]] in equal}
+        if left == kept:
+            return frozenset(kept)
+        kept = left
+    return frozenset()
+
+
+def _is_over_all(one: Communication, devices: int) -> bool:
+    groups = groups_of(one)
+    return groups is not None and len(groups) == 1 and len(groups[0]) == devices
+
+
+def _new_values(context: Context) -> dict[Instruction, int]:
+    """Of each argument that a step updates the place of its new value in the result."""
+    parameters = {p.parameter_number: p for p in context.module.entry.parameters}
+    config = context.module.attributes.get("input_output_alias")
+    found = {
+        parameters[alias.parameter_number]: alias.output_index[0]
+        for alias in (config.entries if config is not None else ())
+        if alias.parameter_number in parameters and len(alias.output_index) == 1
+    }
+    found.update({one.parameter: one.index[0] for one in updates(context) if len(one.index) == 1})
+    return found
+
+
 def equal_operands(ones: Iterable[Communication], context: Context) -> list[Communication]:
     """The collectives among these whose operands are the same on all their devices already."""
     found, known, purity = [], dict[str, Equal](), _EqualPurity()
@@ -152,7 +205,7 @@ def equal_operands(ones: Iterable[Communication], context: Context) -> list[Comm
             continue
         name = members(one.groups)
         if name not in known:
-            known[name] = Equal(context, groups, name, purity)
+            known[name] = Equal(context, groups, name, purity, replicated_state(context.module))
         if one.start.operands and all(operand in known[name].found for operand in one.start.operands):
             found.append(one)
     return found

@@ -146,6 +146,11 @@ def estimate_once(module: Module, row: Chip, trips: Mapping[str, int]) -> cost.E
     return known[key]
 
 
+def chip_row(backend: Backend | None, chip: str = "") -> Chip:
+    """The chip that is named, else the usual one of a platform. Raises ValueError for an unknown chip."""
+    return chip_named(chip) if chip else CHIPS[DEFAULTS[backend] if backend is not None else "v5e"]
+
+
 def prices_of(
     module: Module, backend: Backend | None, chip: str = "", trips: Mapping[str, int] | None = None
 ) -> Prices:
@@ -154,8 +159,7 @@ def prices_of(
     Names of `trips` that are no loop's body in this module are left out. Raises ValueError for an unknown chip.
     """
     graph = call_graph(module)
-    known = backend or backend_of(module)
-    row = chip_named(chip) if chip else CHIPS[DEFAULTS[known] if known is not None else "v5e"]
+    row = chip_row(backend or backend_of(module), chip)
     told = dict(trips or {})
     taken: dict[str, int] = {}
     rounds: dict[Instruction, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
@@ -32,6 +32,9 @@ from hlotext.ir.nodes.module import Module
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.price import Prices, prices_of
 from hlotext.memory.without import peak_without
+
+if TYPE_CHECKING:
+    from hlotext.lint.repairs import Repair
 
 WASTES = {
     "again": "computed before, with the same result",
@@ -245,6 +248,8 @@ class Report:
     """See `Finding.waste`; empty for the rule's."""
     origin: Instruction | None = None
     """The instruction whose Python line is meant, where that of the named one does not tell."""
+    repair: Repair | None = None
+    """The edit of the text that takes the finding away; None where there is none that can be made in a text."""
     covers: frozenset[Instruction] = frozenset()
     """Instructions whose cost is in this report already: findings of others about these are left out."""
     cause: str = ""

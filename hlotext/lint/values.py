@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 
 _MOST_STEPS = 300
 """How many instructions are looked at on the way to where a value comes from, or to its uses."""
@@ -182,6 +183,34 @@ def is_spread(value: Instruction) -> bool:
 VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
 """Opcodes that give an array as it is, somewhere else or in another shape."""
 _MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}
+
+
+_LEAVES = frozenset({"constant", "iota", "partition-id", "replica-id"})
+_MOST_OPERATIONS = 50
+
+
+def is_counted(value: Value) -> bool:
+    """Whether a value is made of nothing but positions and constants, as places that a program numbers are."""
+    pending, seen = [value], set[tuple[Instruction, tuple[Instruction, ...]]]()
+    while pending and len(seen) < _MOST_OPERATIONS:
+        one = entered(pending.pop())
+        if (one.instruction, one.fusions) in seen:
+            continue
+        seen.add((one.instruction, one.fusions))
+        if one.instruction.opcode in _LEAVES:
+            continue
+        if one.instruction.opcode not in _COUNTED and not _is_packed(one.instruction):
+            return False
+        pending += one.operands()
+    return not pending
+
+
+_COUNTED = ELEMENTWISE | {"bitcast", "broadcast", "concatenate", "copy", "reshape", "transpose"}
+
+
+def _is_packed(instruction: Instruction) -> bool:
+    """Whether it packs the indices of a gather into one number, as the TPU compiler does."""
+    return instruction.attributes.get("custom_call_target") == "GatherScatterIndicesBitpacked"
 
 
 _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})

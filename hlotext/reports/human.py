@@ -12,7 +12,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import counted, seconds
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
-from hlotext.findings.finding import Finding
+from hlotext.findings.finding import Finding, RepairOutcome
 from hlotext.reports.report import FindingsReport
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def _lines(finding: Finding, with_origin: bool) -> list[str]:
         out.append(f"  from: {escape.line(str(finding.frame))}")
     if costs := _costs(finding):
         out.append(f"  {costs}")
+    if finding.what_if is not None:
+        out.append(f"  what if: {escape.line(outcome_text(finding.what_if))}")
     if finding.help:
         fix = f" (--fix does it, by {finding.fix}: safe)" if finding.fix else ""
         out += f"  help: {escape.lines(finding.help)}{fix}".split("\n")
@@ -197,13 +199,35 @@ def summary(findings: Iterable[Finding], files: int) -> str:
 def saving(finding: Finding) -> str:
     """`13.8 ms and 16.0 MiB of the peak, 67 % (h100, known trip counts, estimated)`; empty where nothing is known."""
     parts = [seconds(finding.seconds)] if finding.seconds is not None else []
-    if finding.peak_bytes is not None:
+    if finding.peak_bytes:
         parts.append(f"{byte_text(finding.peak_bytes)} of the peak")
     if not parts:
         return ""
     return f"{' and '.join(parts)}, {percent(finding.share)} ({finding.basis}, estimated)"
 
 
+def outcome_text(outcome: RepairOutcome) -> str:
+    """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
+    if outcome.reason:
+        return f"the repair was not made: {outcome.reason}"
+    parts = []
+    if outcome.seconds_after is not None:
+        before, after = outcome.seconds_before, outcome.seconds_after
+        parts.append(f"step {seconds(before)} -> {seconds(after)}{_change(before, after)}")
+    if outcome.peak_before is not None and outcome.peak_after is not None:
+        old, new = outcome.peak_before, outcome.peak_after
+        parts.append(f"peak {byte_text(old)} -> {byte_text(new)}{_change(old, new)}")
+    return f"{outcome.edit}: {', '.join(parts) or 'neither time nor memory is known'} (estimated)"
+
+
+def _change(before: float, after: float) -> str:
+    if before == after or not before:
+        return ""
+    return f" ({percent(abs(after - before) / before)} {'less' if after < before else 'more'})"
+
+
 def percent(share: float) -> str:
     """A share: `67 %`, `0.25 %`; what is less than a hundredth of a percent as such."""
+    if share >= 0.995:
+        return f"{100 * share:.0f} %"
     return f"{100 * share:.2g} %" if share >= 1e-4 else "under 0.01 %"

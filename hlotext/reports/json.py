@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import attrs
+
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
@@ -86,6 +88,8 @@ def properties(finding: Finding) -> dict[str, Any]:
     if finding.frame is not None:
         frame = finding.frame
         found["frame"] = {"file": frame.file, "line": frame.line, "function": frame.function}
+    if finding.what_if is not None:
+        found["what_if"] = attrs.asdict(finding.what_if)
     if finding.fix:
         found["fix"] = {"pass": finding.fix, "safety": "safe"}
     return found

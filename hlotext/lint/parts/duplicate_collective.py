@@ -13,6 +13,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import most_percent
 from hlotext.lint.helpers import COLLECTIVE_KINDS
+from hlotext.lint.repairs import Reuse
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -55,6 +56,7 @@ class DuplicateCollective(Rule):
                     f"{one.kind} of {size} gives the same as {original.name}{more}",
                     "gather the value once and use the result in both places, if it fits into memory meanwhile",
                     total,
+                    repair=Reuse(tuple((other.start, earlier) for other, earlier in repeats)),
                 )
 
 

@@ -10,10 +10,18 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import counted
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
+from hlotext.lint.price import chip_row
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.wording import described
 
 _MUCH = 0.3
 """Part of the peak that one function's arrays make, from which on it is worth knowing."""
+_LEAST = 0.1
+"""Part of the chip's memory that they take, likewise: nobody is short of what is hardly used."""
+_ONE, _LEAST_OF_ONE = 0.4, 0.01
+"""Part of the peak that one array makes, and of the chip's memory, likewise: one may be gone over in blocks."""
+_UNKNOWN = 64 << 30
+"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
 
 
 @attrs.frozen
@@ -27,6 +35,9 @@ class LongLivedArray(Rule):
         most = most_written(context)
         if not most or most < _MUCH * (least_held(context) + most):
             return
+        memory = chip_row(context.backend, context.chip).memory_bytes or _UNKNOWN
+        if most < _LEAST_OF_ONE * memory:
+            return
         peak = at_peak(context)
         if peak is None:
             return
@@ -36,13 +47,15 @@ class LongLivedArray(Rule):
             groups.setdefault(function if any(function) else function_of(held.writer), []).append(held)
         for (_, name), group in groups.items():
             total = sum(held.bytes for held in group)
-            if total < _MUCH * peak.bytes:
-                continue
             first = max(group, key=lambda held: held.bytes)
+            is_one = first.bytes >= max(_ONE * peak.bytes, _LEAST_OF_ONE * memory)
+            if total < _MUCH * peak.bytes or not (is_one or total >= _LEAST * memory):
+                continue
             yield Report(
                 first.filler,
-                f"{counted(len(group), 'array')} that {name or 'the program'} makes "
-                f"{'holds' if len(group) == 1 else 'hold'} {byte_text(total)} when memory is fullest",
+                f"{counted(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
+                f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the peak of memory, the largest "
+                f"{byte_text(first.bytes)} ({described(first.filler)})",
                 "use them up sooner, keep them in a narrower type, go over them in blocks, or compute them again "
                 "(jax.checkpoint)",
                 total,

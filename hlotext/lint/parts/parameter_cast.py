@@ -32,6 +32,8 @@ class ParameterCast(Rule):
             return
         argument = instruction.operands[0]
         size, result = size_of(argument.shape), written_bytes(instruction)
+        if any(user is not instruction for user in argument.users):
+            return  # a trained weight, whose update wants the wide one
         if size >= self.min_bytes and result < size and is_argument(argument, context):
             yield Report(
                 instruction,

@@ -14,6 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
+from hlotext.lint.repairs import StoreInOrder
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
 from hlotext.memory.in_place import InPlacePairs
@@ -61,6 +62,7 @@ class ParameterRelayout(Rule):
                     f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
                     _HELP,
                     moved_bytes(instruction, moved) * runs,
+                    repair=StoreInOrder(instruction),
                 )
 
     def _is_much(self, instruction: Instruction, context: Context) -> bool:

@@ -12,6 +12,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import fusions_around, is_computed_again, is_product_call
+from hlotext.lint.repairs import Reuse
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
@@ -32,7 +33,8 @@ class RecomputedProducts(Rule):
         products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
         total, again = 0, Counter[str]()
         first: Instruction | None = None
-        known: set[tuple[object, ...]] = set()
+        known: dict[tuple[object, ...], Instruction] = {}
+        pairs: list[tuple[Instruction, Instruction]] = []
         for product in products:
             flops = context.flops(product)
             total += flops
@@ -44,8 +46,10 @@ class RecomputedProducts(Rule):
                 why = "by the compiler, for lack of memory"
             elif (key := _key(product, fusions)) in known:
                 why = "because the same product stands there more than once"
+                if product.computation is known[key].computation and not fusions:
+                    pairs.append((product, known[key]))
             else:
-                known.add(key)
+                known[key] = product
             if why and flops:
                 again[why] += flops
                 first = first or product
@@ -59,6 +63,7 @@ class RecomputedProducts(Rule):
             "keep what was computed where there is room for it (a policy of jax.checkpoint such as dots_saveable)",
             flops=twice,
             cause="again",
+            repair=Reuse(tuple(pairs)) if pairs and len(again) == 1 else None,
         )
 
 

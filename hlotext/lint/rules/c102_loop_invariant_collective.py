@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import is_invariant
+from hlotext.lint.repairs import Hoist
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, entered
+from hlotext.lint.values import Value, is_counted
 
 
 @attrs.frozen
@@ -24,7 +23,7 @@ class LoopInvariantCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
-            if not is_invariant(one) or all(map(_is_counted, one.start.operands)):
+            if not is_invariant(one) or all(is_counted(Value(operand)) for operand in one.start.operands):
                 continue
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
@@ -41,23 +40,7 @@ class LoopInvariantCollective(Rule):
                     * (1 - 1 / max(1, context.prices.trips(one.loop)))
                     if one.loop is not None
                     else None,
+                    repair=Hoist(one.loop, frozenset(one.start.async_chain or (one.start,)))
+                    if one.loop is not None and one.fusion is None
+                    else None,
                 )
-
-
-_LEAVES = frozenset({"constant", "iota", "partition-id", "replica-id"})
-_MOST = 50
-"""Operations that are looked at."""
-
-
-def _is_counted(value: Instruction) -> bool:
-    """True if a value is made of nothing but places, as XLA numbers what it sorts: no program could hoist it."""
-    pending, left = [Value(value)], _MOST
-    while pending and left:
-        left -= 1
-        one = entered(pending.pop())
-        if one.instruction.opcode in _LEAVES:
-            continue
-        if one.instruction.opcode not in ELEMENTWISE | VIEWS | {"broadcast", "transpose"}:
-            return False
-        pending += one.operands()
-    return not pending

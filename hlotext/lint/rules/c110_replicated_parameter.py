@@ -11,6 +11,7 @@ import attrs
 from hlotext.analysis import arrays_of, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sharding import OpSharding
+from hlotext.lint.equal import replicated_state
 from hlotext.lint.held import at_peak
 from hlotext.lint.helpers import donors, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
@@ -78,7 +79,10 @@ class ReplicatedParameter(Rule):
 
 
 def _is_replicated(parameter: Instruction) -> bool:
-    return parameter.sharding is not None and parameter.sharding.is_replicated
+    if parameter.sharding is not None:
+        return parameter.sharding.is_replicated
+    home = parameter.computation
+    return home is not None and home.module is not None and parameter in replicated_state(home.module)
 
 
 def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
@@ -86,7 +90,18 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
 
     Two for one that is not are the moments of an optimizer, spread on purpose beside parameters that are not (ZeRO stage 1).
     """
-    return Counter(_dimensions(p) for p in _aliased(context) if not _is_replicated(p))
+    devices = int(context.module.attributes.get("num_partitions", 1))
+    return Counter(
+        whole
+        for p in _aliased(context)
+        if not _is_replicated(p)
+        for whole in ([_dimensions(p)] if p.sharding is not None else _possible(_dimensions(p), devices))
+    )
+
+
+def _possible(local: tuple[int, ...], devices: int) -> list[tuple[int, ...]]:
+    """What the whole array may be where the text does not say how it is spread: one dimension over all devices."""
+    return [(*local[:d], local[d] * devices, *local[d + 1 :]) for d in range(len(local))]
 
 
 def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) -> list[Instruction]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.lint.repairs import SumOnce
 from hlotext.lint.rounds import Purity, Rounds, Same, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.sums import adds, slots_added_to
@@ -33,7 +34,8 @@ class SumAfterLoop(Rule):
                 rounds = rounds_of(loop)
                 known[loop] = (rounds, same_in_rounds(rounds, purity)) if rounds is not None else None
             found = known[loop]
-            if found is None or slots_added_to(one, *found) is None:
+            slots = slots_added_to(one, *found) if found is not None else None
+            if slots is None:
                 continue
             count = context.prices.trips(loop)
             if count < 2:
@@ -45,4 +47,8 @@ class SumAfterLoop(Rule):
                 "add up on each device, and sum over the devices once after the loop; the sum rounds in another order",
                 one.sent_bytes * (context.runs(one.start) - 1),
                 seconds=context.prices.seconds(one.start) * (count - 1) / count,
+                covers=frozenset([one.start]),
+                repair=SumOnce(loop, {one.start: tuple(dict.fromkeys(slots))})
+                if one.fusion is None
+                else None,
             )

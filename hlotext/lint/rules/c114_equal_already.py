@@ -31,4 +31,5 @@ class EqualAlready(Rule):
                 "leave the sum or mean out: a mean of equal values is the value, a sum a multiple of it",
                 one.sent_bytes * runs,
                 seconds=context.prices.seconds(one.start),
+                covers=frozenset([one.start]),
             )

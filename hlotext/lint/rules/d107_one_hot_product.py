@@ -62,5 +62,6 @@ def _report(
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
         peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
+        covers=frozenset([mask] if mask is not None else []),
         is_proved=not (context.backend is Backend.TPU and adds_up and not found.is_diagonal),
     )

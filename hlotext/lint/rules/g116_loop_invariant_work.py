@@ -11,6 +11,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_librarys
 from hlotext.lint.moving import moved_array
+from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.wording import described, every_round
@@ -69,6 +70,7 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
             f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile",
             seconds=saved,
             covers=frozenset(group),
+            repair=Hoist(rounds.loop, frozenset(group)) if same.whole.issuperset(group) else None,
             is_proved=False if widens and context.peak and held > _MUCH * context.peak else None,
         )
 

@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import fusions_around, size_of
+from hlotext.lint.helpers import fusions_around, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
@@ -51,6 +51,8 @@ class DenseGradient(Rule):
             return
         filler = _filler(Value(instruction.operands[0], fusions))
         chain, sent = _dense(whole, shape.element_count or 0, context)
+        if any(_adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)):
+            return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)
         rates = context.prices.chip.rates
@@ -58,20 +60,38 @@ class DenseGradient(Rule):
         seconds = context.prices.seconds(whole) + sum(chain.values()) + sum(map(context.prices.seconds, sent))
         seconds += context.prices.seconds(filler) if filler is not None else 0.0
         held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0)
-        used = updates.dimensions[0] if updates.rank else 0
         yield Report(
             instruction,
-            f"the gradient of a table of {byte_text(size_of(shape))} is written whole, and read again, for "
-            f"{used:,} rows that were looked up"
-            + (f", and summed over the devices {len(sent)} times" if sent else ""),
+            f"the gradient of a table of {byte_text(size_of(shape))} is written and read as a whole, for "
+            f"{byte_text(rows)} of rows that were looked up"
+            + (", and summed over the devices" if sent else ""),
             "differentiate by the rows that were taken (jax.grad at rows = table[ids]) and add them to the table "
             "(table.at[ids].add); optimizers with moments need a lazy variant for that",
             2 * size_of(shape) * runs,
             seconds=max(0.0, seconds - kept),
             peak_bytes=context.saved_peak(held),
+            covers=frozenset(sent),
             # A TPU adds scattered rows one after the other.
             is_proved=context.backend is not Backend.TPU or _FEW * _FEW * rows < size_of(shape),
         )
+
+
+def _adds_product(user: Instruction, gradient: Instruction, elements: int) -> bool:
+    """Whether a user of the gradient takes an array of its size, too, that a product makes."""
+    for operand in user.operands:
+        shape = operand.shape
+        if operand is gradient or shape is None or not shape.is_array or shape.element_count != elements:
+            continue
+        made = source(Value(operand), _SAME | _SENT)
+        opcodes = {one.opcode for one in parts_of(made.instruction)}
+        if opcodes & {"dot", "convolution"} or is_product_call(made.instruction):
+            return True
+    return False
+
+
+_SENT = frozenset(
+    {"all-reduce", "all-reduce-done", "all-reduce-start", "async-done", "get-tuple-element", "reduce-scatter"}
+)
 
 
 def _table(dimensions: tuple[int, ...], context: Context) -> Instruction | None:

@@ -10,8 +10,11 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.products import SAME, Product, products
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import is_zero, selector
-from hlotext.lint.values import Value, consumers, source
+from hlotext.lint.values import Value, consumers, is_counted
 from hlotext.lint.wording import sizes
+
+_FEW = 16
+"""How many times as many elements a product has as are taken out of it at places that the program numbers."""
 
 
 @attrs.frozen
@@ -43,6 +46,7 @@ class DiagonalUsed(Rule):
                 flops=context.flops(product.dot),
                 seconds=max(0.0, seconds - kept),
                 peak_bytes=context.saved_peak(dict.fromkeys([product.whole, *masked], 1.0)),
+                covers=frozenset([product.whole, *masked]),
             )
 
 
@@ -63,6 +67,11 @@ def _is_of_diagonal(reader: tuple[Value, int]) -> bool:
         found = selector(operands[1 - number])
         return found is not None and found.is_diagonal
     if user.instruction.opcode == "gather":
-        places = source(operands[1], SAME | {"concatenate", "broadcast"}).instruction
-        return number == 0 and places.opcode == "iota"
+        taken, whole = user.instruction.shape, operands[0].instruction.shape
+        return (
+            number == 0
+            and taken is not None and whole is not None and taken.is_array and whole.is_array
+            and _FEW * (taken.element_count or 0) <= (whole.element_count or 0)
+            and is_counted(operands[1])
+        )  # fmt: skip
     return False

@@ -88,6 +88,7 @@ class Padding(Rule):
             if causes[array] not in worth:
                 continue
             count = counts[array]
+            spared = dict.fromkeys(writers[array], 1 - values / allocated if allocated else 0.0)
             more = f", {count} such arrays" if count > 1 else ""
             yield Report(
                 first[array],
@@ -97,6 +98,7 @@ class Padding(Rule):
                 (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,
+                peak_bytes=context.saved_peak(spared),
                 cause=causes[array],
             )
 

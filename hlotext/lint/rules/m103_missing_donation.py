@@ -11,9 +11,11 @@ import attrs
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
+from hlotext.lint.repairs import Donate
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import Update, tree_of, updates
 from hlotext.memory import Assignment, MemoryModelError
+from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.what_if import WhatIf, donate
 
 
@@ -115,6 +117,7 @@ class MissingDonation(Rule):
             str(largest.array.without_layout()),
             is_held=True,
             cause=cause,
+            repair=Donate(_places(found)),
         )
 
 
@@ -163,11 +166,7 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
 
 
 def _donated(found: list[Update], before: Assignment, context: Context) -> WhatIf:
-    places = {
-        one.parameter.parameter_number: one.index
-        for one in found
-        if one.parameter.parameter_number is not None
-    }
+    places = _places(found)
     return donate(
         context.module,
         list(places),
@@ -177,6 +176,15 @@ def _donated(found: list[Update], before: Assignment, context: Context) -> WhatI
         results=places,
         is_hopeful=True,
     )
+
+
+def _places(found: list[Update]) -> dict[int, ShapeIndex]:
+    """By the parameter's number the index of the result that takes its place."""
+    return {
+        one.parameter.parameter_number: one.index
+        for one in found
+        if one.parameter.parameter_number is not None
+    }
 
 
 def _is_copied(one: Update) -> bool:

@@ -61,7 +61,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
     for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
-        if not seconds:
+        if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
@@ -71,7 +71,6 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         is_proved = (
             not is_branch
             and context.backend is not Backend.TPU
-            and _moves_more_than_it_starts(copies, seconds, context)
             and not all(_is_updated(one, rounds) for one in copies)
         )
         yield Report(
@@ -197,6 +196,22 @@ def _shifting(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
             yield slot, made
 
 
+def _overlaid(value: Value) -> tuple[list[Value], list[int]]:
+    """What is joined where a concatenation is written as the maximum of padded parts, as the TPU compiler does, with the
+    elements of each; nothing of any other value."""
+    if value.instruction.opcode not in _OVERLAID:
+        return [], []
+    pads = [entered(operand) for operand in value.operands()]
+    if any(pad.instruction.opcode != "pad" for pad in pads):
+        return [], []
+    parts = [pad.operands()[0] for pad in pads]
+    return parts, [
+        part.instruction.shape.element_count or 0 if part.instruction.shape else 0 for part in parts
+    ]
+
+
+_OVERLAID = frozenset({"add", "maximum", "or"})
+_PLACING = frozenset({"concatenate", "pad"}) | _OVERLAID
 _JOINING = frozenset({"concatenate", "fusion", "pad", "select"})
 _MOVING = frozenset({"bitcast", "copy", "dynamic-slice", "reshape", "slice"})
 
@@ -209,7 +224,7 @@ def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
         one = value.instruction
         if not value.fusions and rounds.slot_of(one) == slot:
             return joined and moved
-        if one.opcode in ("concatenate", "dynamic-update-slice", "pad", "select"):
+        if one.opcode in ("concatenate", "dynamic-update-slice", "pad", "select") or _overlaid(value)[0]:
             operands = value.operands()[1:] if one.opcode == "select" else value.operands()
             whole = one.shape.element_count if one.shape is not None and one.shape.is_array else 0
             sizes = [
@@ -220,11 +235,13 @@ def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
                 operands, sizes = operands[:1], sizes[:1]
             if one.opcode == "dynamic-update-slice":
                 operands, sizes = operands[:1], sizes[:1]
+            if one.opcode in _OVERLAID:
+                operands, sizes = _overlaid(value)
             largest = max(range(len(sizes)), key=sizes.__getitem__, default=None)
             if largest is None or not whole or sizes[largest] < _MOSTLY * whole:
                 return False
-            joined = joined or one.opcode in ("concatenate", "pad")
-            moved = moved or one.opcode in ("concatenate", "pad")
+            joined = joined or one.opcode in _PLACING
+            moved = moved or one.opcode in _PLACING
             value = operands[largest]
         elif one.opcode in _MOVING and one.operands:
             value = value.operands()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import ClassVar
 
 import attrs
@@ -128,6 +129,40 @@ class WhileLoopInvariantCodeMotion(Pass):
         if i.opcode == "reshape":
             return not self.hoist_reshapes
         return i.opcode in NOT_ALONE or i.attributes.get("custom_call_target") == "Sharding"
+
+
+def hoist(editor: LoopEditor, loop: Instruction, wanted: Container[Instruction]) -> int:
+    """Moves chosen instructions out of a loop's body, with all that they need; returns how many went out.
+
+    What they need must be the same at each turn: constants, elements that the body hands on, and pure operations on these.
+    0, and nothing changed, where a loop is not of a form that can carry more. Raises EditError.
+    """
+    shape = loop.shape
+    if shape is None or not shape.is_tuple or not is_whole(loop):
+        return 0
+    body = body_of(loop)
+    handed_on = {i for _, i in invariant_elements(body)}
+    outside: dict[Instruction, Instruction] = {parameter_of(body): loop.operands[0]}
+    moved: dict[Instruction, None] = {}
+    editor.place = loop
+    fixed = set(handed_on)
+    for i in instruction_post_order(body):
+        if i.opcode == "parameter" or i.shape is None or editor.has_effect(i):
+            continue
+        if i in fixed or not all(o in fixed for o in i.operands):
+            continue
+        fixed.add(i)
+        if i in wanted or (i.opcode == "get-tuple-element" and i.operands[0] in moved):
+            _copy_outside(editor, i, outside)
+            moved[i] = None
+    arrays = [
+        i
+        for i in moved
+        if i.shape is not None and i.shape.is_array and any(user not in moved for user in i.users)
+    ]
+    if arrays:
+        _widen(editor, loop, shape, arrays, [outside[i] for i in arrays])
+    return len(arrays)
 
 
 def _is_marker(i: Instruction) -> bool:
