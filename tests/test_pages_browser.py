@@ -209,6 +209,106 @@ def test_tables_are_copied(window: Browser, tmp_path: Path) -> None:
     assert quiet(window)
 
 
+HEADING = "document.querySelector('#operation h2')?.textContent"
+
+
+def test_from_a_table_to_an_operation_and_back(window: Browser, tmp_path: Path) -> None:
+    """A click, a neighbour, back twice, Escape; title, address, the marked rows and the bar in the chart go along."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    title = window.eval("document.title")
+    window.run("window.first = document.querySelector('#a-schedule-path a.op')")
+    name = window.eval("first.textContent")
+    window.eval("first.focus()")
+    window.key("Enter")
+    window.wait(f"{HEADING} === '{name}'")
+    assert window.eval("document.title") == f"{name}: {title}"
+    assert window.eval("location.hash") == f"#op={name}"
+    assert window.eval("first.closest('tr').getAttribute('aria-current')") == "true"
+    window.wait("[...document.querySelectorAll('#operation pre')].length > 0")
+    other = window.eval("document.querySelector('#operation li a').textContent")
+    window.eval("document.querySelector('#operation li a').click()")
+    window.wait(f"{HEADING} === '{other}'")
+    window.run("history.back()")
+    window.wait(f"{HEADING} === '{name}'")
+    window.run("history.back()")
+    window.wait("document.getElementById('operation').hidden")
+    assert window.eval("document.title") == title
+    window.run("history.forward()")
+    window.wait(f"{HEADING} === '{name}'")
+    window.key("Escape")
+    window.wait("document.getElementById('operation').hidden")
+    assert window.eval("document.activeElement === first")
+    assert window.eval("document.querySelectorAll('tr.chosen').length") == 0
+    assert quiet(window)
+
+
+def test_charts_and_tables_select_each_other(window: Browser, tmp_path: Path) -> None:
+    """A bar of the chart marks the rows that name it and opens the panel; a row selects the bars."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    window.run("window.chart = document.getElementById('a-chart-lanes')")
+    name = window.eval("document.querySelector('#a-schedule-path a.op').textContent")
+    number = f"chart.hlotext.data.name.findIndex((n) => chart.hlotext.data.words[n] === '{name}')"
+    window.eval(f"chart.hlotext.pieces.selected.indices = [{number}]; 0")
+    window.wait(f"{HEADING} === '{name}'")
+    assert window.eval("document.querySelector('#a-schedule-path tr.chosen a.op').textContent") == name
+    other = window.eval("document.querySelectorAll('#a-schedule-path a.op')[1].textContent")
+    window.eval("document.querySelectorAll('#a-schedule-path a.op')[1].click()")
+    window.wait(f"{HEADING} === '{other}'")
+    window.wait("document.querySelectorAll('tr.chosen').length > 0")
+    picked = window.eval(
+        "chart.hlotext.pieces.selected.indices.map((n) => chart.hlotext.data.words[chart.hlotext.data.name[n]])"
+    )
+    assert set(picked) == {other}
+    assert quiet(window)
+
+
+def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
+    """A link to an operation opens it, to a line its operations; one that leads nowhere says so; the search."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    window.size(1280)
+    window.open(place, "#op=fusion.6")
+    window.wait(f"{HEADING} === 'fusion.6'")
+    window.run("location.hash = '#op=%3Cb%3Enothing'")
+    window.wait(f"{HEADING} === '<b>nothing'")
+    assert "hlotext graph" in window.eval("document.querySelector('#operation').textContent")
+    line = window.eval("document.querySelector('#a-lines-cost a.line').textContent")
+    window.eval("document.querySelector('#a-lines-cost a.line').click()")
+    window.wait(f"{HEADING} === '{line}'")
+    window.wait("document.querySelectorAll('#operation li a').length > 0")
+    window.key("Escape")
+    window.key("/")
+    window.text(f"fusion {line.rpartition(':')[2]}")
+    window.wait("document.querySelectorAll('#found [role=option]').length > 1")
+    second = window.eval("document.querySelectorAll('#found [role=option] a')[1].textContent")
+    window.key("ArrowDown")
+    window.key("Enter")
+    window.wait(f"{HEADING} === '{second}'")
+    assert quiet(window)
+
+
+def test_two_sides_have_operations_of_their_own(window: Browser, tmp_path: Path) -> None:
+    """The same name before and after are two addresses."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(subject(TPU, chip="v5e"), subject(TPU, chip="v5p")), "utf-8")
+    window.size(1400)
+    window.open(place, "#op-b=fusion.6")
+    window.wait(f"{HEADING} === 'fusion.6'")
+    assert "after" in window.eval("document.querySelector('#operation p').textContent")
+    assert window.eval(
+        "[...document.querySelectorAll('tr.chosen')].every((row) => row.closest('[data-side=b]'))"
+    )
+    assert quiet(window)
+
+
 def test_a_hostile_report_does_not_act(window: Browser, tmp_path: Path) -> None:
     """No script of a name runs, no title changes, no dialog opens; the names are there as text."""
     place = tmp_path / "hostile.html"
@@ -219,9 +319,15 @@ def test_a_hostile_report_does_not_act(window: Browser, tmp_path: Path) -> None:
     draw_all(window)
     window.eval("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     window.eval("document.querySelectorAll('.icicle button').forEach((one) => one.click())")
+    for name in ("n0", "n1", "n2", "n3", "n4", "n6"):
+        window.run(f"location.hash = '#op={name}'")
+        window.wait(f"{HEADING} === '{name}' && document.querySelectorAll('#operation pre').length > 0")
+        window.eval("document.querySelector('#operation dd a').click()")
+        window.wait(f"{HEADING} !== '{name}'")
+    window.key("Escape")
     assert window.eval("document.title") == title
     assert "acted" not in title
-    assert window.eval("document.querySelectorAll('img, b[onclick]').length") == 0
+    assert window.eval("document.querySelectorAll('img:not([src^=\"data:\"]), b[onclick]').length") == 0
     assert window.eval("document.body.textContent.includes('<img src=x')")
     assert window.eval("document.body.textContent.includes('{{ 7 * 7 }}')")
     assert window.eval("document.documentElement.scrollWidth") <= 1280

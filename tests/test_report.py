@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -17,7 +19,9 @@ from tests.cli_support import run, run_json
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
-from hlotext.view.report import report_page, subject
+from hlotext.view.page.packing import unpacked
+from hlotext.view.report import ReportInput, report_page, subject
+from hlotext.view.report.operations import MOST
 from hlotext.view.report.page import shown as shown_text
 from tests.pages import Page
 
@@ -231,8 +235,6 @@ def hostile_text() -> str:
 
 def hostile_page() -> str:
     module = hlo.parse(hostile_text())
-    from hlotext.view.report import ReportInput
-
     return report_page(ReportInput("</title><script>alert(1)</script>", module, given_platform="cpu"))
 
 
@@ -246,11 +248,64 @@ def test_hostile_names_make_no_markup() -> None:
     )
     kinds = {tag for tag, _ in Page(ours).tags}
     assert {tag for tag, _ in found.tags} <= kinds | {"figure", "figcaption", "output", "i"}
-    assert all(attributes.get("class") == "data" or not attributes for attributes in scripts)
+    assert all(attributes.get("class") in ("data", "operations") or not attributes for attributes in scripts)
     assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
     assert "acted" not in "".join(part for part in text.split("<script") if part.startswith(">"))
     assert "\x1b" not in text
     assert "x" * 400 not in text
+
+
+def test_operations_are_embedded_with_their_facts(dump: Path) -> None:
+    """What tables name, and next to it: text, memory, cost and time as the commands tell them; all links lead somewhere."""
+    found = page(dump, CHIPS[dump])
+    (packed,) = re.findall(r'class="operations" data-side="a">([^<]*)<', found.text)
+    data = unpacked(packed)
+    rows = {row["name"]: row for row in data["rows"]}
+    assert len(rows) == len(data["rows"]) <= MOST
+    links = {
+        unquote(str(attributes["href"]).removeprefix("#op="))
+        for tag, attributes in found.tags
+        if tag == "a" and attributes.get("class") == "op"
+    }
+    assert links
+    assert links <= set(rows)
+    module = subject(dump).module
+    for name, row in rows.items():
+        one = module.instruction(name)
+        assert row["text"].startswith(str(one)[:40].strip())
+        assert [data["rows"][n]["name"] for n in row["operands"] if isinstance(n, int)] == [
+            o.name for o in one.operands[:12] if o.name in rows
+        ]
+    for told in command("memory", dump, *(["--chip", CHIPS[dump]] if CHIPS[dump] else []))["live"]:
+        if told["first"] is not None and told["name"] in rows and not told["index"]:
+            assert [told["first"], told["last"]] in [life[4] for life in rows[told["name"]]["life"]]
+    assert any("why" in row for row in rows.values())
+
+
+def test_what_is_embedded_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of tables come first; what is cut off has no link."""
+    monkeypatch.setattr("hlotext.view.report.operations.MOST_NAMED", 3)
+    monkeypatch.setattr("hlotext.view.report.operations.MOST", 4)
+    text = report_page(subject(TPU, chip="v5e"))
+    (packed,) = re.findall(r'class="operations" data-side="a">([^<]*)<', text)
+    rows = unpacked(packed)["rows"]
+    assert len(rows) == 4
+    assert {unquote(name) for name in re.findall(r'href="#op=([^"]+)"', text)} <= {
+        row["name"] for row in rows
+    }
+
+
+def test_a_name_that_several_have_leads_nowhere() -> None:
+    """Rather no link than one to another operation."""
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\n\nbody {\n  x = f32[4]{0} parameter(0)\n  ROOT a = f32[4]{0} sine(x)\n}\n\n"
+        "ENTRY e {\n  p = f32[4]{0} parameter(0)\n  a = f32[4]{0} call(p), to_apply=body\n  ROOT b = f32[4]{0} negate(a)\n}\n"
+    )
+    links = set(
+        re.findall(r'href="#op=([^"]+)"', report_page(ReportInput("m", module, given_platform="cpu")))
+    )
+    assert "a" not in links
+    assert "b" in links
 
 
 def test_the_policy_names_every_script() -> None:

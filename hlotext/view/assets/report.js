@@ -188,10 +188,15 @@ const bokehChart = async (chart, data) => {
     const [n] = pieces.inspected.indices.slice(-1);
     n === undefined ? hideTip() : showTip(pointer, lines(n));
   });
-  const choose = (n) => { pieces.selected.indices = n === undefined ? [] : [n]; };
+  // Chosen by another part of the page, by a key, or by a click: only the last opens the panel.
+  let by = "click";
+  const select = (numbers, who) => { by = who; pieces.selected.indices = numbers; by = "click"; };
+  const choose = (n) => select(n === undefined ? [] : [n], "key");
+  const numbersOf = new Map();
+  data.name.forEach((_, n) => { const name = nameOf(word("name", n)); (numbersOf.get(name) || numbersOf.set(name, []).get(name)).push(n); });
   pieces.selected.properties.indices.change.connect(() => {
     const [n] = pieces.selected.indices.slice(-1);
-    if (n !== undefined) { describe(chart, lines(n)); chart.dataset.chosen = n; }
+    if (n !== undefined) { describe(chart, lines(n)); chart.dataset.chosen = n; if (by !== "page") fromChart(chart, n, by === "click"); }
   });
   if (live) {
     const at = (step) => {
@@ -247,7 +252,9 @@ const bokehChart = async (chart, data) => {
     data.lane.forEach((_, n) => used.set(word("kind", n), pieces.data.colour[n]));
     legend(chart, [...used].sort());
   }
-  chart.hlotext = { data, choose, pieces, range, main };
+  chart.hlotext = { data, choose, pieces, range, main, mark: (name) => select(numbersOf.get(name) || [], "page") };
+  const chosenRow = document.querySelector(`[data-side="${sideOf(chart)}"] tr.chosen a.op`);
+  if (chosenRow) chart.hlotext.mark(nameOf(chosenRow.textContent));
 };
 
 const drawn = new Map();
@@ -268,6 +275,7 @@ charts.forEach((chart) => near.observe(chart));
 if (charts.length) last = last.then(() => draw(charts[0]));
 last.then(() => requestAnimationFrame(() => { root.dataset.ready = String(Math.round(performance.now())); }));
 // The rest when there is time, so that printing finds all of them; one after the other, as bokeh numbers its documents.
+openAddress();
 const all = () => charts.forEach((chart) => { near.unobserve(chart); last = last.then(() => draw(chart)); });
 last.then(() => setTimeout(all, 400));
 addEventListener("beforeprint", all);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import hlotext as hlo
 from hlotext import dumps
@@ -21,6 +21,7 @@ def origins(
     mesh: hlo.analysis.DeviceMesh | None = None,
     *,
     is_whole: bool = False,
+    among: Iterable[hlo.Instruction] | None = None,
 ) -> Mapping[hlo.Instruction, Facts]:
     """Why operations of a module are there, as names and sentences.
 
@@ -29,13 +30,18 @@ def origins(
         compilation: The compilation that it is the final text of.
         mesh: See `Compilation.collectives`.
         is_whole: True to read all steps of the compilation, which tell the passes that brought each operation.
+        among: The operations whose passes are asked for; None for all.
 
     Raises:
         InputError, HloSyntaxError: A text of the compilation cannot be read.
     """
     found: dict[hlo.Instruction, list[tuple[str, str]]] = {}
     if is_whole and compilation is not None and compilation.after is module:
-        nodes = [one for one in module.instructions() if one.opcode not in traits.IS_FREE][:_MOST]
+        nodes = [
+            one
+            for one in (module.instructions() if among is None else among)
+            if one.opcode not in traits.IS_FREE
+        ][:_MOST]
         if compilation.identity.shows_passes:
             for cause in dumps.causes.origins(compilation, nodes):
                 if cause.chain:

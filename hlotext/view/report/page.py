@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import quote
 
 import attrs
 import jinja2
@@ -19,6 +20,7 @@ from hlotext.view.accuracy import anchor, measured, table
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
+from hlotext.view.report.operations import Operations, name_of
 from hlotext.view.report.parts import Chart, Missing, Section, Tile
 from hlotext.view.report.sections import (
     collectives,
@@ -58,6 +60,7 @@ _MEASURED = {
     "runtime": ("thunks", "command buffers"),
 }
 """The answers of each section that XLA's own were compared with."""
+_SCRIPTS = ("common.js", "tables.js", "operations.js", "report.js")
 MOST_TEXT = 300
 """Characters of a text that a page shows; of a longer one both ends."""
 
@@ -72,6 +75,7 @@ class Side:
     sections: Sequence[Section]
     missing: Sequence[Missing]
     tiles: Sequence[Tile]
+    operations: Operations
 
     def section(self, id: str) -> Section | None:
         """The section of that name; None where there is none."""
@@ -97,7 +101,7 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
     platforms = [subject.platform for subject in subjects]
-    own, bokeh = script("common.js", "tables.js", "report.js"), charts.script()
+    own, bokeh = script(*_SCRIPTS), charts.script()
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
     scripts = [bokeh, own] if has_charts else [own]
     names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
@@ -108,6 +112,7 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
         style=Markup(asset("page.css") + asset("report.css")),
         scripts=[Markup(one) for one in scripts],
         sides=sides,
+        operations={side.key: side.operations for side in sides},
         ids=ids,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
@@ -129,7 +134,7 @@ def _side(key: str, subject: ReportInput) -> Side:
         except (hlo.InputError, hlo.HloSyntaxError, ValueError, LookupError, ArithmeticError) as error:
             found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
         (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
-    return Side(key, subject, sections, missing, tuple(_tiles(subject)))
+    return Side(key, subject, sections, missing, tuple(_tiles(subject)), Operations(subject, sections))
 
 
 def _tiles(subject: ReportInput) -> Iterator[Tile]:
@@ -192,6 +197,8 @@ def _environment() -> jinja2.Environment:
     found.filters["chart_data"] = lambda chart: Markup(chart_data(chart))
     found.filters["breakable"] = breakable
     found.filters["codes"] = codes
+    found.filters["address"] = address
+    found.filters["name_of"] = name_of
     return found
 
 
@@ -201,6 +208,11 @@ def breakable(text: str) -> Markup:
     for mark in ("/", "_"):
         safe = safe.replace(mark, f"{mark}<wbr>")
     return Markup(safe)
+
+
+def address(text: str) -> str:
+    """A name behind the `=` of an address within the page, as `encodeURIComponent` writes it."""
+    return quote(escape.line(text), safe="!'()*", errors="replace")
 
 
 def codes(text: str) -> Markup:

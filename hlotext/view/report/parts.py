@@ -36,7 +36,7 @@ class PageColumn:
     @property
     def is_number(self) -> bool:
         """Aligned to the right."""
-        return self.kind not in ("text", "code")
+        return self.kind not in _WORDS
 
     def text(self, value: Cell) -> str:
         """A cell for people."""
@@ -65,9 +65,13 @@ def signed_bytes(count: float) -> str:
     return f"−{byte_text(int(-count))}" if count < 0 else byte_text(int(count))
 
 
+_WORDS = ("text", "code", "operation", "line")
+"""Kinds of texts; the last two lead to an operation, and to the operations of a line of Python."""
 _TEXTS: Mapping[str, Any] = {
     "text": str,
     "code": str,
+    "operation": str,
+    "line": str,
     "count": lambda value: f"{value:,}",
     "bytes": signed_bytes,
     "amount": amount,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import attrs
 
 import hlotext as hlo
-from hlotext import dumps, memory
+from hlotext import dumps, lint, memory
 from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
@@ -81,20 +81,25 @@ class ReportInput:
 
     @functools.cached_property
     def traffic(self) -> Traffic:
-        own = self._own_compilation
+        own = self.own_compilation
         if self.mesh is None and own is not None:
             return traffic(self.module, dumps.collectives.named_mesh(own, self.module))
         return traffic(self.module, self.mesh)
 
     @functools.cached_property
-    def _own_compilation(self) -> dumps.Compilation | None:
+    def own_compilation(self) -> dumps.Compilation | None:
         """The compilation whose final text this is."""
         return self.compilation or (compilation_of(self.path) if self.path is not None else None)
 
     @functools.cached_property
+    def findings(self) -> list[lint.Finding]:
+        """What the linter says with the rules that are on by default."""
+        return lint.run(self.module)
+
+    @functools.cached_property
     def causes(self) -> tuple[dumps.CollectiveCause, ...]:
         """Why each collective is there, as far as the folder, or the folder around the file, tells."""
-        return dumps.collectives.of_module(self.module, self._own_compilation, self.mesh)
+        return dumps.collectives.of_module(self.module, self.own_compilation, self.mesh)
 
 
 def subject(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hlotext import lint
 from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
 from hlotext.view.report.subject import ReportInput
 
@@ -11,9 +10,7 @@ _COLUMNS = columns_of("report.lint_rows")
 
 def section(subject: ReportInput) -> Section | Missing:
     """The findings with the rules that are on by default, the costliest first."""
-    found = sorted(
-        lint.run(subject.module), key=lambda one: (one.severity.value != "error", -(one.bytes or 0))
-    )
+    found = sorted(subject.findings, key=lambda one: (one.severity.value != "error", -(one.bytes or 0)))
     if not found:
         return Missing("lint", "Findings", "the linter finds nothing with the rules that are on by default")
     rows = [
