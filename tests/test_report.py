@@ -276,7 +276,8 @@ def test_operations_are_embedded_with_their_facts(dump: Path) -> None:
         assert [data["rows"][n]["name"] for n in row["operands"] if isinstance(n, int)] == [
             o.name for o in one.operands[:12] if o.name in rows
         ]
-    for told in command("memory", dump, *(["--chip", CHIPS[dump]] if CHIPS[dump] else []))["live"]:
+    chip = CHIPS[dump]
+    for told in command("memory", dump, *(["--chip", chip] if chip else []))["live"]:
         if told["first"] is not None and told["name"] in rows and not told["index"]:
             assert [told["first"], told["last"]] in [life[4] for life in rows[told["name"]]["life"]]
     assert any("why" in row for row in rows.values())
