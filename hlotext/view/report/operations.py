@@ -161,7 +161,7 @@ class Operations:
         return found
 
     def _lives(self) -> dict[hlo.Instruction, list[Any]]:
-        """Where the values that an operation writes lie and when: index, space, bytes, offset, first, last, kind."""
+        """Memory of the values that an operation writes: index, space, bytes, offset, first, last, kind."""
         try:
             memory = self.subject.memory
         except MemoryModelError:
@@ -192,7 +192,7 @@ class Operations:
         return found
 
     def _story(self) -> dict[hlo.Instruction, Any]:
-        """What passes did to it, where a folder tells that, and why a collective is there."""
+        """Passes that made or changed it, where a folder shows them, and reasons of collectives."""
         is_whole = self.subject.compilation is not None
         own = self.chosen[: self.named]
         return dict(

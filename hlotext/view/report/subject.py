@@ -93,7 +93,7 @@ class ReportInput:
 
     @functools.cached_property
     def findings(self) -> list[lint.Finding]:
-        """What the linter says with the rules that are on by default."""
+        """Findings of the rules that are on by default."""
         return lint.run(self.module)
 
     @functools.cached_property
