@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import Backend
+from hlotext.analysis import Backend, byte_text
+from hlotext.analysis.quantities import seconds
+from hlotext.cost.estimate import TransferTime
 from hlotext.findings.errors import Severity
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
@@ -26,7 +28,10 @@ class ExposedCollective(Rule):
         step = context.prices.step if context.communications else 0.0
         if not step:
             return
-        for one in context.prices.estimate.transfers:
+        transfers = context.prices.estimate.transfers
+        whole = sum(one.exposed for one in transfers)
+        largest = max((one.exposed for one in transfers), default=0.0)
+        for one in transfers:
             share = 100 * one.exposed / step
             if one.communication is None or one.communication.kind not in COLLECTIVE_KINDS:
                 continue
@@ -36,12 +41,22 @@ class ExposedCollective(Rule):
                 continue
             yield Report(
                 one.start,
-                f"{one.communication.kind} is waited for through {share:.0f} % of the step, {one.exposed * 1e6:.0f} us on "
-                f"{context.prices.chip.name} (estimated); other work hides {100 * one.hidden:.0f} % of it",
+                f"{one.communication.kind} of {byte_text(one.communication.operand_bytes)} is exposed for "
+                f"{seconds(one.exposed)}, {share:.0f} % of the step; {100 * one.hidden:.0f} % of it overlaps with computation"
+                + (
+                    f"; all transfers together for {100 * whole / step:.0f} %"
+                    if _is_main(one, largest, whole)
+                    else ""
+                ),
                 "give the scheduler independent work, send less, or send over a faster axis",
                 one.communication.sent_bytes * context.runs(one.start),
                 seconds=waited,
             )
+
+
+def _is_main(one: TransferTime, largest: float, whole: float) -> bool:
+    """True for the longest of several transfers, whose finding says what all of them take."""
+    return one.exposed == largest < whole
 
 
 _STARTING = 10e-6

@@ -8,6 +8,7 @@ from hlotext.lint.merged import MergedRule
 from hlotext.lint.parts.double_precision import DoublePrecision
 from hlotext.lint.parts.highest_precision import HighestPrecision
 from hlotext.lint.parts.upcast_dot import UpcastDot
+from hlotext.lint.parts.wide_weights import WideWeights
 
 
 @attrs.frozen
@@ -21,4 +22,5 @@ class Wide(MergedRule):
         DoublePrecision,
         UpcastDot,
         HighestPrecision,
+        WideWeights,
     )

@@ -113,7 +113,7 @@ class MissingDonation(Rule):
             largest.parameter,
             f"{many} without being donated, {why}",
             "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
-            saved[0] if saved is not None and _is_known(*saved) else total,
+            sum(saved) // 2 if saved is not None and _is_known(*saved) else total,
             str(largest.array.without_layout()),
             is_held=True,
             cause=cause,

@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import byte_text, written_bytes
+from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, is_product_call, size_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -55,12 +56,14 @@ class NeedlessRemat(Rule):
         )
 
     def _most_bytes(self, context: Context) -> int:
-        """A bound of the memory without recomputation: everything that is written, each in a place of its own, and what is
-        computed again kept from every round."""
-        total = sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
-        total += sum(written_bytes(instruction) for instruction in context.graph.stepped_instructions())
-        return total + sum(
-            size_of(instruction.shape) * context.runs(instruction)
-            for instruction in context.census.instructions
-            if is_computed_again(instruction)
+        """A bound of the memory without recomputation: today's peak, or everything that is written where memory cannot be
+        computed, and all that is computed again, kept from every round."""
+        held = context.peak
+        if held is None:
+            held = sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
+            held += sum(written_bytes(one) for one in context.graph.stepped_instructions())
+        return held + sum(
+            written_bytes(one) * context.runs(one)
+            for one in context.graph.stepped_instructions()
+            if one.opcode not in VIEWS and is_computed_again(one)
         )

@@ -1,0 +1,64 @@
+"""Weights in f32 that a program without a backward pass only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import donors, size_of
+from hlotext.lint.price import chip_row
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.updates import updates
+
+_MUCH = 0.1
+"""Part of the chip's memory that they take, from which on it is worth knowing: nobody is short of what is hardly used."""
+_UNKNOWN = 64 << 30
+"""Bytes of memory of a chip of which nobody knows how many it has, as of hosts."""
+_MATRIX = 2
+
+
+@attrs.frozen
+class WideWeights(Rule):
+    severity = Severity.NOTE
+    is_proved = False  # whether the results bear narrower weights is for the author to say
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        least = _MUCH * (chip_row(context.backend, context.chip).memory_bytes or _UNKNOWN)
+        weights = [p for p in context.module.entry.parameters if _is_wide_matrix(p)]
+        total = sum(size_of(p.shape) for p in weights)
+        if total < least or _is_training(context):
+            return
+        state = {one.parameter for one in updates(context)} | {p for p, _ in donors(context)}
+        aliases = context.module.attributes.get("input_output_alias")
+        donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
+        weights = [p for p in weights if p not in state and p.parameter_number not in donated]
+        total = sum(size_of(p.shape) for p in weights)
+        if total < least:
+            return
+        yield Report(
+            max(weights, key=lambda p: size_of(p.shape)),
+            f"{len(weights):,} f32 weights of {byte_text(total)} are only read",
+            "store them in bf16 (jax.tree.map(lambda w: w.astype(jnp.bfloat16), params) once, outside of the step): half the "
+            "memory and half the bytes of each read, with results rounded to 8 bits of mantissa",
+            total // 2,
+            is_held=True,
+            cause="weights",
+        )
+
+
+def _is_wide_matrix(parameter: Instruction) -> bool:
+    shape = parameter.shape
+    return shape is not None and shape.is_array and shape.rank >= _MATRIX and shape.element_type.name == "f32"
+
+
+def _is_training(context: Context) -> bool:
+    """True if the text names a backward pass, for which f32 weights are usual."""
+    return any(
+        one.metadata is not None and "transpose(jvp" in one.metadata.op_name
+        for one in context.census.instructions
+    )
