@@ -156,9 +156,9 @@ def assign(
             f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
         )
     choice = choose_chip(module, known_chip, backend=backend)
-    rules = _rules(backend, choice, notes)
     known_age = age_for(module, age)
     is_timed = backend is Backend.TPU and known_age.has(xla_changes.FAST_MERGE)
+    rules = _rules(backend, choice, is_timed, notes)
     with collector.paused(pays=False):
         schedule = flatten(module)
         if schedule.is_assumed:
@@ -218,9 +218,9 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     return found
 
 
-def _rules(backend: Backend, choice: ChipChoice | None, notes: list[str]) -> Platform:
+def _rules(backend: Backend, choice: ChipChoice | None, is_timed: bool, notes: list[str]) -> Platform:
     if backend is not Backend.TPU or choice is None:
         return platforms.CPU if backend is Backend.CPU else platforms.GPU
     if choice.source in ("text", "assumed"):
         notes.append(f"chip: {choice}")
-    return platforms.tpu(choice.chip)
+    return platforms.tpu(choice.chip, is_timed=is_timed)

@@ -222,8 +222,8 @@ def _thread(instruction: Instruction) -> str:
     return computation.execution_thread if computation is not None else "main"
 
 
-def tpu(chip: Chip) -> Platform:
-    """The rules of one TPU."""
+def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
+    """The rules of one TPU; `is_timed`: since `FAST_MERGE`, which packs memory space 6 by time (as libtpu's files)."""
     rules = _tpu_rules(chip)
     spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 6: rules.sync_alignment, 8: 4}
     return Platform(
@@ -232,7 +232,7 @@ def tpu(chip: Chip) -> Platform:
         spaces,
         4096,
         hint=_tpu_hint,
-        merged_spaces=frozenset({0}),
+        merged_spaces=frozenset({0, 6} if is_timed else {0}),
         fast_space=chip.fast_memory_space,
         scoped_floor=rules.scoped_floor,
         knows_temporaries=False,
