@@ -32,7 +32,7 @@ class CopyNotOverlapped(Rule):
             runs = context.runs(instruction)
             yield Report(
                 instruction,
-                f"nothing runs while {byte_text(size)} are copied between host and device{times(runs)}",
+                f"the copy of {byte_text(size)} between host and device does not overlap with any computation{times(runs)}",
                 "start the copy earlier",
                 size * runs,
             )

@@ -52,8 +52,8 @@ class LoopNotCaptured(Rule):
             total = f"{rounds * count:,}" if rounds is not None else f"{count:,}"
             yield Report(
                 one,
-                f"of {count:,} thunks in a round only {blocker.name or blocker.kind} keeps the loop from being one command "
-                f"buffer{why}{often} {total} one by one",
+                f"of {count:,} thunks in an iteration only {blocker.name or blocker.kind} keeps the loop from being one "
+                f"command buffer{why}{often} {total} one by one",
                 "take that operation out of the loop, or use one that can be captured; --xla_gpu_enable_command_buffer "
                 "must name WHILE besides",
             )

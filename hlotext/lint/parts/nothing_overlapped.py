@@ -43,7 +43,7 @@ class NothingOverlapped(Rule):
             runs = context.runs(one.start)
             yield Report(
                 one.start,
-                f"nothing runs while {one.kind} sends {byte_text(one.sent_bytes)}{times(runs)}",
+                f"{one.kind} that sends {byte_text(one.sent_bytes)}{times(runs)} does not overlap with any computation",
                 "give the scheduler independent work to put between start and done",
                 one.sent_bytes * runs,
                 cause=cause,

@@ -59,7 +59,7 @@ class ParameterRelayout(Rule):
                 runs = context.runs(instruction)
                 yield Report(
                     instruction,
-                    f"every call writes an argument of {byte_text(size_of(moved.shape))} in another order{times(runs)}",
+                    f"every call copies an argument of {byte_text(size_of(moved.shape))} into another layout{times(runs)}",
                     _HELP,
                     moved_bytes(instruction, moved) * runs,
                     repair=StoreInOrder(instruction),

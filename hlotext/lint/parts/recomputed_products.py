@@ -46,7 +46,7 @@ class RecomputedProducts(Rule):
             elif any(".remat" in one.name for one in (product, *fusions)):
                 why = "by the compiler, for lack of memory"
             elif (key := _key(product, fusions)) in known:
-                why = "because the same product stands there more than once"
+                why = "because the same product is in the program more than once"
                 if product.computation is known[key].computation and not fusions:
                     pairs.append((product, known[key]))
             else:
@@ -60,7 +60,7 @@ class RecomputedProducts(Rule):
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         yield Report(
             first,
-            f"{100 * twice / total:.2g} % of the operations of all matrix products, {amount(twice)}FLOP, are done again: "
+            f"{100 * twice / total:.2g} % of the FLOPs of all matrix products, {amount(twice)}FLOP, are computed twice: "
             f"{parts}",
             "keep what was computed where there is room for it (a policy of jax.checkpoint such as dots_saveable)",
             flops=twice,

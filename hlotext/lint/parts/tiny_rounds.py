@@ -53,9 +53,9 @@ class TinyRounds(Rule):
                 continue
             yield Report(
                 loop,
-                f"{rounds:,} rounds of {len(steps)} operations that write {byte_text(size)} together"
-                f"{_started(loop, rounds, context)}: starting them takes longer than what they do",
-                "do more in each round (lax.scan(..., unroll=8)), or compute all rounds at once (vmap, associative_scan)",
+                f"{rounds:,} iterations of {len(steps)} operations that write {byte_text(size)} together"
+                f"{_started(loop, rounds, context)}: launch overhead dominates",
+                "do more in each iteration (lax.scan(..., unroll=8)), or compute all together (vmap, associative_scan)",
                 severity=Severity.NOTE if is_host else Severity.WARNING,
             )
 

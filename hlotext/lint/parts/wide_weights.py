@@ -29,7 +29,7 @@ class WideWeights(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         least = _MUCH * (chip_row(context.backend, context.chip).memory_bytes or _UNKNOWN)
-        weights = [p for p in context.module.entry.parameters if _is_wide_matrix(p)]
+        weights = [p for p in context.module.entry.parameters if p.users and _is_wide_matrix(p)]
         total = sum(size_of(p.shape) for p in weights)
         if total < least or _is_training(context):
             return

@@ -1,4 +1,4 @@
-"""C101: an all-gather or all-to-all in every round of a loop."""
+"""C101: an all-gather or all-to-all in every iteration of a loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hlotext.lint.values import is_looked_up
 class AllGatherInLoop(Rule):
     code = "C101"
     name = "all-gather-in-loop"
-    title = "an all-gather or all-to-all in every round of a loop"
+    title = "an all-gather or all-to-all in every iteration of a loop"
     waste = "sent"
     yields_to = frozenset({"C108"})
 
@@ -33,7 +33,7 @@ class AllGatherInLoop(Rule):
         found = list(self._found(context))
         causes = _causes([one for one, _ in found])
         for one, total in found:
-            often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every round"
+            often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every iteration"
             yield Report(
                 one.start,
                 f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",

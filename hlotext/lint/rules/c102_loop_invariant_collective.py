@@ -33,7 +33,7 @@ class LoopInvariantCollective(Rule):
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
-                    f"{one.kind} of {size} has the same operands in every round of the loop",
+                    f"{one.kind} of {size} has the same operands in every iteration of the loop",
                     "compute it once before the loop and pass the result in",
                     total - one.sent_bytes,
                     seconds=context.prices.seconds(one.start)

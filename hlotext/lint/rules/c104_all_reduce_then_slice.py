@@ -1,4 +1,4 @@
-"""C104: an all-reduce of which each device keeps only its part."""
+"""C104: an all-reduce whose result is sliced per device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class AllReduceThenSlice(Rule):
     code = "C104"
     name = "all-reduce-then-slice"
-    title = "an all-reduce of which each device keeps only its part"
+    title = "an all-reduce whose result is sliced per device"
     waste = "sent"
     needs_optimized = True
 
@@ -49,7 +49,7 @@ class AllReduceThenSlice(Rule):
             if size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent:
                 yield Report(
                     one.start,
-                    f"all-reduce among {devices} devices, each of which keeps 1/{devices} of {byte_text(size)}",
+                    f"all-reduce of {byte_text(size)} over {devices} devices, each of which keeps only 1/{devices}",
                     "a reduce-scatter sends half the bytes: shard the result where it is made",
                     saved,
                 )

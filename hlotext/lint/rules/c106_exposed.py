@@ -1,4 +1,4 @@
-"""C106: a transfer that is waited for."""
+"""C106: an exposed transfer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.lint.parts.synchronous_collective import SynchronousCollective
 class Exposed(MergedRule):
     code = "C106"
     name = "exposed"
-    title = "a transfer that is waited for"
+    title = "an exposed transfer"
     waste = "waited"
     former = ("S102", "S103", "S104")
     needs_optimized = True

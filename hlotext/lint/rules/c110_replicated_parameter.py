@@ -1,4 +1,4 @@
-"""C110: a large parameter that every device holds in full."""
+"""C110: a large parameter that is replicated on every device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hlotext.lint.values import is_looked_up
 class ReplicatedParameter(Rule):
     code = "C110"
     name = "replicated-parameter"
-    title = "a large parameter that every device holds in full"
+    title = "a large parameter that is replicated on every device"
     waste = "held"
     min_bytes: ClassVar[int] = 128 << 20
     """Bytes of one parameter from which on it may be a fault of its own."""
@@ -65,7 +65,7 @@ class ReplicatedParameter(Rule):
         )
         yield Report(
             first,
-            f"{what} held in full by each of {devices} devices",
+            f"{what} replicated on each of {devices} devices",
             "shard them over an axis of the mesh, as FSDP does",
             total - total // devices,
             is_held=True,

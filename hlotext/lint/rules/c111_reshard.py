@@ -1,4 +1,4 @@
-"""C111: an array that is brought into another sharding, or split unevenly."""
+"""C111: a reshard, or an uneven sharding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.uneven_sharding import UnevenSharding
 class Resharded(MergedRule):
     code = "C111"
     name = "reshard"
-    title = "an array that is brought into another sharding, or split unevenly"
+    title = "a reshard, or an uneven sharding"
     waste = "sent"
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108", "C113", "C114", "C115", "C116"})
     parts = (Reshard, UnevenSharding)

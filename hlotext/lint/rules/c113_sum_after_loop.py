@@ -18,7 +18,7 @@ from hlotext.lint.wording import every_round
 class SumAfterLoop(Rule):
     code = "C113"
     name = "sum-after-loop"
-    title = "an all-reduce in every round whose results are only added up"
+    title = "an all-reduce in every iteration whose results are only accumulated"
     waste = "sent"
 
     def check_module(self, context: Context) -> Iterator[Report]:
@@ -43,8 +43,8 @@ class SumAfterLoop(Rule):
             yield Report(
                 one.start,
                 f"{byte_text(one.operand_bytes)} are summed over {one.participants or 'the'} devices "
-                f"{every_round(count, loop not in context.prices.rounds)}, and the sums only added up",
-                "add up on each device, and sum over the devices once after the loop; the sum rounds in another order",
+                f"{every_round(count, loop not in context.prices.rounds)}, and the sums only accumulated",
+                "accumulate on each device and all-reduce once after the loop; rounding changes",
                 one.sent_bytes * (context.runs(one.start) - 1),
                 seconds=context.prices.seconds(one.start) * (count - 1) / count,
                 covers=frozenset([one.start]),

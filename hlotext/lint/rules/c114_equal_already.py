@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class EqualAlready(Rule):
     code = "C114"
     name = "equal-already"
-    title = "an all-reduce of values that all its devices have alike"
+    title = "an all-reduce of values that are equal on all its devices"
     waste = "sent"
     needs_optimized = True
 
@@ -26,7 +26,7 @@ class EqualAlready(Rule):
             runs = context.runs(one.start)
             yield Report(
                 one.start,
-                f"{byte_text(one.operand_bytes)} that are the same on all {one.participants or ''} devices are "
+                f"{byte_text(one.operand_bytes)} that are equal on all {one.participants or ''} devices are "
                 f"all-reduced{times(runs)}",
                 "leave the sum or mean out: a mean of equal values is the value, a sum a multiple of it",
                 one.sent_bytes * runs,

@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class GatherToSum(Rule):
     code = "C115"
     name = "gather-to-sum"
-    title = "an all-gather of which only sums over the gathered dimension are used"
+    title = "an all-gather that is only summed over the gathered dimension"
     waste = "sent"
     needs_optimized = True
 
@@ -34,7 +34,7 @@ class GatherToSum(Rule):
             yield Report(
                 one.start,
                 f"{byte_text(one.result_bytes)} are gathered from {devices} devices{times(runs)} only to be summed over them",
-                "sum on each device and then over the devices (psum): the whole array is never there",
+                "sum on each device and then over the devices (psum), so that the whole array is never materialized",
                 one.sent_bytes * runs,
                 seconds=saved + context.prices.together(sums) * (1 - 1 / devices),
                 covers=frozenset([one.start]),

@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class GatheredToReduce(Rule):
     code = "C116"
     name = "gathered-to-reduce"
-    title = "arrays that are gathered whole, though only reductions of them are used"
+    title = "an all-gather whose result is only reduced"
     waste = "sent"
     needs_optimized = True
     yields_to = frozenset({"C115"})
@@ -33,7 +33,7 @@ class GatheredToReduce(Rule):
                 first,
                 f"{byte_text(size)} are gathered{times(runs)}, and only reductions of them used, "
                 f"{max(1, found.large // max(1, found.small)):,} times smaller",
-                "let the array stay spread along what is reduced, or constrain it to be: the devices then exchange the small "
+                "keep the array sharded along what is reduced, or constrain it to be: the devices then exchange the small "
                 "results alone",
                 sum(one.sent_bytes for one in found.gathers.values()) * runs,
                 seconds=waited + prices.together(found.work) * (1 - 1 / devices),

@@ -1,4 +1,4 @@
-"""G101: a loop of which the text does not tell how often it runs."""
+"""G101: a loop with an unknown trip count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class UnknownTripCount(Rule):
     code = "G101"
     name = "unknown-trip-count"
-    title = "a loop of which the text does not tell how often it runs"
+    title = "a loop with an unknown trip count"
     severity = Severity.NOTE
     is_default = False
     needs_optimized = True  # before, bounds may still be arguments of a call that is inlined later
@@ -24,6 +24,6 @@ class UnknownTripCount(Rule):
             if trips is None:
                 yield Report(
                     loop,
-                    "the text does not tell how often this loop runs, so nothing in it can be estimated",
+                    "the trip count of this loop is unknown, so nothing in it can be estimated",
                     "give lax.scan or lax.fori_loop constant bounds where that is possible",
                 )

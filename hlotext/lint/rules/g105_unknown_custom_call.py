@@ -1,4 +1,4 @@
-"""G105: a custom call of which nothing is known."""
+"""G105: an unknown custom call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class UnknownCustomCall(Rule):
     code = "G105"
     name = "unknown-custom-call"
-    title = "a custom call of which nothing is known"
+    title = "an unknown custom call"
     severity = Severity.NOTE
     is_default = False
     needs_optimized = True
@@ -29,7 +29,7 @@ class UnknownCustomCall(Rule):
         if not _says_its_cost(instruction):
             yield Report(
                 instruction,
-                f'nothing is known of what "{target}" computes or costs',
+                f'unknown custom call "{target}": its cost is not counted',
                 "keep it in the baseline if it is a kernel of your own",
                 passed_bytes(instruction, context),
             )

@@ -1,4 +1,4 @@
-"""G106: a call of the host in the middle of the program."""
+"""G106: a host callback inside the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class HostCallback(Rule):
     code = "G106"
     name = "host-callback"
-    title = "a call of the host in the middle of the program"
+    title = "a host callback inside the program"
     waste = "host"
 
     min_bytes: ClassVar[int] = 4096
@@ -72,7 +72,7 @@ class HostCallback(Rule):
         else:
             what = f"{opcode} waits for the host"
         in_loop = context.loop_around(instruction.computation) is not None
-        often = times(runs) or (" in every round of a loop" if in_loop else " in the middle of the program")
+        often = times(runs) or (" in every iteration of a loop" if in_loop else " inside the program")
         help = "take it out of code that must be fast"
         if in_loop:
             help = "take it out of the loop, or collect its arguments and call once"
@@ -82,6 +82,7 @@ class HostCallback(Rule):
             help,
             passed_bytes(instruction, context),
             severity=Severity.WARNING if in_loop else Severity.NOTE,
+            seconds=_CALL * runs,
         )
 
 

@@ -1,4 +1,4 @@
-"""G112: an element taken out of a tuple that was just made."""
+"""G112: get-tuple-element of a tuple in the same computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class TupleNoise(Rule):
     code = "G112"
     name = "tuple-noise"
-    title = "an element taken out of a tuple that was just made"
+    title = "get-tuple-element of a tuple in the same computation"
     fix = "tuple-simplifier"
     severity = Severity.NOTE
     is_default = False

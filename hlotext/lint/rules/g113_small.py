@@ -1,4 +1,4 @@
-"""G113: a loop whose operations take less time than starting them."""
+"""G113: a loop dominated by launch overhead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.tiny_rounds import TinyRounds
 class Small(MergedRule):
     code = "G113"
     name = "small"
-    title = "a loop whose operations take less time than starting them"
+    title = "a loop dominated by launch overhead"
     waste = "small"
     former = ("G114",)
     needs_optimized = True

@@ -28,7 +28,7 @@ _MUCH = 0.02
 class LoopInvariantWork(Rule):
     code = "G116"
     name = "loop-invariant-work"
-    title = "work that gives the same in every round of a loop"
+    title = "loop-invariant work in the body of a loop"
     waste = "again"
     needs_optimized = True
 

@@ -24,7 +24,7 @@ _MOST_STEPS = 60
 class DenseGradient(Rule):
     code = "G117"
     name = "dense-gradient"
-    title = "a gradient of a whole table, of which few rows are not zero"
+    title = "a dense gradient of a table of which few rows are used"
     waste = "dense"
     needs_optimized = True
     opcodes = frozenset({"scatter"})

@@ -64,9 +64,9 @@ def _report(inner: Product, outer: Product, side: int, context: Context) -> Repo
     seconds = context.prices.together([inner.whole, outer.whole])
     return Report(
         outer.dot,
-        f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is made first, and "
-        f"multiplied with {p} columns; the other order takes {100 * then / now:.2g} % of the operations",
-        "set the parentheses so that the narrow product comes first; it rounds otherwise",
+        f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
+        f"and multiplied with {p} columns; the other order takes {100 * then / now:.2g} % of the operations",
+        "set the parentheses so that the narrow product comes first; rounding changes",
         flops=2 * (now - then) * context.runs(outer.whole),
         seconds=seconds * (1 - then / now),
     )

@@ -1,4 +1,4 @@
-"""K102: a constant whose values are left out."""
+"""K102: an elided constant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class ElidedConstant(Rule):
     code = "K102"
     name = "elided-constant"
-    title = "a constant whose values are left out"
+    title = "an elided constant"
     is_default = False
     opcodes = frozenset({"constant"})
 

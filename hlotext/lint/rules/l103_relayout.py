@@ -1,4 +1,4 @@
-"""L103: an array that is written again only in another order."""
+"""L103: a copy that only changes the layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.relayout_copy import RelayoutCopy
 class Relayout(MergedRule):
     code = "L103"
     name = "relayout"
-    title = "an array that is written again only in another order"
+    title = "a copy that only changes the layout"
     waste = "copied"
     former = ("L105",)
     needs_optimized = True

@@ -1,4 +1,4 @@
-"""M101: a donated argument whose buffer no result of equal shape takes."""
+"""M101: a donated argument not aliased to any output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class DonatedNotAliased(Rule):
     code = "M101"
     name = "donated-not-aliased"
-    title = "a donated argument whose buffer no result of equal shape takes"
+    title = "a donated argument not aliased to any output"
     waste = "held"
     needs_schedule = True
 

@@ -102,7 +102,7 @@ class MissingDonation(Rule):
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
-        why = "so that both copies are held"
+        why = "so old and new values are live at the same time"
         if is_copied:
             why += ", and every call copies all of it"
         if saved is not None and (numbers := _told(*saved)):

@@ -1,4 +1,4 @@
-"""M104: moves between host and device memory in every round of a loop."""
+"""M104: host transfers in every iteration of a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class HostTrafficInLoop(Rule):
     code = "M104"
     name = "host-traffic-in-loop"
-    title = "moves between host and device memory in every round of a loop"
+    title = "host transfers in every iteration of a loop"
     waste = "waited"
     opcodes = frozenset(
         {"copy", "copy-start", "dynamic-slice", "dynamic-update-slice", "fusion", "async-start"}

@@ -1,4 +1,4 @@
-"""M105: values that the compiler computes twice for lack of memory."""
+"""M105: values that XLA rematerializes to save memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotext.lint.values import changed_bytes
 class Rematerialized(Rule):
     code = "M105"
     name = "rematerialized"
-    title = "values that the compiler computes twice for lack of memory"
+    title = "values that XLA rematerializes to save memory"
     waste = "again"
     needs_optimized = True
 

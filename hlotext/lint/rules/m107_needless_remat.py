@@ -1,4 +1,4 @@
-"""M107: work that jax.checkpoint does twice although memory is not short."""
+"""M107: needless rematerialization by jax.checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class NeedlessRemat(Rule):
     code = "M107"
     name = "needless-remat"
-    title = "work that jax.checkpoint does twice although memory is not short"
+    title = "needless rematerialization by jax.checkpoint"
     waste = "again"
     needs_optimized = True
 
@@ -48,8 +48,8 @@ class NeedlessRemat(Rule):
             return
         yield Report(
             first,
-            f"{100 * again / total:.2g} % of the operations of all matrix products are done again for jax.checkpoint, "
-            f"but without it the module would hold {byte_text(most)} at the most",
+            f"{100 * again / total:.2g} % of the FLOPs of all matrix products are recomputed for jax.checkpoint, "
+            f"but without it the peak would be at most {byte_text(most)}",
             "leave jax.checkpoint out, or choose a policy that keeps the products (dots_saveable)",
             flops=again,
             cause="remat",

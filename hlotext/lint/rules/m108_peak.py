@@ -1,4 +1,4 @@
-"""M108: what makes much of the peak of memory."""
+"""M108: arrays that dominate peak memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.long_lived_array import LongLivedArray
 class Peak(MergedRule):
     code = "M108"
     name = "peak"
-    title = "what makes much of the peak of memory"
+    title = "arrays that dominate peak memory"
     waste = "held"
     former = ("M109", "M110")
     needs_schedule = True

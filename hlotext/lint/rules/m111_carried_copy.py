@@ -21,7 +21,7 @@ _MOST_STEPS = 100
 _MOSTLY = 0.5
 """Part of a result that must be moved state for it to be a shift."""
 _SWAP = (
-    "do two rounds in one (unroll=2), so that the arrays change places without being copied; it makes the program larger, "
+    "unroll the loop by two (unroll=2), so that the arrays change places without a copy; it makes the program larger, "
     "and may raise the peak"
 )
 _SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
@@ -32,7 +32,7 @@ _BRANCH = "take the array out of the branch, or nest the loops: what a branch ha
 class CarriedCopy(Rule):
     code = "M111"
     name = "carried-copy"
-    title = "an array of a loop's state that every round copies or shifts"
+    title = "loop state that is copied or shifted in every iteration"
     waste = "copied"
     needs_optimized = True
 
@@ -100,7 +100,7 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             size = total_of(moved.shape).allocated_bytes
             yield Report(
                 moved,
-                f"an array of {byte_text(size)} is moved by a few places "
+                f"an array of {byte_text(size)} is shifted by a few positions "
                 f"{every_round(count, rounds.loop not in context.prices.rounds)}",
                 _SHIFT,
                 2 * size * context.runs(moved),

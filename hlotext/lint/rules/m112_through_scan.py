@@ -24,7 +24,7 @@ _MOST_STEPS = 100
 class ThroughScan(Rule):
     code = "M112"
     name = "through-scan"
-    title = "an array that goes through a scan as input and output, to be changed in a small part"
+    title = "an array that goes through a scan as xs and ys to change a small part of it"
     waste = "copied"
     needs_optimized = True
 

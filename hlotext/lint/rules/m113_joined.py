@@ -21,7 +21,7 @@ _SAME = frozenset({"bitcast", "copy", "convert", "reshape"})
 class Joined(Rule):
     code = "M113"
     name = "joined"
-    title = "an array that is written anew because something small is joined to it"
+    title = "an array that is rewritten to append something small"
     waste = "copied"
     needs_optimized = True
     yields_to = frozenset({"M111"})
@@ -48,7 +48,7 @@ class Joined(Rule):
         runs = context.runs((*fusions, instruction)[0])
         yield Report(
             instruction,
-            f"{byte_text(size_of(largest.shape))} are written anew{times(runs)} to join "
+            f"{byte_text(size_of(largest.shape))} are rewritten{times(runs)} to append "
             f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))} to them",
             "hold an array of the full size, write into it in place (lax.dynamic_update_slice), and donate it",
             2 * size_of(instruction.shape) * runs,

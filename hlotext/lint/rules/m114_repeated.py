@@ -24,7 +24,7 @@ _MOST_USERS = 50
 class Repeated(Rule):
     code = "M114"
     name = "repeated"
-    title = "an array that is written several times over before it is used"
+    title = "a broadcast that is written to memory before it is used"
     waste = "copied"
     needs_optimized = True
 

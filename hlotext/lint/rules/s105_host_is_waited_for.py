@@ -66,9 +66,9 @@ class HostIsWaitedFor(Rule):
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
         yield Report(
             loop,
-            f"after each round{rounds} the host copies 1 byte from the device and waits for it, to know whether the loop "
+            f"after each iteration{rounds} the host copies 1 byte from the device and waits for it, to know whether the loop "
             "goes on",
-            "give the loop a constant number of rounds (lax.scan, lax.fori_loop), or do several in one",
+            "give the loop a constant trip count (lax.scan, lax.fori_loop), or do several steps in one iteration",
             severity=Severity.WARNING,
         )
 
@@ -103,7 +103,8 @@ class HostIsWaitedFor(Rule):
             if len(spaces) == 2 and size >= self.min_bytes:
                 yield Report(
                     copy,
-                    f"nothing runs while {byte_text(size)} are copied between host and device{times(context.runs(copy))}",
+                    f"the copy of {byte_text(size)} between host and device does not overlap with any "
+                    f"computation{times(context.runs(copy))}",
                     "let the compiler copy asynchronously (copy-start), or keep the array on one side",
                     size * context.runs(copy),
                 )
