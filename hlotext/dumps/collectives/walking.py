@@ -54,7 +54,12 @@ def backward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Co
         seen.add(node)
         if node.opcode in _SOURCES:
             continue
-        if sides.after.key[node] != key or (key is None and _is_end(node)):
+        is_foreign = sides.after.key[node] != key
+        if is_foreign and _is_helper(sides, node):
+            passed.append(node)
+            stack.extend(reversed(_data(node)))
+            continue
+        if is_foreign or (key is None and _is_end(node)):
             if not _is_plain(node):
                 ends.append(node)
             continue
@@ -67,6 +72,16 @@ def backward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Co
         passed.append(node)
         stack.extend(reversed(_data(node)))
     return Way(tuple(found), tuple(ends), tuple(passed))
+
+
+def _is_helper(sides: Sides, node: hlo.Instruction) -> bool:
+    """True for what moves data inside another operation: two that need the same slice share it, under the key of one."""
+    if node.opcode not in MOVES:
+        return False
+    named = sides.before.by_key.get(sides.after.key[node], ())
+    return bool(named) and all(
+        one.opcode != node.opcode and sides.local(one) != leaves_of(node) for one in named
+    )
 
 
 def _is_end(node: hlo.Instruction) -> bool:

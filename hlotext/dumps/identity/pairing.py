@@ -125,11 +125,14 @@ class Pairing:
         return old.base == "copy" and self.new.home[new.name].name == self.old.home[old.name].name
 
     def _reads(self, new: Op, name: str, depth: int = 2) -> bool:
-        """True if a new operation reads a known one, by few steps."""
+        """True if a new operation reads a known one, by few steps and into fusions."""
         for operand in new.operands[:4]:
-            if operand == name:
-                return True
             op = self.new.ops.get(operand)
+            if op is not None and op.opcode == "parameter":
+                inner = behind(self.new, op, None)
+                op = inner[0] if inner is not None else op
+            if operand == name or (op is not None and op.name == name):
+                return True
             if op is not None and depth and self.is_fresh(op) and self._reads(op, name, depth - 1):
                 return True
         return False

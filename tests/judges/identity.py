@@ -1,0 +1,376 @@
+"""Judges which pass brought each collective, fusion, copy and loop, without hlotext's own links between texts.
+
+    python -m tests.judges.identity FOLDER... [--list] [--undecided]
+
+Each FOLDER is what `tests.judges.compiling` made of one program, or holds several. Two witnesses tell the truth:
+
+- The tagged compilation gives each operation of the program a name of its own, which compilers hand on. If all
+  instructions of one base opcode and one tag come in one step, and none is lost behind it, that step brought them. A
+  fusion is one before if it holds the same; if it holds parts of others that are gone, it was brought where these were,
+  or where it took them in.
+- The compiler's log names what it replaced, cloned, and put in front of an operand. A name that no record leads further
+  back, while nothing of its kind with its tag or its operands' was there before, was created there.
+
+Where neither decides, nothing is judged (`--undecided` lists these); where both do and differ, that is counted as a conflict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from hlotext import dumps
+from hlotext.ir.tables import opcodes
+from hlotext.syntax.source.inputs import InputError
+
+_LINE = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\((.*)$", re.M)
+_HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", re.M)
+_TAG = re.compile(r'op_name="[^"]*\b(t\d+t)/[^"/]*"')
+_CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
+_TRANSFORMED = re.compile(
+    r"transformed %?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\(.*? to %?([\w.\-]+) = "
+)
+_PUT_IN = re.compile(r"Replacing operand \d+ of \S+ with ([\w.\-]+), was ([\w.\-]+)")
+_CLONED = re.compile(
+    r"CloneWithNewOperands:\s*\n?\s*%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\([^\n]*\n[^\n]*new operands:"
+    r"((?:\n[^\n]*\]     %?[\w.\-]+)*)"
+)
+_OPERANDS = re.compile(r"%([\w.\-]+)")
+JUDGED = {*opcodes.COLLECTIVES, "fusion", "copy", "while"}
+
+
+def base(opcode: str) -> str:
+    """An opcode without what asynchronous forms add."""
+    for end in ("-start", "-done", "-update"):
+        opcode = opcode.removesuffix(end)
+    return opcode
+
+
+@attrs.frozen
+class Op:
+    """One line of a text."""
+
+    name: str
+    opcode: str
+    tag: str
+    operands: tuple[str, ...]
+    calls: str
+    home: str
+    number: str = ""
+    """Of a parameter."""
+
+
+def read(text: str) -> dict[str, Op]:
+    """The operations of a text by name."""
+    found: dict[str, Op] = {}
+    home = ""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            head = _HEAD.match(line)
+            home = head[1] if head else home
+            continue
+        row = _LINE.match(line)
+        if row is None:
+            continue
+        name, opcode, rest = row.groups()
+        tag, calls = _TAG.search(rest), _CALLS.search(rest)
+        operands = tuple(_OPERANDS.findall(rest.partition("), ")[0]))
+        found[name] = Op(name, opcode, tag[1] if tag else "", operands, calls[1] if calls else "", home)
+        if opcode == "parameter":
+            found[name] = attrs.evolve(found[name], number=rest.partition(")")[0])
+    return found
+
+
+@attrs.frozen
+class Log:
+    """What the compiler wrote of its replacements."""
+
+    replaced: dict[str, list[tuple[str, str]]]
+    """What each new name was put in the place of: name and opcode."""
+    cloned: dict[tuple[str, tuple[str, ...]], list[str]]
+    """Base opcode and operands of clones, and what was cloned."""
+    put_in: dict[str, str]
+    """Names that were put in front of an operand, and that operand."""
+
+
+def log_of(path: Path) -> Log:
+    """Reads a log."""
+    text = path.read_text(errors="replace") if path.exists() else ""
+    found = Log(defaultdict(list), defaultdict(list), {})
+    for old, opcode, new in _TRANSFORMED.findall(text):
+        found.replaced[new].append((old, opcode))
+    for old, opcode, operands in _CLONED.findall(text):
+        found.cloned[base(opcode), tuple(re.findall(r"%([\w.\-]+)$", operands, re.M))].append(old)
+    found.put_in.update(_PUT_IN.findall(text))
+    return found
+
+
+class Witness:
+    """The tagged texts of one compilation, and what tells where operations came from."""
+
+    def __init__(self, texts: list[dict[str, Op]], log: Log) -> None:
+        self.texts, self.log = texts, log
+        self._counts = [Counter((base(op.opcode), op.tag) for op in _begun(text)) for text in texts]
+        self._bodies: dict[tuple[int, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+        for n, text in enumerate(texts):
+            for op in text.values():
+                self._bodies[n, op.home][op.opcode, op.tag] += 1
+        self._callers = [{op.calls: op for op in text.values() if op.calls} for text in texts]
+        self._fusions: dict[tuple[int, str], frozenset[int] | None] = {}
+
+    def truth(self, name: str) -> tuple[frozenset[int] | None, frozenset[int] | None]:
+        """The steps that may have brought an operation, by tags and by the log; None where one does not tell."""
+        op = self.texts[-1][name]
+        if op.opcode == "fusion":
+            return self._of_fusion(name, len(self.texts) - 1), None
+        if len(op.operands) > 1 and base(op.opcode) in opcodes.COLLECTIVES:
+            combined, tagged = self._of_combined(op), self._by_tag(op)
+            return (combined | tagged if combined and tagged else combined), None
+        return self._by_tag(op), self._by_log(name)
+
+    def is_fused(self, op: Op) -> bool:
+        """Whether an operation of the last text is inside a fusion."""
+        caller = self._callers[-1].get(op.home)
+        return caller is not None and caller.opcode == "fusion"
+
+    def _first(self, name: str, at: int) -> int:
+        while at and name in self.texts[at - 1]:
+            at -= 1
+        return at
+
+    # ---- tags
+
+    def _by_tag(self, op: Op, end: int | None = None) -> frozenset[int] | None:
+        """By the texts up to one, the last if none is given."""
+        if not op.tag:
+            return None
+        key = base(op.opcode), op.tag
+        counts = [count[key] for count in self._counts[: None if end is None else end + 1]]
+        at = next((n for n in range(len(counts)) if counts[n]), 0)
+        if any(counts[n] != counts[at] for n in range(at, len(counts))):
+            return None
+        if op.opcode == "while":  # a loop that is made anew where it carries something else may count as new
+            return frozenset({at}) | self._made_anew(op)
+        return frozenset({at})
+
+    def _made_anew(self, op: Op) -> frozenset[int]:
+        """The steps in which an operation of a tag has a new name."""
+        names = [
+            {one.name for one in text.values() if (one.opcode, one.tag) == (op.opcode, op.tag)}
+            for text in self.texts
+        ]
+        return frozenset(n for n in range(1, len(names)) if names[n] - names[n - 1])
+
+    def _of_fusion(self, name: str, at: int) -> frozenset[int] | None:
+        """By what it holds: one that holds the same is the same; one that holds parts of others took them in."""
+        at = self._first(name, at)
+        if (at, name) in self._fusions:
+            return self._fusions[at, name]
+        self._fusions[at, name] = None
+        if not at:
+            return frozenset({0})
+        before, after = self.texts[at - 1], self.texts[at]
+        mine = self._bodies[at, after[name].calls]
+        if self._is_put_in(after[name], before):
+            self._fusions[at, name] = frozenset({at})
+            return self._fusions[at, name]
+        own = {tag for _, tag in mine if tag}
+        tags = own or self._read(after[name], at)
+        others = [op for op in before.values() if op.opcode == "fusion"]
+        equal = [
+            op
+            for op in others
+            if self._bodies[at - 1, op.calls] == mine
+            and (own or tags & self._read(op, at - 1) or _stem(op.calls) == _stem(after[name].calls))
+        ]
+        if equal:
+            found = [self._of_fusion(op.name, at - 1) for op in equal]
+            result = frozenset().union(*(one for one in found if one)) if all(found) else None
+        else:
+            result = frozenset({at})
+            for op in others:
+                if op.name in after:
+                    continue
+                if tags & ({tag for _, tag in self._bodies[at - 1, op.calls]} or self._read(op, at - 1)):
+                    result |= self._of_fusion(op.name, at - 1) or frozenset()
+        self._fusions[at, name] = result
+        return result
+
+    def _of_combined(self, op: Op) -> frozenset[int] | None:
+        """Where it was put together, or where those that were put together had come from."""
+        at = self._first(op.name, len(self.texts) - 1)
+        if not at:
+            return frozenset({0})
+        read = self._read(op, at)
+        found = frozenset({at})
+        for one in self.texts[at - 1].values():
+            is_gone = base(one.opcode) == base(op.opcode) and one.name not in self.texts[at]
+            if is_gone and read & self._read(one, at - 1):
+                first = self._by_tag(one, at - 1)
+                if first is None:
+                    return None
+                found |= first
+        return found
+
+    # ---- the log
+
+    def _by_log(self, name: str) -> frozenset[int] | None:
+        at = len(self.texts) - 1
+        for _ in range(len(self.texts)):
+            at = self._first(name, at)
+            if not at:
+                return frozenset({0})
+            before = self._before(self.texts[at][name], at)
+            if before is None:
+                return None
+            if not before:
+                return frozenset({at})
+            name, at = before, at - 1
+        return None
+
+    def _before(self, op: Op, at: int) -> str | None:
+        """What an operation was in the step before its name came up: "" if it was created, None if nothing tells."""
+        kind, new, old = base(op.opcode), self.texts[at], self.texts[at - 1]
+        found = {was for was, opcode in self.log.replaced.get(op.name, ()) if base(opcode) == kind}
+        found |= set(self.log.cloned.get((kind, op.operands), ()))
+        if found:
+            was = found.pop()
+            return was if not found and was in old else None
+        if self._is_put_in(op, old):
+            return ""
+        read = self._read(op, at)
+        rivals = (
+            one
+            for one in old.values()
+            if base(one.opcode) == kind and (one.name not in new or one.home != op.home)
+        )
+        return None if any(read & self._read(one, at - 1) for one in rivals) else ""
+
+    def _is_put_in(self, op: Op, old: dict[str, Op]) -> bool:
+        """Whether the log says that it was put in front of something of another kind."""
+        was = self.log.put_in.get(op.name)
+        return was is not None and (was not in old or base(old[was].opcode) != base(op.opcode))
+
+    def _read(self, op: Op, at: int) -> set[str]:
+        """Its own tag, and its operands by name and by tag: what replaces an operation, or is its clone, reads the same."""
+        found = {op.tag}
+        text = self.texts[at]
+        for name in op.operands:
+            read = text.get(name)
+            if (
+                read is not None
+                and read.opcode == "parameter"
+                and (caller := self._callers[at].get(read.home))
+            ):
+                number = int(read.number or 0)
+                name = caller.operands[number] if number < len(caller.operands) else name
+                read = text.get(name)
+            found |= {name, read.tag if read is not None else ""}
+        return found - {""}
+
+
+def _stem(computation: str) -> str:
+    """The name of a computation without what clones add."""
+    return re.sub(r"(\.clone(\.\d+)?)+$", "", computation)
+
+
+def _begun(text: dict[str, Op]) -> Iterator[Op]:
+    return (op for op in text.values() if not op.opcode.endswith(("-done", "-update")))
+
+
+@attrs.frozen
+class Verdict:
+    where: str
+    truth: frozenset[int] | None
+    is_conflict: bool
+    told: int
+    confidence: str
+    kind: str
+    steps: tuple[str, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return self.truth is not None and self.told in self.truth
+
+
+def _opened(folder: Path) -> dumps.Compilation:
+    return next(one for one in dumps.open(folder).compilations if one.after is not None)
+
+
+def verdicts(folder: Path) -> Iterator[Verdict]:
+    """The judgement of each collective, fusion, copy and loop of one program.
+
+    Raises ValueError where its two compilations differ.
+    """
+    plain, tagged = _opened(folder / "plain"), _opened(folder / "tagged")
+    assert plain.last is not None
+    assert tagged.last is not None
+    steps, others = plain.steps[: plain.last.index + 1], tagged.steps[: tagged.last.index + 1]
+    if [one.name for one in steps] != [one.name for one in others]:
+        raise ValueError("the tagged compilation has other steps")
+    texts = [read(step.file.text()) for step in others]
+    if read(steps[-1].file.text()).keys() != texts[-1].keys():
+        raise ValueError("the tagged compilation has other names")
+    witness = Witness(texts, log_of(folder / "plain.log"))
+    names = tuple(f"{n} {step.name}" for n, step in enumerate(steps))
+    for op in texts[-1].values():
+        if base(op.opcode) not in JUDGED or op.opcode.endswith(("-done", "-update")):
+            continue
+        if op.opcode == "copy" and witness.is_fused(op):
+            continue
+        one, other = witness.truth(op.name)
+        is_conflict = one is not None and other is not None and not one & other
+        truth = None if is_conflict else (one or frozenset()) | (other or frozenset()) or None
+        cause = plain.why(op.name)
+        told = cause.step.index if cause.step is not None else -1
+        where = f"{folder.name}: {op.name}"
+        if is_conflict:
+            where += f" (tag {sorted(one or ())}, log {sorted(other or ())})"
+        yield Verdict(where, truth, is_conflict, told, cause.confidence, base(op.opcode), names)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.judges.identity")
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--undecided", action="store_true")
+    asked = parser.parse_args(argv)
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for folder in sorted(p.parent for one in asked.folders for p in one.rglob("about.json")):
+        target = folder.name.split(".")[0]
+        release = json.loads((folder / "about.json").read_text())["jax"]
+        try:
+            found = list(verdicts(folder))
+        except (ValueError, InputError, StopIteration) as error:
+            print(f"{folder.name}: {error}")
+            continue
+        for one in found:
+            kind = one.kind if one.kind in ("fusion", "copy", "while") else "collective"
+            for row in (rows[f"{target} {release}"], rows[kind], rows["~all"]):
+                row["of"] += 1
+                row["decided"] += one.truth is not None
+                row["conflict"] += one.is_conflict
+                row["right"] += one.is_right
+                row["high"] += one.truth is not None and one.confidence == "high"
+                row["high right"] += one.is_right and one.confidence == "high"
+            if one.truth is None and asked.undecided:
+                print(f"undecided {one.where}: {one.confidence}: {one.steps[one.told]}")
+            elif one.truth is not None and not one.is_right and asked.list:
+                true = " or ".join(one.steps[n] for n in sorted(one.truth))
+                print(f"wrong {one.where}: {one.confidence}: {one.steps[one.told]}; true: {true}")
+    columns = ("of", "decided", "conflict", "right", "high", "high right")
+    print(" " * 14 + "".join(f"{name:>11}" for name in columns))
+    for row_name, row in sorted(rows.items()):
+        print(f"{row_name.strip('~'):14}" + "".join(f"{row[name]:11}" for name in columns))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
