@@ -3,10 +3,10 @@
     python -m tests.judges.collectives FOLDER... [--list] [--undecided]
 
 Each FOLDER is what `tests.judges.compiling` made of one program, or holds several. The truth is looked for in the tagged
-texts around the partitioner: a collective that moves data stands between the tensor and the operation that reads it, both known
-by their tags, and the text before partitioning must have the operation read that tensor; one that sums stands behind the
-operation that its tag names. Where the tags leave two answers nothing is judged; `--undecided` lists these, `--list` what is
-wrong. A reason is right if cause, operation and tensor are.
+texts around the partitioner: a collective that moves data stands between the tensor and the operation that reads it, both
+known by their tags, and the text before partitioning must have the operation read that tensor; one that sums stands behind
+the operation that its tag names. Where the tags leave two answers nothing is judged; `--undecided` lists these, `--list`
+what is wrong. A reason is right if cause, operation and tensor are.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Witness:
         if op.opcode == "fusion":
             return self._of_fusion(name, len(self.texts) - 1), None
         if len(op.operands) > 1 and base(op.opcode) in opcodes.COLLECTIVES:
-            combined, tagged = self._of_combined(op), self._by_tag(op)
+            combined, tagged = self._of_combined(op, len(self.texts) - 1), self._by_tag(op)
             return (combined | tagged if combined and tagged else combined), None
         return self._by_tag(op), self._by_log(name)
 
@@ -203,9 +203,9 @@ class Witness:
         self._fusions[at, name] = result
         return result
 
-    def _of_combined(self, op: Op) -> frozenset[int] | None:
+    def _of_combined(self, op: Op, at: int) -> frozenset[int] | None:
         """Where it was put together, or where those that were put together had come from."""
-        at = self._first(op.name, len(self.texts) - 1)
+        at = self._first(op.name, at)
         if not at:
             return frozenset({0})
         read = self._read(op, at)
@@ -213,7 +213,8 @@ class Witness:
         for one in self.texts[at - 1].values():
             is_gone = base(one.opcode) == base(op.opcode) and one.name not in self.texts[at]
             if is_gone and read & self._read(one, at - 1):
-                first = self._by_tag(one, at - 1)
+                several = len(one.operands) > 1
+                first = self._of_combined(one, at - 1) if several else self._by_tag(one, at - 1)
                 if first is None:
                     return None
                 found |= first
