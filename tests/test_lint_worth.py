@@ -125,17 +125,25 @@ ENTRY main {
   weights = f32[8192,4096] parameter(0), sharding={replicated}
   first = f32[1024,4096] parameter(1), sharding={devices=[8,1]<=[8]}
   second = %s
-  ROOT state = (f32[8192,4096], f32[1024,4096], f32[1024,4096]) tuple(weights, first, second)
+  batch = f32[16,8192] parameter(3), sharding={devices=[8,1]<=[8]}
+  out = f32[16,4096] dot(batch, weights), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT state = (f32[8192,4096], f32[1024,4096], f32[1024,4096], f32[16,4096]) tuple(weights, first, second, out)
 }
 """
 
 
 def test_weights_beside_spread_moments_are_meant_to_be_whole() -> None:
-    """With one array of their shape that is spread they may have been forgotten, with two an optimizer was spread (ZeRO)."""
+    """With one array of their shape that is spread they may have been forgotten, with two an optimizer was spread (ZeRO).
+
+    What no product reads is no weight but an average.
+    """
     config = lint.Config(select=("C110",), **support.SAY_ALL)
     spread = "f32[1024,4096] parameter(2), sharding={devices=[8,1]<=[8]}"
     assert not lint.run(hlo.parse(ZERO % spread), config)
     assert len(lint.run(hlo.parse(ZERO % spread.replace("4096", "2048")), config)) == 1
+    average = ZERO.replace("dot(batch, weights)", "dot(batch, other)")
+    average = average.replace("  out =", "  other = f32[8192,4096] parameter(4)\n  out =")
+    assert len(lint.run(hlo.parse(average % spread), config)) == 1
 
 
 PRODUCTS = """HloModule products

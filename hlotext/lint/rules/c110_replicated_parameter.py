@@ -106,14 +106,11 @@ def _possible(local: tuple[int, ...], devices: int) -> list[tuple[int, ...]]:
 
 def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) -> list[Instruction]:
     """Those in the shape of one that is spread, and that no product reads: the moments of an optimizer, or averages, whose
-    parameters are spread (FSDP). Parameters in full beside moments that are spread are ZeRO stage 1."""
-    counts = Counter(map(_dimensions, replicated))
+    parameters are spread (FSDP). Of parameters in full beside moments that are spread, ZeRO stage 1, products read."""
     return [
         parameter
         for parameter in replicated
-        if len(found := _dimensions(parameter)) > 1
-        and 0 < spread[found] < 2 * counts[found]
-        and not feeds_product(parameter)
+        if len(found := _dimensions(parameter)) > 1 and spread[found] and not feeds_product(parameter)
     ]
 
 

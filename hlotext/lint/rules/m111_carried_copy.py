@@ -70,6 +70,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         # order between reading and writing, which unrolling does not give.
         is_proved = (
             not is_branch
+            and rounds.loop not in context.prices.rounds  # a while_loop has no unroll
             and context.backend is not Backend.TPU
             and not all(_is_updated(one, rounds) for one in copies)
         )

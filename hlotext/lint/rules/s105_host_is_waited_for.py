@@ -61,7 +61,8 @@ class HostIsWaitedFor(Rule):
         if not isinstance(body, Computation) or _is_fixed(loop) or _moved(body) > self.max_bytes:
             return
         trips = dict(context.graph.loops()).get(loop)
-        if percent_waited_for_host(loop, trips, context) < self.min_percent:
+        percent = percent_waited_for_host(loop, trips, context)
+        if percent < self.min_percent:
             return
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
         yield Report(
@@ -69,7 +70,8 @@ class HostIsWaitedFor(Rule):
             f"after each iteration{rounds} the host copies 1 byte from the device and waits for it, to know whether the loop "
             "goes on",
             "give the loop a constant trip count (lax.scan, lax.fori_loop), or do several steps in one iteration",
-            severity=Severity.WARNING,
+            seconds=percent / 100 * context.prices.step,
+            is_proved=trips is not None,  # else what the loop computes decides when it ends
         )
 
     def _branches(self, conditional: Instruction, context: Context) -> Iterator[Report]:

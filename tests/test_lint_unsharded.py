@@ -1,0 +1,61 @@
+"""What every device holds in full is known from texts that lost the shardings of arguments, as those of XLA 0.12 do."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext import lint
+from hlotext.lint.equal import replicated_state
+from tests import support
+
+STEP = """HloModule step, is_scheduled=true, num_partitions=4, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  table = f32[65536,1024]{1,0} parameter(0)
+  shard = f32[1024,1024]{1,0} parameter(1)
+  batch = f32[8,4096]{1,0} parameter(2)
+  ids = f32[8,65536]{1,0} parameter(3)
+  whole = f32[4096,1024]{1,0} all-gather(shard), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL
+  out = f32[8,1024]{1,0} dot(batch, whole), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  own = f32[65536,1024]{1,0} dot(ids, out), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  SUMMED
+  table_next = f32[65536,1024]{1,0} subtract(table, total)
+  cut = f32[1024,1024]{1,0} slice(own), slice={[0:1024], [0:1024]}
+  shard_next = f32[1024,1024]{1,0} add(shard, cut)
+  ROOT state = (f32[65536,1024]{1,0}, f32[1024,1024]{1,0}) tuple(table_next, shard_next)
+}
+""".replace("GLOBAL", "use_global_device_ids=true")
+ALL = (
+    "total = f32[65536,1024]{1,0} all-reduce(own), channel_id=2, replica_groups=[1,4]<=[4], "
+    "use_global_device_ids=true, to_apply=sum"
+)
+PAIRS = ALL.replace("[1,4]<=[4]", "[2,2]<=[4]")
+
+
+def names(summed: str) -> list[str]:
+    return sorted(one.name for one in replicated_state(hlo.parse(STEP.replace("SUMMED", summed))))
+
+
+def test_what_is_updated_from_a_sum_over_all_devices_is_held_by_all() -> None:
+    assert names(ALL) == ["table"]
+
+
+def test_what_is_updated_from_a_sum_over_some_is_not_known() -> None:
+    assert names(PAIRS) == []
+
+
+def test_a_text_with_shardings_is_not_guessed_about() -> None:
+    text = STEP.replace("SUMMED", ALL).replace("parameter(2)", "parameter(2), sharding={devices=[4,1]<=[4]}")
+    assert not replicated_state(hlo.parse(text))
+
+
+def test_a_table_in_full_beside_shards_is_found() -> None:
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
+    (found,) = lint.run(hlo.parse(STEP.replace("SUMMED", ALL)), config)
+    assert found.name == "table"
+    assert found.bytes == 3 * 65536 * 1024
