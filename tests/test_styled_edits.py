@@ -157,6 +157,14 @@ def test_a_name_that_is_given_up_stays_out_of_what_a_reader_makes_up(name: str) 
     assert "add(negate(p), q#0)" in str(m)
 
 
+def test_a_broken_line_in_which_the_closing_brace_may_be_is_not_edited_around() -> None:
+    m = hlo.parse_tolerant(
+        "c { p = f32[] parameter(0) a = f32[] negate(p) ?b = f32[] sine(a) }\n\n" + NESTED
+    ).module
+    with pytest.raises(hlo.EditError, match="a guess"):
+        rewrite.Builder.after(m.entry.instructions[1]).sine(m.entry.instructions[0])
+
+
 INLINE = (
     "ENTRY e {\n  p = f32[4] parameter(0)\n  z = f32[] constant(0)\n  r = f32[] reduce(p, z), dimensions={0}, to_apply="
     "{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] call(a, b), to_apply={ d = f32[] parameter(0) "

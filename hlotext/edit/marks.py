@@ -225,7 +225,7 @@ def touch_module(journal: Journal, module: Module) -> None:
     """Marks a module as edited. Raises EditError if more than single lines of its text could not be read."""
     if module._is_guess:
         raise EditError(
-            f"the header of {module._name}, or of a computation, could not be read: what holds what is a guess"
+            f"where {module._name}, or a computation, begins or ends could not be read: what holds what is a guess"
         )
     if not module._is_touched:
         journal.set(module, "_is_touched", True)

@@ -307,6 +307,9 @@ class TolerantScanner(Scanner):
     def _unclosed(self, scope: Scope, position: int, place: int) -> Closing:
         """Ends a computation whose closing brace is missing."""
         name, brace = scope.computation.name, scope.computation._brace
+        self.linker.module._is_guess = (
+            self.linker.module._is_guess or scope.is_damaged  # a broken line may hold the brace
+        )
         is_end = place >= len(self.text)
         message = (
             "the text ends here, but an instruction or `}` is expected"
