@@ -85,6 +85,7 @@ SHORT = {
     "semantics.infer.errors",  # raised in every file of the room
     "semantics.words",  # said in the messages of every file
     "tables.encodings",  # what Parquet is told, apart from what tells it
+    "tables.figures",  # names that commands and reports show without reading a dataset
     "tables.errors",  # raised in every file of the room
     "tables.rows.costs",  # one table
     "testing.filecheck",  # needs a package of its own

@@ -22,7 +22,7 @@ pytest.importorskip("jinja2")
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_page, subject
 from hlotext.view.report.operations import MOST
-from hlotext.view.report.page import shown as shown_text
+from hlotext.view.report.templates import shown as shown_text
 from tests.pages import Page
 
 DUMPS = support.DATA / "dumps"

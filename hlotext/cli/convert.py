@@ -9,12 +9,13 @@ import click
 
 import hlotext as hlo
 from hlotext.cli.common import Unreadable, say
+from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
 from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import is_binary, read_data
 
-_TEXT, _PROTO, _JSON = "text", "proto", "json"
+_TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
 _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 
 
@@ -31,13 +32,38 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
     "where the header counts replicas or partitions, which only that holds.",
 )
 @click.option("--module", "name", metavar="NAME", help="Which module, of a file with several.")
-def command(file: str, output: str, fill_elided: bool, message: str | None, name: str | None) -> None:
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice([_TEXT, _PROTO, _JSON, _TRACE]),
+    help="The kind of OUT, where its name does not end in one; trace-events for the estimated schedule.",
+)
+@click.option(
+    "--chip", metavar="NAME|FILE.toml", help="Of trace-events: the chip that times are estimated for."
+)
+@click.option(
+    "--trace", metavar="XPLANE.pb", help="Of trace-events: a profiler's trace whose measured times go beside."
+)
+def command(
+    file: str,
+    output: str,
+    fill_elided: bool,
+    message: str | None,
+    name: str | None,
+    target: str | None,
+    chip: str | None,
+    trace: str | None,
+) -> None:
     """Write the module of IN, text or any proto that holds one, as another kind of file.
 
     \b
     OUT.txt       HLO text as XLA writes it, constants in full
     OUT.hlo.pb    a serialized proto
     OUT.hlo.json  that proto in protobuf's own JSON
+
+    With --to trace-events OUT is the estimated schedule as JSON trace events, gzipped, for Perfetto, chrome://tracing and
+    other viewers: a lane for the core and for each link and copy engine, live bytes of each memory space, arrows from starts
+    to dones, and measured times beside.
 
     Ids are counted anew in a proto that was text; what a proto says beside the module goes along from proto to proto.
 
@@ -46,12 +72,15 @@ def command(file: str, output: str, fill_elided: bool, message: str | None, name
       hlotext convert module_0001.jit_step.hlo.pb -o step.txt
       hlotext convert step.txt -o step.hlo.pb
       hlotext convert trace.xplane.pb --module jit_step -o step.txt
+      hlotext convert step.txt --to trace-events --chip v5e -o step.trace.json.gz
 
     Exit status: 0 fine, 2 wrong usage, unreadable input, or values that IN leaves out.
     """
-    kind = _TEXT if output == "-" else _ENDINGS.get(os.path.splitext(output)[1])
+    kind = target or (_TEXT if output == "-" else _ENDINGS.get(os.path.splitext(output)[1]))
     if kind is None:
         raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")
+    if kind != _TRACE and (chip or trace):
+        raise click.UsageError("--chip and --trace are for --to trace-events")
     try:
         module = _module(file, name)
         if kind == _TEXT:
@@ -60,6 +89,8 @@ def command(file: str, output: str, fill_elided: bool, message: str | None, name
                 emit(text)
                 return
             data = text.encode("utf-8", "surrogateescape")
+        elif kind == _TRACE:
+            data = trace_data(module, file, chip, trace)
         else:
             data = module.to_proto(fill_elided=fill_elided)
             outside = hlo.proto.outside_of_proto(module)

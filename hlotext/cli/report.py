@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import attrs
 import click
 
 import hlotext as hlo
 from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
+from hlotext.cli import report_builds
 from hlotext.cli.common import NotFound, Unreadable, say
+from hlotext.cli.convert_trace import traced
 from hlotext.cli.figures import chip_of, told
 from hlotext.cli.output import emit_report
 from hlotext.ir.files import write_text
+from hlotext.tables.figures import FIGURES
 from hlotext.view import report
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR [FILE|DIR]")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR [FILE|DIR] | DATASET")
 @click.option(
     "-o", "--output", "place", metavar="FILE", required=True, help="The page; - for standard output."
 )
@@ -25,6 +29,31 @@ from hlotext.view import report
 @click.option(
     "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text alone does not tell."
 )
+@click.option(
+    "--trace", metavar="XPLANE.pb", help="A profiler's trace: measured times beside the least ones."
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["html", "benchmark", "markdown"]),
+    default="html",
+    show_default=True,
+    help="Of a DATASET also: figures of the newest build as JSON; a comment of bounded length.",
+)
+@click.option(
+    "--fail-on",
+    metavar="FIGURES",
+    callback=report_builds.figures,
+    help="Exit status 1 if the newest build of a DATASET is worse than the last good one: any, or some of "
+    f"{', '.join(FIGURES)}.",
+)
+@click.option("--accepted", metavar="FILE", help="Steps that are meant: lines MODULE BUILD FIGURE  # why.")
+@click.option(
+    "--percent",
+    type=click.FloatRange(min=0),
+    default=0,
+    help="Changes of up to so many percent are no steps.",
+)
 @click.option("--title", help="What stands above it; else the module's name.")
 def command(
     paths: tuple[str, ...],
@@ -33,10 +62,19 @@ def command(
     mesh: str | None,
     module: str | None,
     platform: str | None,
+    trace: str | None,
+    output_format: str,
+    fail_on: tuple[str, ...],
+    accepted: str | None,
+    percent: float,
     title: str | None,
 ) -> None:
     """One HTML page about a module or a dump folder, or about two side by side: memory over the schedule, costs by scope
     and line, padding, collectives, the schedule in lanes, passes, thunks, findings.
+
+    Of a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the page
+    shows the trend of each figure of each module, and for each change the first build and what appeared or grew there,
+    with its Python line. Needs the extra `hlotext[sql]` too.
 
     Everything is in the one file; it loads nothing and works from a mail. What the input cannot tell is left out, with one
     line why. Needs the extra `hlotext[report]`.
@@ -45,18 +83,28 @@ def command(
     Examples:
       hlotext report dumps/ -o report.html --chip v5e
       hlotext report before/ after/ -o comparison.html
+      hlotext report tables/ -o nightly.html --accepted accepted.txt --fail-on peak_bytes,wire_bytes
       hlotext report module_0001.jit_step.after_optimizations.txt -o report.html
 
-    Exit status: 0 fine, 1 the folder has no such module, 2 wrong usage or unreadable input.
+    Exit status: 0 fine, 1 the folder has no such module or the newest build is worse, 2 wrong usage or unreadable input.
     """
     if len(paths) > 2:
         raise click.UsageError("a report is about one module, or two")
+    if len(paths) == 1 and report_builds.is_builds(paths[0]):
+        report_builds.write(paths[0], place, output_format, accepted, percent, fail_on, title)
+        return
+    if output_format != "html" or fail_on or accepted:
+        raise click.UsageError(
+            "--format, --fail-on and --accepted are for datasets of builds, which `hlotext table` writes"
+        )
     given: DeviceMesh | None = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     row = chip_of(chip) if chip is not None else None
     try:
         subjects = [
             report.subject(path, module=module, chip=row, platform=platform, mesh=given) for path in paths
         ]
+        if trace is not None:
+            subjects = [attrs.evolve(one, traced=traced(trace, one.module)) for one in subjects]
         page = report.report_page(*subjects, title=title)
     except ImportError as error:
         raise Unreadable(str(error)) from None

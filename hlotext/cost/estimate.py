@@ -131,8 +131,13 @@ class Estimate:
     """Kernels all branches of which count."""
     is_scheduled: bool
     """False where the text is in no schedule: then its order is taken for one."""
-    walk: Walk
-    """One run of the entry from time 0, loops and calls as one step each: when the core does what."""
+    walks: Mapping[Computation, Walk]
+    """One run of each computation that the core runs, from time 0: loops and calls as one step each."""
+
+    @property
+    def walk(self) -> Walk:
+        """One run of the entry from time 0: when the core does what."""
+        return self.walks[self.module.entry]
 
     @property
     def is_bound(self) -> bool:
@@ -263,7 +268,7 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None, counting: Coun
         tuple(unknown),
         tuple(one.instruction for one in instructions if one.least.is_at_most),
         module.is_scheduled,
-        walks[module.entry],
+        walks,
     )
 
 

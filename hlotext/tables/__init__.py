@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hlotext.tables import farm as farm
     from hlotext.tables import farm_inputs as farm_inputs
     from hlotext.tables import farm_processes as farm_processes
+    from hlotext.tables import figures as figures
+    from hlotext.tables import history as history
     from hlotext.tables import known as known
     from hlotext.tables import parquet as parquet
     from hlotext.tables import queries as queries
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         operands,
         passes,
         thunks,
+        times,
         values,
     )
     from hlotext.tables.table import Table, concatenated
@@ -48,6 +51,8 @@ __getattr__ = door(
     "farm",
     "farm_inputs",
     "farm_processes",
+    "figures",
+    "history",
     "known",
     "parquet",
     "queries",
@@ -66,6 +71,7 @@ __getattr__ = door(
         "operands",
         "passes",
         "thunks",
+        "times",
         "values",
     ),
     table=("Table", "concatenated"),
@@ -97,5 +103,6 @@ __all__ = [
     "tables_of",
     "tables_of_subject",
     "thunks",
+    "times",
     "values",
 ]

@@ -33,6 +33,7 @@ _BUILDERS = {
     "values": "memory",
     "thunks": "thunks",
     "costs": "costs",
+    "times": "times",
     "findings": "findings",
 }
 """The file of `tables/rows` that makes each table, by a function of the table's name."""

@@ -39,6 +39,7 @@ def _of(subject: Subject) -> dict[str, Any]:
         "instructions": len(subject.instructions),
         "entry": module.entry.name if module.computations else None,
         "peak_bytes": subject.peak_bytes,
+        "least_seconds": subject.least_seconds,
         **subject.chip_columns,
     }
     return _row(subject.key, subject.path, subject.modified, subject.build, subject.version, row)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hlotext.analysis import Backend, ChipChoice, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
-from hlotext.cost import TpuCost, analyze
+from hlotext.cost import Estimate, TpuCost, analyze, estimate
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -89,6 +89,21 @@ class Subject:
     def _known_chip(self) -> Chip | None:
         choice = self.chip_choice
         return choice.chip if choice is not None and choice.source == "folder" else None
+
+    @functools.cached_property
+    def estimate(self) -> Estimate | None:
+        """The least times on the chip; None where it is not known, or the text has no cost."""
+        choice = self.chip_choice
+        try:
+            return estimate(self.module, choice.chip) if choice is not None else None
+        except ValueError:
+            return None
+
+    @property
+    def least_seconds(self) -> float | None:
+        """The least time of a run; None where it is not known, and where no table has asked for it."""
+        found: Estimate | None = vars(self).get("estimate")
+        return None if found is None else found.seconds
 
     @functools.cached_property
     def compiler_cost(self) -> TpuCost | None:

@@ -111,7 +111,7 @@ const showOperation = async (side, name) => {
     ["moved", row.cost?.[1] ? `${bytes(Math.round(row.cost[1]))} in one run` : ""],
     ["least time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
     ["waited for", time.exposed !== undefined ? seconds(time.exposed) : ""],
-    ["measured", measured ? `${seconds(measured.seconds)} in ${grouped(measured.kernels)} kernels${measured.ratio ? `, ${measured.ratio.toPrecision(3)} times the least time` : ""}` : ""],
+    ["measured", measured ? `${seconds(measured.seconds)} in one run${measured.ratio ? `, ${measured.ratio.toPrecision(3)} times the least time` : ""}` : ""],
     ["scope", row.scope],
     ["op_name", row.op_name],
   ]);

@@ -22,6 +22,7 @@ const csvCell = (text) => {
 };
 const markdownCell = (text) => text.replace(/\s+/g, " ").replace(/[\\|`*_<>[\]]/g, "\\$&");
 
+const FEW = 6; // rows that nobody needs to filter
 const tableOf = (table) => {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells], scroll = table.closest(".scroll");
   const titles = heads.map((head) => head.textContent), isNumber = heads.map((head) => head.classList.contains("n"));
@@ -82,6 +83,7 @@ const tableOf = (table) => {
   };
   field.addEventListener("input", fill);
   field.addEventListener("keydown", (event) => { if (event.key === "Escape" && field.value) { field.value = ""; fill(); event.stopPropagation(); } });
+  field.hidden = rows.length < FEW;
   bar.append(field, count);
   for (const [name, text] of [["csv", "CSV"], ["markdown", "markdown"]]) {
     const button = make("button", text);

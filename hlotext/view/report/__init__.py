@@ -1,26 +1,38 @@
-"""A report of a module or a compilation as one HTML file: `report_page(subject("dump/"))`. Needs the extra `report`."""
+"""Reports as one HTML file: of a module or a compilation, `report_page(subject("dump/"))`, or of a dataset of builds.
+
+Pages need the extra `report`: without it they raise ImportError with a hint.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from hlotext.ir.doors import door
+from hlotext.view.report.builds_text import benchmark, builds_comment, figure_text
 from hlotext.view.report.subject import ReportInput, subject
 
+if TYPE_CHECKING:
+    from hlotext.view.report.builds import builds_page
+    from hlotext.view.report.page import report_page
+
 HINT = "reports need the extra: pip install 'hlotext[report]'"
+_opened = door(__name__, builds=("builds_page",), page=("report_page",))
 
-__all__ = ["HINT", "ReportInput", "report_page", "subject"]
 
-
-def report_page(*subjects: ReportInput, title: str | None = None) -> str:
-    """The report of one module, or of two side by side, as one HTML page that works offline.
-
-    The same page for the same input, byte for byte. A section that the input cannot give is left out, with one line why.
-    Raises ImportError with a hint without the extra `report`; ValueError for more than two subjects or none.
-    """
+def __getattr__(name: str) -> Any:
     try:
-        import bokeh
-        import jinja2
+        return _opened(name)
     except ImportError as error:
         raise ImportError(HINT) from error
-    del bokeh, jinja2
-    from hlotext.view.report.page import report_page as render
 
-    return render(*subjects, title=title)
+
+__all__ = [
+    "HINT",
+    "ReportInput",
+    "benchmark",
+    "builds_comment",
+    "builds_page",
+    "figure_text",
+    "report_page",
+    "subject",
+]

@@ -21,6 +21,7 @@ from hlotext.view.graph.origins import origins
 from hlotext.view.layout_picture import LayoutPicture
 from hlotext.view.page.packing import packed
 from hlotext.view.report.parts import Section
+from hlotext.view.report.sections.measured import joined
 from hlotext.view.report.subject import ReportInput
 
 MOST_NAMED, MOST = 2_500, 5_000
@@ -83,7 +84,7 @@ class Operations:
         """All of it as data of the page. Raises what reading the texts of a dump folder raises."""
         pictures = _Pictures()
         costs, times, lives = self._costs(), self._times(), self._lives()
-        found_by, told = self._findings(), self._story()
+        found_by, told, timed = self._findings(), self._story(), self._measured()
         named, lines = scopes(self.subject.module), places(self.subject.module)
         rows = []
         for n, one in enumerate(self.chosen):
@@ -113,6 +114,8 @@ class Operations:
             for key, values in (("cost", costs), ("time", times), ("life", lives), ("why", told)):
                 if one in values:
                     row[key] = values[one]
+            if one in timed:
+                row["measured"] = timed[one]
             if one in found_by:
                 row["findings"] = found_by[one]
             picture = pictures.number(one.shape)
@@ -159,6 +162,16 @@ class Operations:
             if transfer.start in self._number:
                 found[transfer.start] = {"seconds": transfer.seconds, "exposed": transfer.exposed}
         return found
+
+    def _measured(self) -> dict[hlo.Instruction, dict[str, Any]]:
+        traced = self.subject.traced
+        if traced is None:
+            return {}
+        return {
+            row.instruction: {"seconds": row.seconds, "kernels": row.time.count, "ratio": row.ratio}
+            for row in joined(self.subject, traced)[0]
+            if row.instruction in self._number
+        }
 
     def _lives(self) -> dict[hlo.Instruction, list[Any]]:
         """Memory of the values that an operation writes: index, space, bytes, offset, first, last, kind."""

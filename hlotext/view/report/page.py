@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from urllib.parse import quote
+from typing import Any
 
 import attrs
-import jinja2
-import markupsafe
 from markupsafe import Markup
 
 import hlotext as hlo
 from hlotext import diff
 from hlotext.analysis import byte_text
 from hlotext.analysis.quantities import amount, seconds
-from hlotext.findings import escape
 from hlotext.memory import usage
-from hlotext.view.accuracy import anchor, measured, table
+from hlotext.view.accuracy import anchor, table
+from hlotext.view.accuracy import measured as judged
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
@@ -27,6 +25,7 @@ from hlotext.view.report.sections import (
     comparison,
     costs,
     lint,
+    measured,
     memory,
     padding,
     passes,
@@ -34,6 +33,7 @@ from hlotext.view.report.sections import (
     schedule,
 )
 from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.templates import environment
 
 _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ...] = (
     ("memory", "Memory", memory.section),
@@ -42,6 +42,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
     ("padding", "Padding", padding.section),
     ("collectives", "Collectives", collectives.section),
     ("schedule", "Schedule", schedule.section),
+    ("measured", "Measured", measured.section),
     ("passes", "Passes", passes.section),
     ("runtime", "Thunks", runtime.section),
     ("lint", "Findings", lint.section),
@@ -61,8 +62,6 @@ _MEASURED = {
 }
 """The answers of each section that XLA's own were compared with."""
 _SCRIPTS = ("common.js", "tables.js", "operations.js", "report.js")
-MOST_TEXT = 300
-"""Characters of a text that a page shows; of a longer one both ends."""
 
 
 @attrs.frozen
@@ -105,7 +104,11 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
     scripts = [bokeh, own] if has_charts else [own]
     names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
-    page = _environment().get_template("report.html")
+    filters: dict[str, Callable[..., Any]] = {
+        "chart_data": lambda chart: Markup(chart_data(chart)),
+        "name_of": name_of,
+    }
+    page = environment(**filters).get_template("report.html")
     return page.render(
         title=title or names,
         policy=Markup(policy(scripts)),
@@ -116,8 +119,8 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
         ids=ids,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
-        measured={id: measured(_MEASURED.get(id, ()), platforms) for id in ids},
-        accuracy=table(measured({a for id in ids for a in _MEASURED.get(id, ())}, platforms)),
+        measured={id: judged(_MEASURED.get(id, ()), platforms) for id in ids},
+        accuracy=table(judged({a for id in ids for a in _MEASURED.get(id, ())}, platforms)),
         anchor=anchor,
         left_out=left_out,
         version=hlo.__version__,
@@ -170,52 +173,3 @@ def chart_data(chart: Chart) -> str:
     if chart.kind != "icicle":
         content["bokeh"] = charts.document(chart)
     return packed(content)
-
-
-def shown(text: str) -> str:
-    """Text of a module as a page shows it: nothing that does not print, and of a long one both ends."""
-    text = escape.lines(text)
-    if len(text) <= MOST_TEXT:
-        return text
-    half = MOST_TEXT // 2
-    return f"{text[:half]} … {text[-half:]}"
-
-
-def _finalize(value: object) -> object:
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _environment() -> jinja2.Environment:
-    found = jinja2.Environment(
-        loader=jinja2.FunctionLoader(asset),
-        autoescape=True,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    found.filters["chart_data"] = lambda chart: Markup(chart_data(chart))
-    found.filters["breakable"] = breakable
-    found.filters["codes"] = codes
-    found.filters["address"] = address
-    found.filters["name_of"] = name_of
-    return found
-
-
-def breakable(text: str) -> Markup:
-    """A name that may be broken behind the characters at which its parts end."""
-    safe = str(markupsafe.escape(shown(text)))
-    for mark in ("/", "_"):
-        safe = safe.replace(mark, f"{mark}<wbr>")
-    return Markup(safe)
-
-
-def address(text: str) -> str:
-    """A name behind the `=` of an address within the page, as `encodeURIComponent` writes it."""
-    return quote(escape.line(text), safe="!'()*", errors="replace")
-
-
-def codes(text: str) -> Markup:
-    """Prose of ours in which what stands between backticks is a command or a name."""
-    parts = str(markupsafe.escape(shown(text))).split("`")
-    return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts)))

@@ -16,6 +16,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import compilation_beside, compilation_of
+from hlotext.proto.traces import TracedModule
 
 
 @attrs.define(eq=False, slots=False)
@@ -33,6 +34,8 @@ class ReportInput:
     given_platform: str | None = None
     mesh: DeviceMesh | None = None
     notes: tuple[str, ...] = ()
+    traced: TracedModule | None = None
+    """The module's program in a profiler's trace."""
 
     @functools.cached_property
     def platform(self) -> str | None:

@@ -1,0 +1,43 @@
+"""`hlotext convert --to trace-events`: the estimated schedule of a module for viewers of traces."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext import cost, memory
+from hlotext.analysis import choose_chip
+from hlotext.cli.common import NotFound, Unreadable, say
+from hlotext.cli.figures import chip_of
+from hlotext.interop import trace_events
+from hlotext.proto.traces import TracedModule
+from hlotext.syntax.source.inputs import read_data
+
+
+def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | None) -> bytes:
+    """The gzipped events. Raises Unreadable where the chip is not known, or the trace does not hold the module."""
+    choice = choose_chip(module, chip_of(chip) if chip is not None else None)
+    if choice is None:
+        raise Unreadable(f"{file}: the text does not tell the chip: --chip NAME (v5e, h100, ...)")
+    try:
+        estimate = cost.estimate(module, choice.chip)
+    except ValueError as error:
+        raise Unreadable(f"{file}: {error}") from None
+    assignment = None
+    try:
+        assignment = memory.assign(module)
+    except memory.MemoryModelError as error:
+        say(f"{file}: no counters of memory: {str(error).splitlines()[0]}")
+    measured = traced(trace, module) if trace is not None else None
+    return trace_events.packed(trace_events.trace_events(estimate, assignment, measured))
+
+
+def traced(place: str, module: hlo.Module) -> TracedModule:
+    """The module's program of a profiler's trace, of several the one that ran longest. Raises Unreadable, NotFound."""
+    data, label = read_data(place)
+    if isinstance(data, str):
+        raise Unreadable(f"{label} is no profiler's trace (.xplane.pb)")
+    found = hlo.proto.read_trace(data, label)
+    mine = [one for one in found.modules if one.name == module.name]
+    if not mine:
+        names = ", ".join(dict.fromkeys(one.name for one in found.modules)) or "none"
+        raise NotFound(f"{label} holds no program {module.name}; it holds {names}")
+    return max(mine, key=lambda one: (sum(time.seconds for time in one.times.values()), -mine.index(one)))

@@ -1,0 +1,86 @@
+"""`hlotext report DATASET`: builds as a page, as figures for other programs, or as a comment."""
+
+from __future__ import annotations
+
+import click
+
+from hlotext import tables
+from hlotext.analysis.quantities import counted
+from hlotext.cli.common import Unreadable, say
+from hlotext.cli.output import emit_report, printable
+from hlotext.ir.files import write_text
+from hlotext.syntax.source.inputs import InputError
+from hlotext.tables.figures import FIGURES
+from hlotext.view import report
+
+FINDINGS = 1
+"""Exit status where the newest build is worse than the last good one."""
+ANY = "any"
+
+
+def is_builds(path: str) -> bool:
+    """True for a dataset, which `hlotext table` wrote."""
+    try:
+        return tables.dataset.is_dataset(path)
+    except (InputError, ImportError):
+        return "://" in path
+
+
+def figures(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """The figures of `--fail-on`: `any`, or names with commas."""
+    if value is None:
+        return ()
+    names = tuple(FIGURES) if value == ANY else tuple(map(str.strip, value.split(",")))
+    for name in names:
+        if name not in FIGURES:
+            raise click.BadParameter(f"{name}: there is {', '.join(FIGURES)}; any")
+    return names
+
+
+def write(
+    path: str,
+    place: str,
+    output_format: str,
+    accepted: str | None,
+    percent: float,
+    fail_on: tuple[str, ...],
+    title: str | None,
+) -> None:
+    """Writes a dataset's page or figures. Ends with status 1 where `fail_on` is not fulfilled. Raises Unreadable."""
+    try:
+        lines = _lines(accepted)
+        found = tables.history.history(path, lines, percent)
+        if output_format == "benchmark":
+            text = report.benchmark(found)
+        elif output_format == "markdown":
+            text = report.builds_comment(found, fail_on or tuple(FIGURES))
+        else:
+            text = report.builds_page(found, title or "Builds", percent)
+    except (InputError, ImportError) as error:
+        raise Unreadable(str(error).splitlines()[0]) from None
+    if place == "-":
+        emit_report(text)
+    else:
+        try:
+            write_text(place, text)
+        except OSError as error:
+            raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+        say(f"{place} written: {counted(len(found.builds), 'build')}, {counted(len(found.steps), 'step')}")
+    worse = found.regressions(fail_on)
+    for module, figure, good, value in worse:
+        before, now = (report.figure_text(figure, one) for one in (good, value))
+        say(f"{printable(module)}: {FIGURES[figure][0]} {before} -> {now} since the last good build")
+    if worse:
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _lines(accepted: str | None) -> list[str]:
+    if accepted is None:
+        return []
+    try:
+        with open(accepted, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{accepted} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8'}"
+        ) from None

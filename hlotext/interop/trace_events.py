@@ -1,0 +1,264 @@
+"""A module's schedule as JSON trace events, for Perfetto, chrome://tracing and other viewers.
+
+Lanes are those of `hlotext time`: one for the core, one or more for each link and copy engine; slices of one lane nest or
+follow each other. Loops are drawn as one slice with their first iteration inside. Counters hold the live bytes of each
+memory space; arrows lead from a start to its done. Times of a profiler's trace go beside, as a process of their own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from hlotext.analysis import places, scopes
+from hlotext.cost import Estimate, analyze
+from hlotext.cost.schedule import CORE, ScheduledTransfer, Walk
+from hlotext.findings import escape
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory import Assignment, usage
+from hlotext.proto.traces import TracedModule
+
+ESTIMATED, MEASURED = 1, 2
+"""Numbers of the processes."""
+_CORE_LANE = 1
+_PICO = 1e12
+MOST_DEEP = 16
+"""Loops and calls inside each other that are drawn."""
+
+Event = Mapping[str, Any]
+
+
+def trace_events(
+    estimate: Estimate, memory: Assignment | None = None, measured: TracedModule | None = None
+) -> Iterator[Event]:
+    """The events of one run.
+
+    Args:
+        estimate: The least times; their chip names the process.
+        memory: The assignment whose live bytes are drawn; None for no counters.
+        measured: Times of a profiler's trace, each operation as long as its mean run on the slowest device.
+
+    Yields:
+        Events as the trace event format has them: `X` slices, `C` counters, `s` and `f` arrows, `M` names. Times are in
+        microseconds. `args.picoseconds` is the exact least time of one execution, `args.executions` how many there are in one
+        run of the module; of what lasts for another reason (loops, waits) there are none.
+    """
+    yield from _names(ESTIMATED, f"estimated ({estimate.chip.name})", 1)
+    drawn = _Drawn(estimate)
+    yield from drawn.events()
+    if memory is not None:
+        yield from _counters(memory, drawn.begins, estimate.seconds)
+    if measured is not None:
+        yield from _measured(estimate, measured)
+
+
+def packed(events: Iterator[Event]) -> bytes:
+    """Events as a gzipped JSON file, the same bytes for the same events."""
+    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in events)
+    text = f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
+    return gzip.compress(text.encode(), 6, mtime=0)
+
+
+def _names(process: int, name: str, order: int) -> Iterator[Event]:
+    yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": name}}
+    yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": order}}
+
+
+def _lane(process: int, number: int, name: str) -> Iterator[Event]:
+    yield {"ph": "M", "pid": process, "tid": number, "name": "thread_name", "args": {"name": name}}
+    yield {
+        "ph": "M",
+        "pid": process,
+        "tid": number,
+        "name": "thread_sort_index",
+        "args": {"sort_index": number},
+    }
+
+
+def _micro(picoseconds: int) -> float:
+    """Microseconds with six digits, so that no float is added up."""
+    return round(picoseconds / 1e6, 6)
+
+
+@attrs.define
+class _Drawn:
+    """The walk through the entry, with the first iterations of loops."""
+
+    estimate: Estimate
+    begins: dict[Instruction, int] = attrs.field(factory=dict)
+    """When each instruction of the entry begins, in picoseconds."""
+    _lanes: dict[str, list[tuple[int, int]]] = attrs.field(factory=dict)
+    """Of each queue its lanes: number, and when it is free again."""
+    _numbers: int = _CORE_LANE
+    _arrows: int = 0
+    _facts: _Facts = attrs.field(init=False)
+    _executions: dict[Instruction, int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._facts = _Facts(self.estimate)
+        self._executions = {one.instruction: one.runs for one in self.estimate.instructions}
+
+    def events(self) -> Iterator[Event]:
+        """All slices and arrows, and the names of the lanes."""
+        yield from _lane(ESTIMATED, _CORE_LANE, CORE)
+        entry = self.estimate.module.entry
+        yield from self._walk(entry, self.estimate.walk, 0, None, 0)
+
+    def _walk(
+        self, home: Computation, walk: Walk, begin: int, end: int | None, depth: int
+    ) -> Iterator[Event]:
+        """The steps of one walk; `end` bounds those inside a slice, whose lengths are rounded apart from its own."""
+        for step in walk.steps:
+            a, b = (begin + round(time * _PICO) for time in (step.begin, step.end))
+            if end is not None:
+                a, b = min(a, end), min(b, end)
+            if depth == 0:
+                self.begins.setdefault(step.instruction, a)
+            yield self._slice(step.instruction, _CORE_LANE, a, b, step.least, step.awaited)
+            if step.least is None and step.awaited is None and depth < MOST_DEEP:
+                yield from self._bodies(step.instruction, a, b, depth)
+        for transfer in walk.transfers:
+            a, b = (begin + round(time * _PICO) for time in (transfer.begin, transfer.end))
+            if b > a and depth == 0:
+                yield from self._transfer(transfer, a, b)
+
+    def _bodies(self, call: Instruction, begin: int, end: int, depth: int) -> Iterator[Event]:
+        """The first iteration of a loop, or what a call runs, inside its slice."""
+        at = begin
+        for body in call.called_computations:
+            walk = self.estimate.walks.get(body)
+            if walk is not None and at < end:
+                yield from self._walk(body, walk, at, end, depth + 1)
+                at = min(end, at + round(walk.seconds * _PICO))
+
+    def _slice(self, one: Instruction, lane: int, begin: int, end: int, least: Any, awaited: Any) -> Event:
+        arguments = self._facts.of(one)
+        if least is not None:
+            arguments["bound"] = least.bound.value
+            arguments["picoseconds"] = round(least.seconds * _PICO, 6)
+            arguments["executions"] = self._executions.get(one, 1)
+        elif awaited is not None:
+            arguments["waits_for"] = escape.line(awaited.start.name)
+        name = f"wait for {one.name}" if awaited is not None and least is None else one.name
+        return {
+            "ph": "X",
+            "pid": ESTIMATED,
+            "tid": lane,
+            "name": escape.line(name),
+            "cat": one.opcode,
+            "ts": _micro(begin),
+            "dur": round(_micro(end) - _micro(begin), 6),
+            "args": arguments,
+        }
+
+    def _transfer(self, transfer: ScheduledTransfer, begin: int, end: int) -> Iterator[Event]:
+        for queue in transfer.queues:
+            lane, event = self._free(queue, begin, end)
+            if event:
+                yield from event
+            slice_ = dict(self._slice(transfer.start, lane, begin, end, None, None))
+            slice_["args"]["exposed_picoseconds"] = round(
+                self.estimate.walk.exposed.get(transfer, 0.0) * _PICO
+            )
+            yield slice_
+        if transfer.done is not None and transfer.done in self.begins:
+            self._arrows += 1
+            both = {"pid": ESTIMATED, "cat": "transfer", "name": "transfer", "id": self._arrows}
+            yield {"ph": "s", **both, "tid": lane, "ts": _micro(begin)}
+            yield {"ph": "f", "bp": "e", **both, "tid": _CORE_LANE, "ts": _micro(self.begins[transfer.done])}
+
+    def _free(self, queue: str, begin: int, end: int) -> tuple[int, list[Event]]:
+        """A lane of a queue in which nothing overlaps: the first that is free, else a new one, with its name."""
+        lanes = self._lanes.setdefault(queue, [])
+        for place, (number, until) in enumerate(lanes):
+            if until <= begin:
+                lanes[place] = number, end
+                return number, []
+        self._numbers += 1
+        lanes.append((self._numbers, end))
+        name = queue if len(lanes) == 1 else f"{queue} ({len(lanes)})"
+        return self._numbers, list(_lane(ESTIMATED, self._numbers, name))
+
+
+class _Facts:
+    """Arguments of slices."""
+
+    def __init__(self, estimate: Estimate) -> None:
+        module = estimate.module
+        self._lines, self._scopes = places(module), scopes(module)
+        self._costs = {share.instruction: share.cost for share in analyze(module).shares()}
+
+    def of(self, one: Instruction) -> dict[str, Any]:
+        """Scope, line, bytes and flops of an instruction, those that are known."""
+        found: dict[str, Any] = {"opcode": one.opcode, "shape": _cut(str(one.shape))}
+        if one.metadata is not None and one.metadata.op_name:
+            found["op_name"] = _cut(one.metadata.op_name)
+        scope, place, cost = str(self._scopes.of(one)), self._lines.get(one), self._costs.get(one)
+        if scope:
+            found["scope"] = _cut(scope)
+        if place is not None:
+            found["line"] = _cut(f"{place[0].file}:{place[0].line}")
+        if cost is not None:
+            found["bytes"] = int(cost.bytes_accessed)
+            if cost.flops:
+                found["flops"] = int(cost.flops)
+        return found
+
+
+def _cut(text: str, most: int = 300) -> str:
+    text = escape.line(text)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def _counters(memory: Assignment, begins: Mapping[Instruction, int], seconds: float) -> Iterator[Event]:
+    """Live bytes of each memory space, where they change; moments without a time of their own take that of the last one."""
+    schedule = memory.schedule
+    whole = round(seconds * _PICO)
+    for space in memory.memory_spaces():
+        line = memory.timeline(space)
+        if not any(size for _, size in line):
+            continue
+        at, last = 0, None
+        peaks: dict[int, int] = {}
+        for moment, size in line:
+            one = schedule[moment] if moment < len(schedule) else None
+            if isinstance(one, Instruction):
+                at = max(at, begins.get(one, at))
+            if size != last:
+                # Several moments at one time: the most of them, so that the maximum is the peak.
+                peaks[at] = max(size, peaks.get(at, 0))
+                last = size
+        name = f"live bytes, {usage.space_name(memory, space)}"
+        for time, size in peaks.items():
+            yield {"ph": "C", "pid": ESTIMATED, "name": name, "ts": _micro(time), "args": {"bytes": size}}
+        yield {"ph": "C", "pid": ESTIMATED, "name": name, "ts": _micro(whole), "args": {"bytes": line[-1][1]}}
+
+
+def _measured(estimate: Estimate, traced: TracedModule) -> Iterator[Event]:
+    """Measured operations in the order of the schedule, one behind the other, each as long as in one run on average."""
+    yield from _names(MEASURED, "measured (mean of the runs)", 2)
+    yield from _lane(MEASURED, _CORE_LANE, "operations, in the order of the schedule")
+    runs = traced.runs or 1
+    at = 0
+    facts = _Facts(estimate)
+    for one in estimate.module.entry.instructions:
+        found = traced.time_of(one)
+        if found is None or not found.seconds:
+            continue
+        length = round(found.seconds / runs * _PICO)
+        yield {
+            "ph": "X",
+            "pid": MEASURED,
+            "tid": _CORE_LANE,
+            "name": escape.line(one.name),
+            "cat": one.opcode,
+            "ts": _micro(at),
+            "dur": round(_micro(at + length) - _micro(at), 6),
+            "args": {**facts.of(one), "kernels": found.count, "total_seconds": found.total_seconds},
+        }
+        at += length

@@ -1,0 +1,227 @@
+"""Costs of the builds of a dataset, one after the other: figures, steps, their causes, and which are accepted.
+
+Figures of HLO are exact, so each change is a step: there is no noise to model. A step that is meant is a line of a file,
+`MODULE BUILD FIGURE  # why`, as a baseline is one of findings.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from hlotext.syntax.source.inputs import InputError
+from hlotext.tables import queries, sql
+from hlotext.tables.dataset import OK, Dataset
+from hlotext.tables.figures import FIGURES, TABLES
+
+MOST_OPERATIONS = 5
+"""Operations that are named for one step."""
+ALL = "*"
+
+
+@attrs.frozen
+class Grown:
+    """Operations that a build has, or has more of, than the one before."""
+
+    name: str
+    """One of them."""
+    label: str
+    """The opcode, with the kind of a fusion or the target of a custom call."""
+    shape: str
+    more_bytes: int
+    """Bytes that they write in one run, more than before."""
+    file: str | None
+    line: int | None
+
+
+@attrs.frozen
+class BuildStep:
+    """A figure of a module that is another than in the build before."""
+
+    module: str
+    build: str
+    before_build: str
+    figure: str
+    """One of `FIGURES`."""
+    before: float
+    value: float
+    grown: tuple[Grown, ...] = ()
+    """Operations that appeared or grew, most first; empty for a figure that fell."""
+    accepted: str | None = None
+    """Why it is accepted, as the file says, or an empty text; None if it is not."""
+
+    @property
+    def is_worse(self) -> bool:
+        """True if the figure rose."""
+        return self.value > self.before
+
+    @property
+    def line(self) -> str:
+        """The line that accepts it."""
+        return f"{self.module} {self.build} {self.figure}"
+
+
+@attrs.frozen
+class ModuleHistory:
+    """Figures of one module over the builds."""
+
+    name: str
+    paths: Mapping[str, str]
+    """The text of each build that has one, by build."""
+    values: Mapping[str, Mapping[str, float]]
+    """By figure and build; what is not known is left out."""
+
+
+@attrs.frozen
+class History:
+    """Builds of a dataset, in their order."""
+
+    builds: tuple[str, ...]
+    modules: tuple[ModuleHistory, ...]
+    steps: tuple[BuildStep, ...]
+    """By build, module and figure."""
+    unreadable: tuple[tuple[str, str, str], ...]
+    """Build, path and cause of inputs without figures."""
+    lacking: tuple[str, ...]
+    """Tables that were not made of all inputs, so that their figures are not known."""
+
+    def regressions(self, figures: Collection[str]) -> list[tuple[str, str, float, float]]:
+        """Modules that are worse in the newest build than in the last good one: name, figure, good value, value.
+
+        A build is good in a figure if it is not above the last good one, or its rise is accepted.
+        """
+        accepted = {(one.module, one.build, one.figure) for one in self.steps if one.accepted is not None}
+        risen = {(one.module, one.build, one.figure) for one in self.steps if one.is_worse}
+        found = []
+        for module in self.modules:
+            for figure in (name for name in FIGURES if name in figures):
+                values = module.values[figure]
+                good: float | None = None
+                is_good = True
+                for build in (build for build in self.builds if build in values):
+                    key = (module.name, build, figure)
+                    is_good = (
+                        good is None
+                        or values[build] <= good
+                        or key in accepted
+                        or (is_good and key not in risen)
+                    )
+                    good = values[build] if is_good or good is None else good
+                if not is_good and good is not None and self.builds[-1] in values:
+                    found.append((module.name, figure, good, values[self.builds[-1]]))
+        return found
+
+
+def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> History:
+    """The history of a dataset.
+
+    Args:
+        url: A path or URL of a dataset.
+        accepted: Lines `MODULE BUILD FIGURE`, each with a reason behind `#` or without; `*` stands for any.
+        percent: Changes of up to so many percent are no steps.
+
+    Raises:
+        InputError: There is no dataset, or a line of `accepted` is none.
+        MissingDuckDB: The package `duckdb` is not installed.
+    """
+    dataset = Dataset.of(url)
+    state = dataset.state()
+    if not state.done:
+        raise InputError(f"{url} is no dataset with builds")
+    read = [one.tables for one in state.done.values() if one.status == OK]
+    lacking = tuple(name for name in TABLES if not all(name in tables for tables in read))
+    rows = _records(sql.run(queries.query("figures").sql, dataset))
+    builds = tuple(sorted({one.build for one in state.done.values()}))
+    modules = _modules(rows, lacking)
+    reasons = [_accepted(line) for line in accepted if line.partition("#")[0].strip()]
+    given = {"build": None, "percent": percent, "rows": MOST_OPERATIONS}
+    grown = _grown(_records(sql.run(queries.query("slower").sql, dataset, given)))
+    unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
+    return History(
+        builds, modules, tuple(_steps(builds, modules, grown, reasons, percent)), tuple(unreadable), lacking
+    )
+
+
+def _records(result: sql.Result) -> list[dict[str, Any]]:
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows()]
+
+
+def _modules(rows: Sequence[Mapping[str, Any]], lacking: Collection[str]) -> tuple[ModuleHistory, ...]:
+    names = list(dict.fromkeys(row["module"] for row in rows))
+    found = []
+    for name in names:
+        mine = [row for row in rows if row["module"] == name]
+        values = {
+            figure: {
+                row["build"]: row[figure] for row in mine if row[figure] is not None and table not in lacking
+            }
+            for figure, (_, _, table) in FIGURES.items()
+        }
+        found.append(ModuleHistory(name, {row["build"]: row["path"] for row in mine}, values))
+    return tuple(found)
+
+
+def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tuple[Grown, ...]]:
+    """Grown operations by module, build and figure."""
+    found: dict[tuple[str, str, str], dict[Grown, None]] = {}
+    for row in rows:
+        if row["operation"] is not None:
+            one = Grown(
+                row["operation"],
+                row["label"],
+                row["shape"] or "?",
+                int(row["more_bytes"]),
+                row["file"],
+                row["line"],
+            )
+            found.setdefault((row["module"], row["build"], row["figure"]), {})[one] = None
+    return {key: tuple(each) for key, each in found.items()}
+
+
+_LINE = re.compile(r"(?P<module>\S+)\s+(?P<build>\S+)\s+(?P<figure>\S+)\s*(?:#\s*(?P<why>.*))?")
+
+
+def _accepted(line: str) -> tuple[str, str, str, str]:
+    match = _LINE.fullmatch(line.strip())
+    if match is None or match["figure"] not in (*FIGURES, ALL):
+        raise InputError(
+            f"a line that accepts a step is MODULE BUILD FIGURE, of {', '.join(FIGURES)} or *: {line.strip()}"
+        )
+    return match["module"], match["build"], match["figure"], match["why"] or ""
+
+
+def _steps(
+    builds: Sequence[str],
+    modules: Sequence[ModuleHistory],
+    grown: Mapping[tuple[str, str, str], tuple[Grown, ...]],
+    reasons: Sequence[tuple[str, str, str, str]],
+    percent: float,
+) -> Iterable[BuildStep]:
+    found = []
+    for module in modules:
+        for figure, values in module.values.items():
+            known = [build for build in builds if build in values]
+            for old, new in itertools.pairwise(known):
+                before, value = float(values[old]), float(values[new])
+                if abs(value - before) <= abs(before) * percent / 100:
+                    continue
+                key = (module.name, new, figure)
+                why = next(
+                    (
+                        text
+                        for *parts, text in reasons
+                        if all(_fits(p, k) for p, k in zip(parts, key, strict=True))
+                    ),
+                    None,
+                )
+                what = grown.get(key, ()) if value > before else ()
+                found.append(BuildStep(module.name, new, old, figure, before, value, what, why))
+    return sorted(found, key=lambda one: (one.build, one.module, list(FIGURES).index(one.figure)))
+
+
+def _fits(pattern: str, key: str) -> bool:
+    return pattern in (ALL, key)

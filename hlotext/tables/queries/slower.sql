@@ -1,0 +1,70 @@
+-- Which builds cost more than the one before, in which figure, and which operation brought most of it
+-- $build = : only this build
+-- $percent = 0: only what grew by more than this
+-- $rows = 1: how many operations of each build and module
+with long as (
+    unpivot (
+        select m.name as module, m.build, max(m.peak_bytes)::double as peak_bytes, sum(m.least_seconds)::double as least_seconds,
+            sum(m.instructions)::double as instructions,
+            (select coalesce(sum(c.flops), 0) from costs c join modules o using (module)
+                where o.name = m.name and o.build = m.build)::double as flops,
+            (select coalesce(sum(coalesce(c.wire_bytes, 0) * coalesce(c.runs, 1)), 0) from collectives c join modules o using (module)
+                where o.name = m.name and o.build = m.build)::double as wire_bytes,
+            (select coalesce(sum(f.places), 0) from findings f join modules o using (module)
+                where o.name = m.name and o.build = m.build)::double as findings
+        from modules m
+        where m.status = 'ok'
+        group by m.name, m.build
+    ) on peak_bytes, least_seconds, flops, wire_bytes, instructions, findings into name figure value value
+),
+steps as (
+    select *, lag(value) over history as before, lag(build) over history as before_build
+    from long
+    window history as (partition by module, figure order by build)
+),
+grown as (
+    select * from steps where value > before * (1 + cast($percent as double) / 100) and ($build is null or build = $build)
+),
+sums as (
+    select m.name as module, m.build, i.label, i.scope, count(*) as number, sum(i.written_bytes * coalesce(i.runs, 1)) as written
+    from instructions i join modules m using (module)
+    where i.written_bytes > 0
+    group by all
+),
+rose as (
+    select g.module, g.build, g.before_build, n.label, n.scope, n.written - coalesce(o.written, 0) as more_bytes,
+        n.label like 'all-%' or n.label like '%-to-all%' or n.label like 'reduce-scatter%' or n.label like 'collective-%' as is_sent
+    from (select distinct module, build, before_build from grown) g
+    join sums n on n.module = g.module and n.build = g.build
+    left join sums o on o.module = g.module and o.build = g.before_build and o.label = n.label and o.scope = n.scope
+    where n.written > coalesce(o.written, 0)
+),
+shown as (
+    select m.name as module, m.build, i.label, i.scope, i.name as operation, i.shape, i.file, i.line, row_number() over (
+        partition by m.name, m.build, i.label, i.scope
+        order by exists (
+            select 1 from instructions p join modules b using (module)
+            where b.name = m.name and b.build = r.before_build and p.label = i.label and p.scope = i.scope and p.shape = i.shape
+        ), i.written_bytes * coalesce(i.runs, 1) desc, i.id
+    ) as rank
+    from instructions i
+    join modules m using (module)
+    join rose r on r.module = m.name and r.build = m.build and r.label = i.label and r.scope = i.scope
+    where i.written_bytes > 0
+),
+ranked as (
+    select g.module, g.build, g.figure, s.operation, s.label, s.shape, r.more_bytes, s.file, s.line, row_number() over (
+        partition by g.module, g.build, g.figure
+        order by g.figure = 'wire_bytes' and not r.is_sent, r.more_bytes desc, s.operation
+    ) as place
+    from grown g
+    join rose r on r.module = g.module and r.build = g.build
+    join shown s on s.module = g.module and s.build = g.build and s.label = r.label and s.scope = r.scope and s.rank = 1
+)
+select
+    g.module, g.build, g.before_build, g.figure, g.before, g.value,
+    round(100 * (g.value - g.before) / nullif(g.before, 0), 1) as percent,
+    r.operation, r.label, r.shape, r.more_bytes, r.file, r.line
+from grown g
+left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure and r.place <= cast($rows as int)
+order by g.build, g.module, g.figure, r.place

@@ -1,0 +1,210 @@
+"""The page of a dataset of builds: the trend of each figure of each module, steps with what brought them, gaps."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+from markupsafe import Markup
+
+import hlotext as hlo
+from hlotext.analysis.quantities import counted
+from hlotext.findings import escape
+from hlotext.tables.figures import FIGURES
+from hlotext.view.page.packing import asset, policy, script
+from hlotext.view.report.builds_text import change_of, figure_text
+from hlotext.view.report.parts import PageTable, Tile, columns_of, cut
+from hlotext.view.report.templates import environment
+
+if TYPE_CHECKING:
+    from hlotext.tables.history import BuildStep, History, ModuleHistory
+
+_FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
+_UNREADABLE = columns_of("report.builds_unreadable")
+_WIDE, _HIGH, _EDGE = 600, 44, 5
+"""Width and height of a trend, and the margin around it."""
+MOST_CARDS = 200
+"""Builds and modules with a step that a page shows, the newest first."""
+
+
+@attrs.frozen
+class _Card:
+    """The steps of one module in one build."""
+
+    number: int
+    module: str
+    build: str
+    before_build: str
+    kind: str
+    word: str
+    why: str
+    figures: PageTable
+    operations: PageTable
+    diff: str
+    accepts: str
+
+
+@attrs.frozen
+class _Row:
+    """One figure of one module."""
+
+    title: str
+    picture: Markup
+    first: float
+    first_text: str
+    last: float
+    last_text: str
+    change: float
+    change_text: str
+
+
+@attrs.frozen
+class _Model:
+    name: str
+    rows: Sequence[_Row]
+
+
+def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> str:
+    """The history of a dataset as one HTML page that works offline; the same page for the same history, byte for byte."""
+    groups = [list(group) for _, group in itertools.groupby(found.steps, lambda one: (one.build, one.module))]
+    cards = [_card(found, number, group) for number, group in enumerate(groups)]
+    numbers = {(one.build, one.module): one.number for one in cards}
+    own = script("common.js", "tables.js", "builds.js")
+    worse = [card for card in cards if card.kind == "worse"]
+    rows = [(build, path, error) for build, path, error in found.unreadable]
+    notes = [
+        f"{FIGURES[figure][0]} is not known: not all builds have the table `{FIGURES[figure][2]}` "
+        f"(`hlotext table --append --tables {FIGURES[figure][2]}`)."
+        for figure in FIGURES
+        if FIGURES[figure][2] in found.lacking
+    ]
+    if len(cards) > MOST_CARDS:
+        notes.append(f"{len(cards) - MOST_CARDS:,} older steps are not shown.")
+    tiles = [
+        Tile(
+            "unaccepted rises", f"{len(worse):,}", f"newest in {worse[-1].build}" if worse else "in no build"
+        ),
+        Tile("builds", f"{len(found.builds):,}", f"{len(found.unreadable):,} inputs not readable"),
+        Tile("modules", f"{len(found.modules):,}"),
+    ]
+    return (
+        environment()
+        .get_template("builds.html")
+        .render(
+            title=title,
+            policy=Markup(policy([own])),
+            style=Markup(asset("page.css") + asset("report.css") + asset("builds.css")),
+            script=Markup(own),
+            operations={},
+            builds=counted(len(found.builds), "build"),
+            first=found.builds[0],
+            last=found.builds[-1],
+            bound=f" of more than {percent:g} %" if percent else "",
+            tiles=tiles,
+            cards=cards[::-1][:MOST_CARDS],
+            models=[_Model(one.name, list(_rows(found, one, numbers))) for one in found.modules],
+            unreadable=PageTable(
+                "unreadable", "Inputs that could not be read", _UNREADABLE, cut(rows), len(rows)
+            ),
+            notes=notes,
+            version=hlo.__version__,
+        )
+    )
+
+
+def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
+    first = steps[0]
+    open_rises = [one for one in steps if one.is_worse and one.accepted is None]
+    is_accepted = not open_rises and any(one.accepted is not None for one in steps)
+    kind = "worse" if open_rises else "accepted" if is_accepted else "better"
+    words = {"worse": "costs more", "accepted": "accepted", "better": "costs less"}
+    rows = [
+        (
+            FIGURES[one.figure][0],
+            figure_text(one.figure, one.before),
+            figure_text(one.figure, one.value),
+            change_of(one.before, one.value)[1],
+        )
+        for one in steps
+    ]
+    grown = dict.fromkeys(each for one in steps for each in one.grown)
+    operations = [
+        (one.name, one.label, one.shape, one.more_bytes, f"{one.file}:{one.line}" if one.file else "")
+        for one in grown
+    ]
+    paths = next((one.paths for one in found.modules if one.name == first.module), {})
+    old, new = paths.get(first.before_build), paths.get(first.build)
+    return _Card(
+        number,
+        first.module,
+        first.build,
+        first.before_build,
+        kind,
+        words[kind],
+        "; ".join(dict.fromkeys(one.accepted for one in steps if one.accepted)),
+        PageTable("figures", "Figures", _FIGURES, rows),
+        PageTable("operations", "What appeared or grew", _OPERATIONS, operations),
+        f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if old and new else "",
+        "\n".join(one.line for one in open_rises),
+    )
+
+
+def _rows(found: History, module: ModuleHistory, numbers: dict[tuple[str, str], int]) -> Iterator[_Row]:
+    for figure, (title, _, _) in FIGURES.items():
+        values = module.values[figure]
+        known = [build for build in found.builds if build in values]
+        if not known:
+            continue
+        first, last = float(values[known[0]]), float(values[known[-1]])
+        change, text = change_of(first, last)
+        steps = [one for one in found.steps if (one.module, one.figure) == (module.name, figure)]
+        picture = _picture(found.builds, figure, values, steps, numbers)
+        yield _Row(
+            title, picture, first, figure_text(figure, first), last, figure_text(figure, last), change, text
+        )
+
+
+def _picture(
+    builds: Sequence[str],
+    figure: str,
+    values: Mapping[str, float],
+    steps: Iterable[BuildStep],
+    numbers: dict[tuple[str, str], int],
+) -> Markup:
+    """The trend as a line that breaks where a build has no value, with a mark at each step, as SVG."""
+    low, high = min(values.values()), max(values.values())
+    span = float(high - low) or 1.0
+    wide = (_WIDE - 2 * _EDGE) / max(1, len(builds) - 1)
+    x = {build: _EDGE + n * wide for n, build in enumerate(builds)}
+
+    def y(value: float) -> float:
+        return _HIGH - _EDGE - (float(value) - low) / span * (_HIGH - 2 * _EDGE)
+
+    path, gaps, is_on = [], [], False
+    for build in builds:
+        at = f"{x[build]:.1f}"
+        if build not in values:
+            line = f'<line x1="{at}" x2="{at}" y1="2" y2="{_HIGH - 2}">'
+            gaps.append(f"{line}<title>{_safe(build)}: no value</title></line>")
+            is_on = False
+            continue
+        path.append(f"{'L' if is_on else 'M'}{at} {y(values[build]):.1f}")
+        is_on = True
+    marks = []
+    for one in steps:
+        kind = "accepted" if one.accepted is not None else "worse" if one.is_worse else "better"
+        says = f"{one.build}: {figure_text(figure, one.before)} → {figure_text(figure, one.value)}"
+        circle = f'<circle class="{kind}" cx="{x[one.build]:.1f}" cy="{y(one.value):.1f}" r="4.5">'
+        number = numbers[one.build, one.module]
+        marks.append(f'<a href="#step-{number}">{circle}<title>{_safe(says)}</title></circle></a>')
+    first = figure_text(figure, values[next(build for build in builds if build in values)])
+    label = f"{FIGURES[figure][0]} from {first}, {counted(len(marks), 'step')}"
+    drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(marks)}'
+    return Markup(f'<svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{_safe(label)}">{drawn}</svg>')
+
+
+def _safe(text: str) -> str:
+    return escape.html(escape.line(text))

@@ -1,0 +1,105 @@
+"""Figures of builds without a page: for people in a line, for github-action-benchmark, as a comment of a pull request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from hlotext.analysis import byte_text
+from hlotext.analysis.quantities import amount, seconds
+from hlotext.findings import escape
+from hlotext.tables.figures import FIGURES
+
+if TYPE_CHECKING:
+    from hlotext.tables.history import History
+
+MARKER = "<!-- hlotext:builds -->"
+"""First line of a comment, by which the next run finds and replaces it."""
+MOST_COMMENT = 60_000
+"""Characters of a comment: code hosts take some 65,000."""
+
+
+def figure_text(figure: str, value: float) -> str:
+    """A figure for people."""
+    unit = FIGURES[figure][1]
+    if unit == "bytes":
+        return byte_text(int(value))
+    if unit == "seconds":
+        return seconds(value).replace("us", "µs")
+    return amount(value) if unit else f"{value:,.0f}"
+
+
+def change_of(before: float, value: float) -> tuple[float, str]:
+    """The change in percent, and as text; of what was 0 the value itself."""
+    if not before:
+        return value, "new" if value else "none"
+    share = 100 * (value - before) / before
+    return share, f"{share:+.3g} %".replace("-", "−") if share else "none"
+
+
+def benchmark(found: History) -> str:
+    """Figures of the newest build as JSON for github-action-benchmark: name, unit, value; smaller is better."""
+    newest = found.builds[-1]
+    rows = [
+        {
+            "name": f"{escape.line(module.name)}: {title}",
+            "unit": unit or "count",
+            "value": values[newest],
+            "extra": f"build {escape.line(newest)}",
+        }
+        for module in found.modules
+        for figure, (title, unit, _) in FIGURES.items()
+        if newest in (values := module.values[figure])
+    ]
+    return json.dumps(rows, indent=2) + "\n"
+
+
+def builds_comment(found: History, figures: Collection[str]) -> str:
+    """The newest build against the last good one as markdown, cut by whole rows to `MOST_COMMENT` characters."""
+    newest = found.builds[-1]
+    worse = found.regressions(figures)
+    lines = [MARKER, f"**hlotext**: build {_cell(newest)}"]
+    if not worse:
+        lines.append("No figure of any module is above the last good build.")
+        return "\n\n".join(lines) + "\n"
+    rows = [
+        "| module | figure | last good | now | change | operation | line |",
+        "| --- | --- | ---: | ---: | ---: | --- | --- |",
+    ]
+    for module, figure, good, value in worse:
+        step = next(
+            (
+                one
+                for one in reversed(found.steps)
+                if (one.module, one.figure) == (module, figure) and one.is_worse
+            ),
+            None,
+        )
+        cause = step.grown[0] if step is not None and step.grown else None
+        place = f"{cause.file.rpartition('/')[2]}:{cause.line}" if cause is not None and cause.file else ""
+        cells = (
+            module,
+            FIGURES[figure][0],
+            figure_text(figure, good),
+            figure_text(figure, value),
+            change_of(good, value)[1],
+            f"{cause.name} {cause.shape}" if cause is not None else "",
+            place,
+        )
+        rows.append(f"| {' | '.join(map(_cell, cells))} |")
+    size, kept = sum(map(len, lines)), []
+    for row in rows:
+        size += len(row) + 1
+        if size > MOST_COMMENT - 200:
+            break
+        kept.append(row)
+    left = len(rows) - len(kept)
+    lines.append("\n".join(kept))
+    if left:
+        lines.append(f"and {left:,} more rows: the page of the builds has all of them.")
+    return "\n\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return escape.markdown(escape.line(text)[:300])

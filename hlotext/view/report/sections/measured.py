@@ -1,0 +1,109 @@
+"""Measured times of a profiler's trace beside the least times: `hlotext show TRACE`, `hlotext time`."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.analysis import places
+from hlotext.analysis.quantities import counted, seconds
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.memory.usage import line_text
+from hlotext.proto.runs import Runs, runs_of
+from hlotext.proto.traces import OpTime, TracedModule
+from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
+from hlotext.view.report.subject import ReportInput
+
+_COLUMNS = columns_of("report.measured_rows")
+
+
+@attrs.frozen
+class Row:
+    """One operation of a trace: seconds are those of one run, on the device on which it took longest."""
+
+    instruction: Instruction
+    time: OpTime
+    seconds: float
+    least: float | None
+    """The least time of one run; None where the chip, or its rate, is not known."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured time as a multiple of the least time."""
+        return self.seconds / self.least if self.least else None
+
+
+def joined(subject: ReportInput, traced: TracedModule) -> tuple[list[Row], Runs | None]:
+    """The operations of the module that the trace has, furthest above their least time first, those without one last."""
+    estimate = subject.estimate
+    least: dict[Instruction, float] = {}
+    executions: dict[str, int] = {}
+    for one in estimate.instructions if estimate is not None else ():
+        least[one.instruction] = one.seconds
+        executions[one.instruction.name] = one.runs
+    for transfer in estimate.transfers if estimate is not None else ():
+        least[transfer.start] = transfer.seconds
+    runs = runs_of(traced, executions)
+    number = runs.count if runs is not None else 1
+    rows = []
+    for instruction in subject.module.instructions():
+        time = traced.time_of(instruction)
+        home = instruction.computation
+        if time is None or not time.devices or (home is not None and home.is_fusion_body):
+            continue
+        rows.append(Row(instruction, time, time.seconds / number, least.get(instruction)))
+    rows.sort(key=lambda row: (row.least is None, (row.least or 0.0) - row.seconds, row.instruction.name))
+    return rows, runs
+
+
+def section(subject: ReportInput) -> Section | Missing:
+    """Measured time, least time and their ratio; what could be faster by most comes first."""
+    traced = subject.traced
+    if traced is None:
+        return Missing("measured", "Measured", "no profiler's trace is given: `--trace FILE.xplane.pb`")
+    rows, runs = joined(subject, traced)
+    if not rows:
+        return Missing("measured", "Measured", "the trace names no operation of this module")
+    lines = places(subject.module)
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row.instruction.name,
+            row.seconds,
+            row.least,
+            row.ratio,
+            row.seconds - row.least if row.least is not None else None,
+            row.time.count,
+            row.time.launches or None,
+            row.time.launch_seconds or None,
+            line_text(lines[row.instruction][0]) if row.instruction in lines else "",
+        )
+        for row in cut(rows)
+    ]
+    total = sum(row.seconds for row in rows)
+    facts = [("measured", f"{seconds(total)} of operations in one run".replace("us", "µs"))]
+    if subject.estimate is not None and subject.estimate.seconds:
+        facts.append(("least time", seconds(subject.estimate.seconds).replace("us", "µs")))
+    if runs is not None:
+        facts.append(
+            (
+                "runs",
+                f"{runs.count:,}" + (", inferred from the counts of kernels" if runs.is_inferred else ""),
+            )
+        )
+    facts.append(("devices", ", ".join(traced.devices)))
+    launched = sum(row.time.launch_seconds for row in rows)
+    if launched:
+        facts.append(("launches", f"{seconds(launched)} of host calls in all runs".replace("us", "µs")))
+    notes = []
+    own = {row.instruction.name for row in rows}
+    rest = [name for name in traced.times if name not in own]
+    if rest:
+        notes.append(f"{counted(len(rest), 'name')} of the trace run within others: {', '.join(rest[:5])}.")
+    return Section(
+        "measured",
+        "Measured",
+        "Seconds of one run on the slowest device, beside the least time of all executions in a run (`hlotext time`). "
+        "What is furthest above it comes first.",
+        facts=facts,
+        tables=[PageTable("measured-rows", "Operations", _COLUMNS, cells, len(rows))],
+        notes=notes,
+    )

@@ -1,0 +1,65 @@
+"""Templates of pages: text of a module is escaped and cut wherever it goes in."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+import markupsafe
+from markupsafe import Markup
+
+from hlotext.findings import escape
+from hlotext.view.page.packing import asset
+
+MOST_TEXT = 300
+"""Characters of a text that a page shows; of a longer one both ends."""
+
+
+def shown(text: str) -> str:
+    """Text of a module as a page shows it: nothing that does not print, and of a long one both ends."""
+    text = escape.lines(text)
+    if len(text) <= MOST_TEXT:
+        return text
+    half = MOST_TEXT // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
+def _finalize(value: object) -> object:
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def environment(**filters: Any) -> jinja2.Environment:
+    """Renders the templates of this package, with these filters besides its own."""
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.filters["breakable"] = breakable
+    found.filters["codes"] = codes
+    found.filters["address"] = address
+    found.filters.update(filters)
+    return found
+
+
+def breakable(text: str) -> Markup:
+    """A name that may be broken behind the characters at which its parts end."""
+    safe = str(markupsafe.escape(shown(text)))
+    for mark in ("/", "_"):
+        safe = safe.replace(mark, f"{mark}<wbr>")
+    return Markup(safe)
+
+
+def address(text: str) -> str:
+    """A name behind the `=` of an address within the page, as `encodeURIComponent` writes it."""
+    return quote(escape.line(text), safe="!'()*", errors="replace")
+
+
+def codes(text: str) -> Markup:
+    """Prose of ours in which what stands between backticks is a command or a name."""
+    parts = str(markupsafe.escape(shown(text))).split("`")
+    return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts)))

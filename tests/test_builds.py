@@ -1,0 +1,197 @@
+"""`hlotext report DATASET`: each step with its first build, operation and line; nothing else; gaps; accepted lines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.cli_support import run
+from tests.pages import Page
+
+pytest.importorskip("jinja2")
+pytest.importorskip("bokeh")
+pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+from hlotext.syntax.source.inputs import InputError
+from hlotext.tables.figures import FIGURES
+from hlotext.tables.figures import TABLES as NEEDED
+from hlotext.tables.history import BuildStep, History, ModuleHistory, history
+from hlotext.view.report import benchmark, builds_comment, builds_page
+
+TABLES = ",".join(NEEDED)
+
+
+def program(extra: str = "", width: int = 64, line: int = 3, name: str = "step") -> str:
+    """A scheduled module; `extra` are op lines between the product and the root."""
+    return (
+        f"HloModule {name}, is_scheduled=true, num_partitions=4\n\nENTRY e {{\n  p = f32[64,{width}]{{1,0}} parameter(0)\n"
+        f'  a = f32[64,{width}]{{1,0}} tanh(p), metadata={{op_name="layer/tanh" source_file="m.py" source_line={line}}}\n'
+        f"{extra}  ROOT r = f32[64,{width}]{{1,0}} negate(a)\n}}\n"
+    )
+
+
+GATHER = (
+    "  g = f32[256,64]{1,0} all-gather(a), dimensions={0}, replica_groups={{0,1,2,3}}, channel_id=1, "
+    "use_global_device_ids=true, "
+    'metadata={op_name="layer/gather" source_file="m.py" source_line=9}\n'
+)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight builds of two modules: one broken at 3, an all-gather from 5 on, lines that move in every build."""
+    place = tmp_path_factory.mktemp("builds")
+    for build in range(1, 9):
+        folder = place / "dumps" / f"b{build}"
+        folder.mkdir(parents=True)
+        text = program(GATHER if build >= 5 else "", line=build)
+        (folder / "train.after_optimizations.txt").write_text(text if build != 3 else text[:150])
+        (folder / "eval.after_optimizations.txt").write_text(program(name="other", line=2 * build))
+    result = run("table", place / "dumps", "-o", place / "tables", "--tables", TABLES, "-j", "1")
+    assert result.exit_code == 2, "one input is broken"
+    return place / "tables"
+
+
+def test_the_first_build_of_each_step_is_named(dataset: Path) -> None:
+    """With the operation and its line, and no other build; what could not be read is a gap and no step."""
+    found = history(str(dataset))
+    assert found.builds == tuple(f"b{n}" for n in range(1, 9))
+    assert {(one.module, one.build, one.before_build) for one in found.steps} == {("step", "b5", "b4")}
+    assert "wire_bytes" in {one.figure for one in found.steps}
+    for one in found.steps:
+        assert [(each.name, each.file, each.line) for each in one.grown] == [("g", "m.py", 9)]
+    assert [(build, Path(path).name) for build, path, _ in found.unreadable] == [
+        ("b3", "train.after_optimizations.txt")
+    ]
+    assert "b3" not in found.modules[1].values["instructions"]
+
+
+def test_the_ready_query_agrees(dataset: Path) -> None:
+    """`sql --query slower` gives the same builds, figures, values and operations."""
+    document = json.loads(run("sql", "--query", "slower", dataset, "--format", "json").stdout)
+    names = [column["name"] for column in document["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in document["rows"]]
+    told = {
+        (
+            row["module"],
+            row["build"],
+            row["figure"],
+            row["before"],
+            row["value"],
+            row["operation"],
+            row["line"],
+        )
+        for row in rows
+    }
+    shown = {
+        (one.module, one.build, one.figure, one.before, one.value, one.grown[0].name, one.grown[0].line)
+        for one in history(str(dataset)).steps
+        if one.is_worse
+    }
+    assert told == shown
+
+
+def test_figures_are_those_of_the_commands(dataset: Path, tmp_path: Path) -> None:
+    """Peak, flops, bytes sent of a build as `memory`, `cost` and `comm` give them."""
+    place = tmp_path / "train.after_optimizations.txt"
+    place.write_text(program(GATHER, line=8))
+    module = next(one for one in history(str(dataset)).modules if one.name == "step")
+    cost = json.loads(run("cost", place, "--format", "json").stdout)["modules"][0]
+    assert module.values["flops"]["b8"] == cost["run"]["flops"]
+    comm = json.loads(run("comm", place, "--format", "json").stdout)["modules"][0]
+    assert module.values["wire_bytes"]["b8"] == sum(row["bytes"] for row in comm["matrix"])
+
+
+def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
+    """`--fail-on` against the last good build, until the step is accepted; the same page twice."""
+    place, accepted = tmp_path / "page.html", tmp_path / "accepted.txt"
+    result = run("report", dataset, "-o", place, "--fail-on", "wire_bytes,peak_bytes")
+    assert result.exit_code == 1
+    assert "bytes sent" in result.stderr
+    text = place.read_text("utf-8")
+    assert text == builds_page(history(str(dataset)))
+    assert re.findall(r'<article class="step (\w+)"', text) == ["worse"]
+    (operations,) = (table for name, table in Page(text).tables.items() if name.endswith("-operations"))
+    assert [row["operation"] for row in operations.records()] == ["g"]
+    (lines,) = re.findall(r"<pre>(.*?)</pre>", text, re.DOTALL)
+    accepted.write_text("# meant\n" + "\n".join(f"{line}  # for the new loss" for line in lines.splitlines()))
+    result = run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted)
+    assert result.exit_code == 0, result.stderr
+    assert '<article class="step accepted"' in place.read_text("utf-8")
+    assert "for the new loss" in place.read_text("utf-8")
+    accepted.write_text("step b5\n")
+    assert run("report", dataset, "-o", place, "--accepted", accepted).exit_code == 2
+    assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
+
+
+def test_formats_for_other_programs(dataset: Path) -> None:
+    """A list of name, unit and value; a comment with its marker."""
+    rows = json.loads(run("report", dataset, "-o", "-", "--format", "benchmark").stdout)
+    assert {"name", "unit", "value", "extra"} == set(rows[0])
+    assert {row["value"] for row in rows if row["name"] == "step: bytes sent"} == {3 * 64 * 64 * 4}
+    comment = run("report", dataset, "-o", "-", "--format", "markdown").stdout
+    assert comment.startswith("<!-- hlotext:builds -->\n")
+    assert "m.py:9" in comment
+
+
+def made(values: list[float | None], accepted: tuple[int, ...] = ()) -> History:
+    """One module whose peak has these values, with steps at each change."""
+    known = [(n, value) for n, value in enumerate(values) if value is not None]
+    steps = tuple(
+        BuildStep("m", str(b), str(a), "peak_bytes", x, y, (), "" if b in accepted else None)
+        for (a, x), (b, y) in itertools.pairwise(known)
+        if x != y
+    )
+    figures: dict[str, dict[str, float]] = {name: {} for name in FIGURES} | {
+        "peak_bytes": {str(n): value for n, value in known}
+    }
+    return History(tuple(map(str, range(len(values)))), (ModuleHistory("m", {}, figures),), steps, (), ())
+
+
+@pytest.mark.parametrize(
+    ("values", "accepted", "good"),
+    [
+        ([5, 5, 7], (), 5),
+        ([5, 7, 7, 7], (), 5),
+        ([5, 7, None, 8], (1,), 7),
+        ([5, 7, 5], (), None),
+        ([5, 7, 7], (1,), None),
+        ([5, 3, 4], (), 3),
+        ([5, 7, None], (), None),
+        ([5, None, 7], (), 5),
+    ],
+)
+def test_the_last_good_build(
+    values: list[float | None], accepted: tuple[int, ...], good: float | None
+) -> None:
+    """A rise that nobody accepted stays one until it is gone; a fall is the new measure; a gap says nothing."""
+    found = made(values, accepted).regressions(["peak_bytes"])
+    assert [one[2] for one in found] == ([] if good is None else [good])
+
+
+def test_names_do_not_act() -> None:
+    """Neither in the page, nor in the comment; which is cut by whole rows."""
+    name = "</title><script>alert(1)</script>|@all `x`"
+    names = [f"{name}{n}" for n in range(900)]
+    values = {figure: {"a": 1.0, "b": 2.0} for figure in FIGURES}
+    steps = tuple(BuildStep(one, "b", "a", "flops", 1.0, 2.0) for one in names)
+    found = History(("a", "b"), tuple(ModuleHistory(one, {}, values) for one in names), steps, (), ())
+    page = builds_page(attrs.evolve(found, modules=found.modules[:3], steps=steps[:3]))
+    assert page.count("<script>") == 1
+    assert "<script>alert" not in page
+    comment = builds_comment(found, list(FIGURES))
+    assert len(comment) < 61_000
+    assert "more rows" in comment
+    assert "<script>" not in comment
+    assert json.loads(benchmark(found))
+
+
+def test_a_folder_without_builds(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        history(str(tmp_path))
