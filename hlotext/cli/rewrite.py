@@ -13,7 +13,7 @@ from hlotext.cli.output import echo, emit, printable
 from hlotext.execution import NotExecutable, check_rules
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes import PassOptionError, parse_passes
-from hlotext.rewrite.passes.base import Pass
+from hlotext.rewrite.passes.base import PLATFORM_NAMES, Pass
 from hlotext.rewrite.pipeline import PassError, Pipeline
 from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 
@@ -21,6 +21,12 @@ from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE...")
 @click.option("-p", "--passes", "names", metavar="PASSES", help="Passes in order: dce,cse,algsimp{...}.")
+@click.option(
+    "--platform",
+    type=click.Choice(PLATFORM_NAMES),
+    help="Whose compiler passes follow where compilers differ; else as the text tells.",
+)
+@click.option("--age", metavar="RELEASE|DATE", help="Of which XLA, where the text does not tell: 0.10.2.")
 @click.option(
     "-r",
     "--rules",
@@ -45,6 +51,8 @@ from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 def command(
     files: tuple[str, ...],
     names: str | None,
+    platform: str | None,
+    age: str | None,
     rule_files: tuple[str, ...],
     check_rules: bool,
     in_place: bool,
@@ -60,6 +68,7 @@ def command(
     \b
     Examples:
       hlotext rewrite -p dce,cse,'algsimp{max_iterations=10}' dump.txt | diff dump.txt -
+      hlotext rewrite -p algsimp,reshape-mover,cse --platform gpu dump.txt
       hlotext rewrite -i -p strip-metadata golden/*.hlo
       hlotext rewrite -p call-inliner,tuple-simplifier,dce --stats --dump-to after/ dump.txt
       hlotext rewrite -r rules.toml dump.txt
@@ -75,7 +84,7 @@ def command(
         return
     if not files:
         raise click.UsageError("Missing argument 'FILE...'.")
-    passes = _passes(names, rule_files)
+    passes = _passes(names, rule_files, platform or "", age or "")
     if in_place and "-" in files:
         raise click.UsageError("- cannot be written in place")
     pipeline, inputs = Pipeline(tuple(passes), verify=not no_verify, dump_to=dump_to), Inputs(files)
@@ -96,12 +105,15 @@ def command(
         rewriting.commit()
 
 
-def _passes(names: str | None, rule_files: tuple[str, ...]) -> list[Pass]:
+def _passes(names: str | None, rule_files: tuple[str, ...], platform: str, age: str) -> list[Pass]:
     """The rules as passes, then the passes."""
     if not names and not rule_files:
         raise click.UsageError("give passes (-p) or rules (-r)")
     try:
-        return [*(as_pass(load_rules(path)) for path in rule_files), *parse_passes(names or "")]
+        return [
+            *(as_pass(load_rules(path)) for path in rule_files),
+            *parse_passes(names or "", platform, age),
+        ]
     except PassOptionError as error:
         raise click.UsageError(str(error)) from None
     except (RuleFileError, OSError) as error:

@@ -17,7 +17,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.record import Record
-from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.base import Age, Pass, PassResult
 from hlotext.verify import verify
 
 
@@ -61,6 +61,15 @@ class Pipeline:
     """Checks the graph after each pass, and whether `hlotext.verify` finds anything that it did not find before."""
     dump_to: Path | None = None
     """A folder for the module's text after each pass, under the names that XLA gives such files; None: none is written."""
+
+    def following(self, platform: str = "", age: Age = "") -> Pipeline:
+        """The same passes as that platform's compiler of that age has them, where they are not given another one.
+
+        >>> from hlotext.rewrite.passes import parse_passes
+        >>> [str(p) for p in Pipeline(parse_passes("dce,reshape-mover")).following("gpu").passes]
+        ['dce', 'reshape-mover{platform=gpu}']
+        """
+        return attrs.evolve(self, passes=[pass_.following(platform, age) for pass_ in self.passes])
 
     def run(self, module: Module) -> list[PipelineStep]:
         """Runs the passes. Raises PassError, with the module as it was before the pass at fault."""

@@ -18,6 +18,7 @@ from hlotext.interop.jax.probes import check_heard, forgets_donation
 from hlotext.interop.jax.protos import donates, module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import PassOutcome, Registration
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.base import PLATFORM_NAMES
 from hlotext.rewrite.pipeline import Pipeline
 
 ModulePass = Callable[[Module], "object"]
@@ -156,7 +157,10 @@ class _Work:
         before, was_scheduled = module.revision, module.is_scheduled
         opcodes = {i.opcode for i in module.instructions()}
         function = self.function
-        function.run(module) if isinstance(function, Pipeline) else function(module)
+        if isinstance(function, Pipeline):
+            function.following(self.platform if self.platform in PLATFORM_NAMES else "").run(module)
+        else:
+            function(module)
         if module.revision == before:
             return None
         if module.is_scheduled and not was_scheduled:

@@ -11,7 +11,7 @@ from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
 from hlotext.rewrite.passes.all_reduce_promotion import AllReducePromotion
 from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
 from hlotext.rewrite.passes.anonymize import Anonymize
-from hlotext.rewrite.passes.base import Pass, PassResult, Property
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
 from hlotext.rewrite.passes.call_inliner import CallInliner
 from hlotext.rewrite.passes.combine_collectives import CombineCollectives
@@ -115,11 +115,13 @@ class PassOptionError(ValueError):
     """A text that names no pass, or an option that the pass does not have."""
 
 
-def parse_passes(text: str) -> list[Pass]:
+def parse_passes(text: str, platform: str = "", age: Age = "") -> list[Pass]:
     """The passes of a text such as `dce,cse,algsimp{max_iterations=10}`. Raises PassOptionError.
 
-    >>> [str(p) for p in parse_passes("dce{computations=false},cse")]
-    ['dce{computations=false}', 'cse']
+    `platform` (`cpu`, `gpu`, `tpu`) and `age` go to the passes that have such an option and are not given it in the text.
+
+    >>> [str(p) for p in parse_passes("dce{computations=false},cse,algsimp", platform="gpu")]
+    ['dce{computations=false}', 'cse', 'algsimp{platform=gpu}']
     """
     found, position = [], 0
     while position < len(text):
@@ -128,7 +130,10 @@ def parse_passes(text: str) -> list[Pass]:
             raise PassOptionError(f"expected a pass at {text[position:]!r}")
         found.append(make_pass(match[1], match[2] or ""))
         position = match.end()
-    return found
+    try:
+        return [pass_.following(platform, age) for pass_ in found]
+    except ValueError as error:
+        raise PassOptionError(str(error)) from None
 
 
 def make_pass(name: str, options: str = "") -> Pass:

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes.algebra import AlgebraicSimplifierOptions, Simplifier
-from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, is_platform, nonfusion_computations
 from hlotext.rewrite.passes.dimensions import is_identity
 from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
 
@@ -52,7 +52,7 @@ class AlgebraicSimplifier(Pass):
 
     is_layout_sensitive: str = "auto"
     """`true`, `false`, or `auto`: as the module's text shows that layouts are assigned."""
-    platform: str = "auto"
+    platform: str = attrs.field(default="auto", validator=is_platform)
     """`cpu`, `gpu` or `tpu`, whose compilers ask for different rules. `auto`: TPU where the header's layouts are tiled, GPU
     where the text shows that the simplifier was run once and not to the end, else CPU; before layouts are assigned the text
     often does not tell GPU from CPU."""

@@ -58,6 +58,16 @@ Age = XlaAge | date | str
 """XLA age that a pass follows: a release of jaxlib, a day, an XlaAge; empty: from the module's text."""
 
 
+PLATFORM_NAMES = ("cpu", "gpu", "tpu")
+"""For what a pass may be asked to work as that platform's compiler does."""
+
+
+def is_platform(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """The validator of the field `platform` of a pass in which compilers differ. Raises ValueError."""
+    if value not in ("", "auto", *PLATFORM_NAMES):
+        raise ValueError(f"no platform is named {value!r}; known: {', '.join(PLATFORM_NAMES)}")
+
+
 def is_age(pass_: Pass, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Validator of the field `age` of a pass that differs between XLA releases. Raises ValueError."""
     as_age(value or None)
@@ -107,6 +117,20 @@ class Pass:
     """True for a pass that decides what the compiler decides before layouts and fusions are final, and once."""
     is_one_round: ClassVar[bool] = False
     """True for a pass that does one round at a time, as XLA's does: a second run may change more."""
+
+    def following(self, platform: str = "", age: Age = "") -> Pass:
+        """The pass as that platform's compiler of that age has it: options that it takes and that are not given yet.
+
+        Raises ValueError for a platform or an age that is none.
+        """
+        fields = attrs.fields_dict(type(self))
+        wanted = {"platform": platform, "age": age}
+        new = {
+            name: value
+            for name, value in wanted.items()
+            if value and name in fields and getattr(self, name) == fields[name].default
+        }
+        return attrs.evolve(self, **new) if new else self
 
     def run(self, module: Module) -> PassResult:
         """Runs the pass on a module, atomically: each pass is one transaction, at the end of which the module is

@@ -12,10 +12,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.configs import FrontendAttributes
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.editor import CONTROL, NOT_COPIED, Editor, derived_attributes
-from hlotext.rewrite.passes.stage import is_tpu
+from hlotext.rewrite.passes.stage import is_for_tpu
 
 LATE, EARLY = ("false", "xla_late"), ("true", "xla_early")
 """Values of the frontend attribute `inlineable` (`CallInliner::GetFrontendInlinePolicy`)."""
@@ -50,10 +50,12 @@ class CallInliner(Pass):
 
     single_call_site: bool = False
     """Only what is called in one place, or is marked to be inlined early."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
         sites = {c: len(c.calls) for c in module.computations}
-        on_tpu = is_tpu(module)
+        on_tpu = is_for_tpu(module, self.platform)
         inliner = Inliner(module, Growth(self.name, module))
         count = 0
         for computation in post_order(module.computations):

@@ -17,12 +17,12 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.passes.base import Age, Growth, Pass, PassResult, is_age
+from hlotext.rewrite.passes.base import Age, Growth, Pass, PassResult, is_age, is_platform
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.expanding import is_typed
 from hlotext.rewrite.passes.float_support import FloatSupport, needs_no_more
 from hlotext.rewrite.passes.loop_copies import LoopEditor
-from hlotext.rewrite.passes.stage import is_tpu, layouts_count
+from hlotext.rewrite.passes.stage import is_tpu, layouts_count, multiplies_8_bit_floats
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
 UNTOUCHED = (
@@ -69,8 +69,9 @@ class FloatNormalization(Pass):
     """The narrow type."""
     high: str = "f32"
     """The wide type."""
-    platform: str = ""
-    """`cpu` or `gpu`; by default `gpu` for modules with layouts assigned, since the CPU compiler has run this before."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu` or `gpu`; by default `gpu` for modules with layouts assigned, since the CPU compiler has run this before. Without
+    layouts what multiplies 8-bit floats stays as it is: the CPU compiler has widened these by then, GPU's does it later."""
     age: Age = attrs.field(default="", validator=is_age)
     """XLA age to follow; empty: from the text, else the newest, whose CPU compiler moves bf16."""
 
@@ -79,11 +80,13 @@ class FloatNormalization(Pass):
         low, high = ELEMENT_TYPES.get(self.low), ELEMENT_TYPES.get(self.high)
         if low is None or high is None or low.bits >= high.bits:
             raise FloatTypeError(f"{self.low} and {self.high} are no type and a wider one")
-        if self.platform not in ("", "cpu", "gpu"):
-            raise FloatTypeError(f"{self.platform} is neither cpu nor gpu")
-        on_gpu = self.platform == "gpu" or (
-            not self.platform and layouts_count(module) and not is_tpu(module)
-        )
+        if self.platform == "tpu":
+            raise FloatTypeError("tpu is neither cpu nor gpu")
+        on_gpu = self.platform == "gpu"
+        if self.platform in ("", "auto"):
+            on_gpu = layouts_count(module) and not is_tpu(module)
+            if not on_gpu and low.name == "bf16" and multiplies_8_bit_floats(module):
+                return PassResult.of({})
         normalizer = _Normalizer(module, FloatSupport(low, high, on_gpu, age_for(module, self.age or None)))
         computations = [c for c in post_order(module.computations) if not c.is_implicit]
         skipped = normalizer.split_callees(computations)

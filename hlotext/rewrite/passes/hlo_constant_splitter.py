@@ -10,9 +10,9 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
 from hlotext.rewrite.passes.editor import Editor, is_unused, operands_first
-from hlotext.rewrite.passes.stage import is_tpu
+from hlotext.rewrite.passes.stage import is_for_tpu
 
 
 @attrs.frozen
@@ -31,10 +31,12 @@ class HloConstantSplitter(Pass):
 
     split_expressions: bool = False
     """Takes what is computed of constants and iotas alone for constants too, as always for TPU (inferred from dumps)."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
         editor = Editor(module)
-        mode = attrs.evolve(self, split_expressions=True) if is_tpu(module) else self
+        mode = attrs.evolve(self, split_expressions=True) if is_for_tpu(module, self.platform) else self
         growth = Growth(self.name, module)
         count = 0
         for computation in module.computations:

@@ -74,6 +74,18 @@ def _descends(i: Instruction) -> bool:
     return shape is not None and shape.is_array and (not shape.dimensions or is_descending(shape))
 
 
+def _is_border(i: Instruction) -> bool:
+    """Whether an earlier run has put bitcasts there and back behind a value: it is what they take or what they give."""
+    normal = layouts.normalize(_array(i))
+    back = i.operands[0].operands[0] if i.opcode == "bitcast" and i.operands[0].opcode == "bitcast" else None
+    if back is not None and back.shape == i.shape and i.operands[0].shape == normal:
+        return True
+    return all(
+        user.opcode == "bitcast" and user.shape == normal and any(u.shape == i.shape for u in user.user_view)
+        for user in i.user_view
+    )
+
+
 def _is_plain(i: Instruction) -> bool:
     """True if an array lies in memory without tiles, paddings and dynamic sizes."""
     shape = i.shape
@@ -169,7 +181,7 @@ class Normalizer(Visitor):
         """Leaves an instruction as it is; its users read it through bitcasts there and back (`DefaultAction`)."""
         shape, home = _array(i), i.computation
         assert home is not None
-        if not i.user_view or _descends(i):
+        if not i.user_view or _descends(i) or (i not in self._back and _is_border(i)):
             return 0
         self.changed = True
         if i in self._back:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import attrs
@@ -63,7 +64,8 @@ class RenameInstructions(Pass):
     """Puts `.0` behind the names of what may be fused (XLA's `AddTrackingSuffixToInstructionNames`, for GPU).
 
     Then a name tells whether an instruction is still as it was before fusion. Where that name is taken the next free number
-    stands there, of those that the text shows; names that went before are not known.
+    stands there, of those that the text shows; names that went before are not known. A name that ends in a number and `.0`
+    has its suffix already.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  sin.1 = f32[4] sine(x)  ROOT cos = f32[4] cosine(sin.1) }")
@@ -82,12 +84,13 @@ class RenameInstructions(Pass):
         count = 0
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
-                if _may_be_fused(editor, i):
+                if _may_be_fused(editor, i) and not _TRACKED.search(i.name):
                     i.name = module.instruction_names.unique(f"{i.name}.0")
                     count += 1
         return PassResult.of({"names": count})
 
 
+_TRACKED = re.compile(r"\.[0-9]+\.0$")
 _ALWAYS_FUSED = traits.REDUCTIONS | {"map"}
 
 

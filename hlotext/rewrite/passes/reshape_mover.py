@@ -13,10 +13,11 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult, is_platform, nonfusion_computations
 from hlotext.rewrite.passes.dimensions import inverse, is_identity, left_unmodified
 from hlotext.rewrite.passes.editor import Editor
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED
+from hlotext.rewrite.passes.stage import computes_in_bf16
 
 
 @attrs.frozen
@@ -43,10 +44,14 @@ class ReshapeMover(Pass):
     is_one_round: ClassVar[bool] = True
 
     reshape_of_1d_broadcast_is_cheap: bool = False
-    """Also takes broadcasts of more than a number, where their dimensions stay whole; so the GPU compiler."""
+    """Also takes broadcasts of more than a number, where their dimensions stay whole, as always for GPU."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu`, `gpu` or `tpu`; empty: GPU where the text adds or multiplies bf16, which the CPU compiler has widened before,
+    else all others."""
 
     def run(self, module: Module) -> PassResult:
-        mover = _Mover(module, self.reshape_of_1d_broadcast_is_cheap)
+        is_gpu = self.platform == "gpu" or (self.platform in ("", "auto") and computes_in_bf16(module))
+        mover = _Mover(module, self.reshape_of_1d_broadcast_is_cheap or is_gpu)
         return PassResult.of({"instructions": sum(map(mover.move_all, nonfusion_computations(module)))})
 
 
@@ -90,8 +95,14 @@ class _Mover(Editor):
         )
 
     def _first_rearrange(self, operands: Sequence[Instruction]) -> Instruction | None:
-        """The first operand whose rearrangement is worth moving (`FirstNontrivialRearrange`)."""
-        return next((o for o in operands if is_rearrange(o) and not self._is_trivial(o.operands[0], o)), None)
+        """The first operand whose rearrangement is worth moving (`FirstNontrivialRearrange`).
+
+        None where it undoes what an earlier run has put in front of it, which the simplifier takes out.
+        """
+        found = next(
+            (o for o in operands if is_rearrange(o) and not self._is_trivial(o.operands[0], o)), None
+        )
+        return None if found is not None and _undoes(found) else found
 
     def _is_trivial(self, i: Instruction, rearrange: Instruction) -> bool:
         """True if a value can be had in the sizes before a rearrangement at no cost (`CanTriviallyRearrange`)."""
@@ -169,6 +180,14 @@ class _Mover(Editor):
 def is_rearrange(i: Instruction) -> bool:
     """True if an instruction is a reshape or a transpose."""
     return i.opcode in ("reshape", "transpose")
+
+
+def _undoes(i: Instruction) -> bool:
+    """Whether a transpose takes back the one in front of it."""
+    inner = i.operands[0]
+    if i.opcode != "transpose" or inner.opcode != "transpose":
+        return False
+    return tuple(inner.attributes["dimensions"]) == inverse(tuple(i.attributes["dimensions"]))
 
 
 def same_rearrange(a: Instruction, b: Instruction) -> bool:

@@ -18,6 +18,11 @@ def is_tpu(module: Module) -> bool:
     return any(_is_tiled(shape) for shape in shapes)
 
 
+def is_for_tpu(module: Module, platform: str) -> bool:
+    """Whether a pass works as the TPU compiler's: `platform` says so, or says nothing and the module is one of it."""
+    return platform == "tpu" or (platform in ("", "auto") and is_tpu(module))
+
+
 def layouts_count(module: Module) -> bool:
     """True if layouts have been assigned, so that passes must keep them.
 
@@ -88,12 +93,33 @@ def is_for_gpu(module: Module) -> bool:
 _GPU_SETTINGS = ("operation_queue_id", "fusion_backend_config", "gemm_backend_config")
 
 
+def computes_in_bf16(module: Module) -> bool:
+    """Whether bf16 is added or multiplied: what the CPU compiler has widened by the time it moves reshapes, unless it does so
+    after partitioning."""
+    return any(
+        i.opcode in ("add", "subtract", "multiply", "divide", "exponential") and _type(i) == "bf16"
+        for i in module.instructions()
+    )
+
+
+def multiplies_8_bit_floats(module: Module) -> bool:
+    """Whether a product takes 8-bit floats: the CPU compiler has widened these by the time it widens bf16."""
+    return any(
+        i.opcode == "dot" and all(_type(o).startswith("f8") for o in i.operands)
+        for i in module.instructions()
+    )
+
+
 def was_walked_once(module: Module) -> bool:
     """True if the simplifier has gone over a module once and no more: it left a reshape or transpose that does nothing.
 
     So the GPU compiler; the CPU compiler repeats its walk until nothing changes (inferred from dumps of both).
     """
     return not _has_idle_broadcast(module) and _has_idle_move(module)
+
+
+def _type(i: Instruction) -> str:
+    return i.shape.element_type.name if i.shape is not None and i.shape.is_array else ""
 
 
 def _sizes(i: Instruction) -> tuple[int, ...]:

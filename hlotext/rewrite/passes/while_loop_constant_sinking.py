@@ -11,7 +11,7 @@ from hlotext.edit.cloning import clone_computation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
 from hlotext.rewrite.passes.loop_copies import (
     LoopEditor,
     body_of,
@@ -20,7 +20,7 @@ from hlotext.rewrite.passes.loop_copies import (
     is_whole,
     parameter_of,
 )
-from hlotext.rewrite.passes.stage import is_tpu
+from hlotext.rewrite.passes.stage import is_for_tpu
 
 
 @attrs.frozen
@@ -51,10 +51,12 @@ class WhileLoopConstantSinking(Pass):
     """Takes broadcasts of constants for constants too, as always for TPU (inferred from dumps)."""
     only_scalars: bool = False
     """Leaves constants with dimensions where they are."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
         editor = LoopEditor(module, Growth(self.name, module))
-        mode = attrs.evolve(self, broadcasts=True) if is_tpu(module) else self
+        mode = attrs.evolve(self, broadcasts=True) if is_for_tpu(module, self.platform) else self
         seen: set[Computation] = set()
         pending = [module.entry] if module.computations else []
         count = 0

@@ -12,7 +12,8 @@ from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.layout import unpadded_bytes
+from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.editor import operands_first
 from hlotext.rewrite.passes.loop_copies import (
@@ -22,7 +23,7 @@ from hlotext.rewrite.passes.loop_copies import (
     is_whole,
     parameter_of,
 )
-from hlotext.rewrite.passes.stage import is_tpu, layouts_count
+from hlotext.rewrite.passes.stage import is_for_tpu, layouts_count
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
 NOT_ALONE = frozenset({"bitcast", "broadcast", "iota", "reverse", "slice", "transpose", "tuple"})
@@ -63,11 +64,19 @@ class WhileLoopInvariantCodeMotion(Pass):
     """Moves reshapes too, by themselves."""
     hoist_other: bool = True
     """Moves what is neither a constant nor a reshape."""
+    hoist_size_inflation_ratio: int = 0
+    """How many times the bytes of its operands the result of what is moved, or of what is moved with it, may have. 0: 1 for
+    TPU (inferred from dumps), so that nothing is computed from broadcasts in front of a loop; without limit elsewhere."""
+    platform: str = attrs.field(default="", validator=is_platform)
+    """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
         editor = LoopEditor(module, Growth(self.name, module))
-        is_late = is_tpu(module) and layouts_count(module)
-        mode = attrs.evolve(self, hoist_constants=True, hoist_other=False) if is_late else self
+        mode = self
+        if is_for_tpu(module, self.platform):
+            mode = attrs.evolve(mode, hoist_size_inflation_ratio=self.hoist_size_inflation_ratio or 1)
+            if layouts_count(module):
+                mode = attrs.evolve(mode, hoist_constants=True, hoist_other=False)
         loops = [
             i
             for computation in post_order(module.computations)
@@ -120,7 +129,15 @@ class WhileLoopInvariantCodeMotion(Pass):
             return False
         if i.control_predecessors or i.control_successors:
             return False
-        return self.hoist_other or i.opcode in ("constant", "reshape")
+        if not self.hoist_other and i.opcode not in ("constant", "reshape"):
+            return False
+        return i.opcode == "constant" or not self._is_inflated(i)
+
+    def _is_inflated(self, i: Instruction) -> bool:
+        taken = sum(unpadded_bytes(o.shape) for o in i.operands if o.shape is not None)
+        made = unpadded_bytes(i.shape) if i.shape is not None else 0
+        ratio = self.hoist_size_inflation_ratio
+        return bool(ratio) and made > ratio * taken
 
     def _stays_alone(self, i: Instruction) -> bool:
         """`NotWorthHoistingIndividually`."""
