@@ -189,3 +189,25 @@ def test_copies_of_a_branch_that_changes_nothing() -> None:
 
     assert copies(day - timedelta(1)).count("f32[8]{0}") > 0
     assert copies(day).count("f32[8]{0}") == copies(None).count("f32[8]{0}") == 0
+
+
+WRITTEN = """HloModule m
+body { s = (s32[], f32[8]{0}) parameter(0)  i = s32[] get-tuple-element(s), index=0  one = s32[] constant(1)
+  j = s32[] add(i, one)  v = f32[8]{0} broadcast(x), dimensions={}  x = f32[] convert(i)
+  ROOT t = (s32[], f32[8]{0}) tuple(j, v) }
+cond { s = (s32[], f32[8]{0}) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(5)
+  ROOT lt = pred[] compare(i, n), direction=LT }
+ENTRY e { z = s32[] constant(0)  x = f32[8]{0} parameter(0)  t = (s32[], f32[8]{0}) tuple(z, x)
+  ROOT w = (s32[], f32[8]{0}) while(t), condition=cond, body=body }
+"""
+
+
+def test_no_copy_of_what_a_loop_writes_and_does_not_read() -> None:
+    """The copy in front of the body's end waits for none at its start then."""
+    day = xla_changes.TUPLES_GO_FROM_ORDER
+    found = {}
+    for which in (day - timedelta(1), day, None):
+        module = made("copy-insertion-adding", "platform=cpu", which, WRITTEN)
+        copies = [i for c in module.computations if c.name == "body" for i in c if i.opcode == "copy"]
+        found[which] = (len(copies), sum(bool(i.control_predecessors) for i in copies))
+    assert list(found.values()) == [(4, 2), (3, 1), (3, 1)]

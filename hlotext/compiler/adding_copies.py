@@ -12,6 +12,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.deep_copy import Copier, add_control, replace_operand, replace_root, replace_use
 from hlotext.compiler.platforms import platform_of
@@ -19,10 +20,11 @@ from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
+from hlotext.ir.values.age import XlaAge
 from hlotext.memory.dataflow import Dataflow, aliased_outputs, analyse
 from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS, InPlacePairs, Pair
 from hlotext.memory.parts import ShapeIndex
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
@@ -46,10 +48,13 @@ class AddingCopies(Pass):
 
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """XLA age to follow; empty: from the text, else the newest, which adds none that nothing reads."""
 
     def run(self, module: Module) -> PassResult:
         """Changes the module."""
-        return PassResult.of({"copies": len(add_copies(module, platform_of(module, self.platform)))})
+        age = age_for(module, self.age or None)
+        return PassResult.of({"copies": len(add_copies(module, platform_of(module, self.platform), age))})
 
 
 def in_place_pairs(platform: Backend) -> InPlacePairs:
@@ -57,7 +62,7 @@ def in_place_pairs(platform: Backend) -> InPlacePairs:
     return InPlacePairs(GPU_NO_OPS if platform is Backend.GPU else NO_OPS)
 
 
-def add_copies(module: Module, platform: Backend) -> list[Decision]:
+def add_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """Adds the copies to the module itself; a decision for each. Raises MemoryModelError."""
     adder = _Adder(module, analyse(module), in_place_pairs(platform))
     for computation in nonfusion_computations(module):
@@ -65,13 +70,13 @@ def add_copies(module: Module, platform: Backend) -> list[Decision]:
             for instruction in instruction_post_order(computation):
                 adder.visit(instruction)
     adder.aliased_outputs()
-    tidy(module)
+    tidy(module, age)
     return [d for d in adder.decisions if module.find(d.instruction) is not None]
 
 
-def tidy(module: Module) -> None:
+def tidy(module: Module, age: XlaAge) -> None:
     """Takes out the tuples that copies of tuples leave behind, as XLA does after each step that adds copies."""
-    TupleSimplifier().run(module)
+    TupleSimplifier(age=age).run(module)
     DeadCodeElimination().run(module)
 
 

@@ -70,7 +70,7 @@ class PostSchedulingCopies(Pass):
 
 def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """The three steps; of the copies that are left why they were added and why they stay, then what became of the others."""
-    added = {d.instruction: d for d in add_copies(module, platform)}
+    added = {d.instruction: d for d in add_copies(module, platform, age)}
     decisions = []
     for found in remove_copies(module, platform, age):
         origin = added.pop(found.instruction, None)
@@ -84,7 +84,7 @@ def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
             Decision(found.instruction, f"{origin.rule}, {found.rule}", because, others, found.source)
         )
     decisions += add_special_copies(module, platform)
-    tidy(module)
+    tidy(module, age)
     return decisions
 
 
@@ -118,9 +118,11 @@ def copy_insertion(module: Module, platform: str | None = None, *, age: Age | No
     )
 
 
-def adding_copies(module: Module, platform: str | None = None) -> Outcome:
-    """Step 1 alone: copies wherever values that must share memory might live at once. Raises MemoryModelError."""
-    return _on_copy(module, lambda copy: add_copies(copy, platform_of(module, platform)))
+def adding_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:
+    """Step 1 alone: copies where values that must share memory might live at once. Raises MemoryModelError, ValueError."""
+    return _on_copy(
+        module, lambda copy: add_copies(copy, platform_of(module, platform), age_for(module, age))
+    )
 
 
 def removing_copies(module: Module, platform: str | None = None, *, age: Age | None = None) -> Outcome:

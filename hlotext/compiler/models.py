@@ -41,7 +41,7 @@ def _priority_fusion(before: Module, after: Module | None, log: str, age: Age | 
 
 
 MODELS: dict[tuple[str, str | None], Model] = {
-    ("adding_copies_to_resolve_interference", None): _alone(adding_copies),
+    ("adding_copies_to_resolve_interference", None): _by_age(adding_copies),
     ("adding_special-case_copies", None): _alone(special_copies),
     ("async-collective-creator", "gpu"): _by_age(async_collective_creator),
     ("copy-insertion", None): _by_age(copy_insertion),

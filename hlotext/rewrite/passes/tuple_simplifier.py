@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import ClassVar
 
 import attrs
@@ -12,7 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.editor import set_control
+from hlotext.rewrite.passes.editor import Editor, set_control
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern
 
 
@@ -60,25 +62,35 @@ class TupleSimplifier(Pass):
 
     def run(self, module: Module) -> PassResult:
         chosen = [c for c in module.computations if not (self.exclude_entry_computation and c.is_entry)]
-        waited = [i for c in chosen for i in c if i.opcode == "tuple" and _is_waited_for(i)]
+        ordered = [
+            (i, tuple(o for o in i.operands if _is_ordered(o)))
+            for c in chosen
+            for i in c
+            if i.opcode == "tuple" and any(user.opcode == "get-tuple-element" for user in i.user_view)
+        ]
         counts = apply_rules(module, RULES, computations=chosen, on_refused="raise")
-        if counts and waited and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
-            for i in waited:
-                _remove_if_unused(i)
+        if counts and age_for(module, self.age or None).has(xla_changes.TUPLES_GO_FROM_ORDER):
+            for i, operands in ordered:
+                if not i.user_view:
+                    _remove_unused(module, (i, *operands))
         return PassResult.of(counts)
 
 
-def _is_waited_for(i: Instruction) -> bool:
-    """True if the elements of a tuple are taken out of it, and operations wait for it."""
-    return bool(i.control_successors) and any(user.opcode == "get-tuple-element" for user in i.user_view)
+def _is_ordered(i: Instruction) -> bool:
+    return bool(i.control_predecessors or i.control_successors)
 
 
-def _remove_if_unused(i: Instruction) -> None:
-    """Takes out a tuple that nothing uses any more; nobody waits in its place."""
-    home = i.computation
-    if home is None or i.is_root or i.user_view:
-        return
-    for successor in i.control_successors:
-        set_control(successor, tuple(p for p in successor.control_predecessors if p is not i))
-    set_control(i, ())
-    home.remove(i)
+def _remove_unused(module: Module, waiting: Iterable[Instruction]) -> None:
+    """Takes out a tuple and the elements that were for it alone; nobody waits in their place
+    (`RemoveInstructionAndUnusedOperands` without regard to control dependencies)."""
+    editor, pending = Editor(module), deque(waiting)
+    while pending:
+        i = pending.popleft()
+        home = i.computation
+        if home is None or i.is_root or i.user_view or i.opcode == "parameter" or editor.has_effect(i):
+            continue
+        pending += i.operands
+        for successor in i.control_successors:
+            set_control(successor, tuple(p for p in successor.control_predecessors if p is not i))
+        set_control(i, ())
+        home.remove(i)
