@@ -91,7 +91,7 @@ def _update(source: str) -> str:
     [
         ("kOutput", _ARRAY, f"first = {_ARRAY} negate(new)", True),
         ("kLoop", "f32[8]{0:T(128)}", "first = f32[8]{0:T(128)} reduce(other, z), dimensions={1}, to_apply=add", True),
-        ("kLoop", _STACK, _update("new"), True),
+        ("kLoop", _STACK, _update("new"), False),
         ("kLoop", _STACK, _update("other"), False),
         ("kLoop", "f32[128,8]{1,0:T(8,128)}", "first = f32[128,8]{1,0:T(8,128)} transpose(p0), dimensions={1,0}", False),
     ],
@@ -110,6 +110,21 @@ def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
     sharing = sharing_of(analyse(module), Backend.TPU)
     fusion = module.entry.root
     assert sharing.may_share(fusion.operands[0], (), fusion, (1,)) is may
+
+
+def test_a_fusion_is_written_over_what_the_result_does_not_read() -> None:
+    from hlotext.analysis import Backend
+    from hlotext.compiler.removing_copies import sharing_of
+    from hlotext.memory.dataflow import analyse
+
+    shape = f"(f32[8]{{0:T(128)}}, {_ARRAY})"
+    rest = (
+        "first = f32[8]{0:T(128)} reduce(other, z), dimensions={1}, to_apply=add\n"
+        f"  last = {_ARRAY} negate(p1)\n  ROOT t = {shape} tuple(first, last)"
+    )
+    module = hlo.parse(_LOOP.format(rest=rest, kind="kLoop", shape=shape))
+    fusion = module.entry.root
+    assert sharing_of(analyse(module), Backend.TPU).may_share(fusion.operands[0], (), fusion, (1,))
 
 
 @pytest.mark.parametrize(("opcode", "stays"), [("add", True), ("multiply", False)])

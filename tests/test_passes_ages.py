@@ -193,7 +193,7 @@ def test_copies_of_a_branch_that_changes_nothing() -> None:
 
 WRITTEN = """HloModule m
 body { s = (s32[], f32[8]{0}) parameter(0)  i = s32[] get-tuple-element(s), index=0  one = s32[] constant(1)
-  j = s32[] add(i, one)  v = f32[8]{0} broadcast(x), dimensions={}  x = f32[] convert(i)
+  j = s32[] add(i, one)  x = f32[] convert(i)  v = f32[8]{0} broadcast(x), dimensions={}
   ROOT t = (s32[], f32[8]{0}) tuple(j, v) }
 cond { s = (s32[], f32[8]{0}) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(5)
   ROOT lt = pred[] compare(i, n), direction=LT }

@@ -384,7 +384,7 @@ class _Remover:
 
 
 def _is_scalar_of_loop(copy: Instruction) -> bool:
-    """True if a copy is one of a scalar that the body of a loop takes, or of a sum that it gives back: of a counter.
+    """True if a copy is one of a scalar that the body of a loop takes, or of a counter that it gives back: its sum.
 
     TPU's compiler leaves those (`should_skip_removal`). Inferred: so it was with all 181 such copies in recorded steps of two
     releases, and the open rules say otherwise; 5 copies of other scalars and 410 of arrays were decided by these.
@@ -398,8 +398,13 @@ def _is_scalar_of_loop(copy: Instruction) -> bool:
     ):
         return False
     source = copy.operands[0]
-    is_taken = source.opcode == "get-tuple-element" and source.operands[0].opcode == "parameter"
-    return is_taken or (source.opcode == "add" and any(user.is_root for user in copy.users))
+    if source.opcode == "add" and any(user.is_root for user in copy.users):
+        return any(_is_taken(o.operands[0] if o.opcode == "copy" else o) for o in source.operands)
+    return _is_taken(source)
+
+
+def _is_taken(i: Instruction) -> bool:
+    return i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter"
 
 
 def _shown(node: Node) -> str:

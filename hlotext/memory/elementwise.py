@@ -76,10 +76,10 @@ class Elementwise:
         return True
 
     def to_result(self, parameter: Instruction, result: Instruction) -> bool:
-        """True if a parameter's value flows into one result of a body elementwise alone.
+        """True if a parameter's value flows elementwise alone into one result of a body, or not into that one at all.
 
-        On the way to other results a reduction or a bitcast may take what came elementwise so far, and an update in place the
-        result itself: the loop that writes the one result hands them each element as it comes to it.
+        On the way to other results a reduction or a bitcast may take what came elementwise so far: the loop that writes the
+        one result hands them each element as it comes to it.
         """
         body = parameter.computation
         if body is None:
@@ -88,25 +88,20 @@ class Elementwise:
         for instruction in reversed(list(body)):
             if instruction in before:
                 before.update(instruction.operands)
-        reached, same = {parameter}, {result}
+        reached = {parameter}
         for instruction in body:
             if instruction.opcode == "tuple" and instruction.is_root:
                 continue
-            if instruction.opcode == "bitcast" and instruction.operands[0] in same:
-                same.add(instruction)
             touched = False
             for number, operand in enumerate(instruction.operands):
                 if operand in reached:
                     touched = True
-                    is_allowed = instruction not in before and (
-                        instruction.opcode in _TAKES_AT_THE_END
-                        or (instruction.opcode == "dynamic-update-slice" and operand in same)
-                    )
+                    is_allowed = instruction not in before and instruction.opcode in _TAKES_AT_THE_END
                     if not is_allowed and not self.on(instruction, number):
                         return False
             if touched:
                 reached.add(instruction)
-        return result in reached
+        return True
 
     def _all_of(self, body: Computation) -> bool:
         known = self._bodies.get(body)
