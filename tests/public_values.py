@@ -203,6 +203,7 @@ def _execution(_: Path) -> Any:
         execution.Execution([array], [array], 0.5, 1, plain),
         ran,
         execution.RuleCheck("r", 1, "it has no example"),
+        execution.DifferingPair(hlo.parse(SMALL), hlo.parse(SMALL), "r", 0.5, 0),
     ]
 
 

@@ -100,7 +100,10 @@ def test_integer_scalars_stay_where_the_fault_needs_them() -> None:
     lines = ("a = s32[] constant(77)", "b = s32[2] constant({5, 6})", "ROOT c = (s32[], s32[2]) tuple(a, b)")
     module = hlo.parse("\n".join(["ENTRY e {", *lines, "}", ""]))
     needs = bugreport.make(module, ("sh", "-c", "! grep -q 77 {}"))
-    assert ("taken out", "names, metadata, sources, constants but integer scalars") in needs.facts
+    assert (
+        "taken out",
+        "names, metadata, sources, configurations, constants but integer scalars, targets of custom calls",
+    ) in needs.facts
     assert "5, 6" not in needs.script
     free = bugreport.make(module, ("sh", "-c", "! grep -q constant {}"))
     assert "77" not in str(free.module)
@@ -132,18 +135,21 @@ def test_the_user_of_this_machine(folder: Path, monkeypatch: pytest.MonkeyPatch)
 def test_settings_that_may_be_shown() -> None:
     shown, withheld = shown_settings(
         {
-            "a": "1",
-            "b": "true",
-            "c": "x/y",
-            "d": "STRATEGY_1",
-            "e": "algsimp,priority-fusion",
-            "f": "hunter2",
-            "g": "",
-            "h;": "1",
+            "a": ("1", False),
+            "b": ("true", False),
+            "c": ("x/y", True),
+            "d": ("STRATEGY_1", False),
+            "e": ("algsimp,priority-fusion", True),
+            "f": ("hunter2", False),
+            "g": ("", True),
+            "h;": ("1", False),
+            "i": ("AKIAIOSFODNN7EXAMPLE", True),
+            "j": ("4111111111111111", True),
+            "k": ("5f4dcc3b5aa765d61d8327deb882cf99", False),
         }
     )
     assert shown == {"a": "1", "b": "true", "d": "STRATEGY_1", "e": "algsimp,priority-fusion"}
-    assert withheld == ("c", "f", "g")
+    assert withheld == ("c", "f", "g", "i", "j", "k")
 
 
 def test_a_module_that_holds_the_end_mark(tmp_path: Path) -> None:
@@ -153,3 +159,62 @@ def test_a_module_that_holds_the_end_mark(tmp_path: Path) -> None:
     report = bugreport.make(module, ("sh", str(check)), include=[check])
     assert execute(report.script, tmp_path / "elsewhere") == 1
     assert os.listdir(tmp_path / "elsewhere") == ["report.sh"]
+
+
+SHARDED = """HloModule jit_f, num_partitions=2, frontend_attributes={xla.sdy.meshes={zebra = #sdy.mesh<["acme_dp"=2]>}}
+
+xla.sdy.manual_computation_body {
+  p = f32[2] parameter(0)
+  ROOT r = f32[2] all-reduce(p), replica_groups=mesh['acme_dp'=2] {'acme_dp'}, to_apply=sum
+}
+
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  a = f32[4] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@zebra, [{\\"acme_dp\\"}]>",owner="ada"}
+  b = f32[2] custom-call(a), custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={MANUAL}
+  c = f32[2] call(b), to_apply=xla.sdy.manual_computation_body, frontend_attributes={inlineable="false",_xla_acme="hunter2"}
+  k = f32[2] custom-call(c), custom_call_target="acme_kernel", backend_config="hunter2"
+  z = f32[200] constant({...})
+  ROOT d = f32[4] custom-call(k), custom_call_target="xla.sdy.LocalToGlobalShape"
+}
+"""
+
+
+MANUAL = 'xla.sdy.manual_axes="#sdy<manual_axes{\\"acme_dp\\"}>"'
+
+
+def test_axes_targets_and_notes_of_several_devices() -> None:
+    """Shardy's words stay, so that a fault of the partitioner does; names in them are numbers."""
+    module = hlo.parse(SHARDED.replace("MANUAL", MANUAL))
+    report = bugreport.make(module, ("sh", "-c", "! grep -q manual_axes {}"))
+    for word in ("acme", "zebra", '"ada"', "hunter2"):
+        assert word not in report.script
+    assert '#sdy<manual_axes{\\"axis_0\\"}>' in report.script
+    whole = bugreport.make(module)
+    text = str(whole.module)
+    assert 'xla.sdy.meshes={mesh = #sdy.mesh<["axis_0"=2]>}' in text
+    assert '#sdy.sharding<@mesh, [{\\"axis_0\\"}]>' in text
+    assert "mesh['axis_0'=2] {'axis_0'}" in text
+    assert 'inlineable="false"' in text
+    assert 'custom_call_target="target.0"' in text
+    assert "{...}" not in text
+    assert ("zeros", "1 constant whose elements the dump leaves out") in whole.facts
+    assert "acme" not in text
+    needed = bugreport.make(module, ("sh", "-c", "! grep -q acme_kernel {}"))
+    assert ("kept", "acme_kernel") in needed.facts
+
+
+def test_another_exit_status_is_another_fault() -> None:
+    """The smallest module of all fails with 3, and the fault is status 2."""
+    check = "grep -q tanh {} && exit 2; grep -q sine {} && exit 0; exit 3"
+    module = hlo.parse(
+        "ENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] tanh(a)\n  ROOT c = f32[] sine(b)\n}\n"
+    )
+    report = bugreport.make(module, ("sh", "-c", check))
+    assert "tanh" in str(report.module)
+    assert ("exit status", "that of the command: 2 while the fault is there") in report.facts

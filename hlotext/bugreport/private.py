@@ -13,11 +13,16 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.stages import stages
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.targets import is_public_target
 from hlotext.rewrite.passes import PASSES
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?[\\/](?:[\w.@+~-]+[\\/])+[\w.@+~-]*")
-_PLAIN_VALUE = re.compile(r"-?[0-9][0-9a-fA-FxX.+-]*|true|false|[A-Z][A-Z0-9_]*")
-"""A number, a truth value, or a word as enumerators are written."""
+_PLAIN_VALUE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|[A-Z][A-Z0-9_]*")
+"""A number, a truth value, or an enumerator."""
+_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_OWN_WORDS = re.compile(
+    r"-?[0-9.]*|true|false|xla_late|xla_early|host|device|arg|default|composite|target\.[0-9]+|axis_[0-9]+"
+)
 _LEAST = 4
 """Letters of a name that is looked for: shorter ones stand in any text."""
 
@@ -78,15 +83,24 @@ def leaks(text: str, words: Mapping[str, str]) -> Iterator[Leak]:
                 yield Leak(match[0], "path", number)
 
 
+def texts(module: hlo.Module) -> Iterator[str]:
+    """The quoted texts of a module that are no words of a compiler or of `Anonymize`, each once."""
+    found = (match[1].replace('\\"', '"') for match in _QUOTED.finditer(str(module)))
+    for text in dict.fromkeys(found):
+        if not (_OWN_WORDS.fullmatch(text) or is_public_target(text) or text.startswith("#sdy")):
+            yield text
+
+
 _OUR_PATHS = ("/bin/sh", "/dev/null", "/module.txt", "/usr/bin/env")
 
 
-def shown_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+def shown_settings(settings: Mapping[str, tuple[str, bool]]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Settings whose values identify no place or person, and the names of the others."""
     shown: dict[str, str] = {}
     withheld: list[str] = []
-    for name, value in sorted(settings.items()):
-        if re.fullmatch(r"\w+", name) and all(map(_is_plain, value.split(","))):
+    for name, (value, is_text) in sorted(settings.items()):
+        is_plain = _is_pass if is_text else _is_plain
+        if re.fullmatch(r"\w+", name) and all(map(is_plain, value.split(","))):
             shown[name] = value
         elif re.fullmatch(r"\w+", name):
             withheld.append(name)
@@ -94,6 +108,8 @@ def shown_settings(settings: Mapping[str, str]) -> tuple[dict[str, str], tuple[s
 
 
 def _is_plain(value: str) -> bool:
-    if _PLAIN_VALUE.fullmatch(value):
-        return True
-    return bool(value) and (value in PASSES or stages.of("", value) is not None)  # a pass by name
+    return _PLAIN_VALUE.fullmatch(value) is not None or _is_pass(value)
+
+
+def _is_pass(value: str) -> bool:
+    return bool(value) and (value in PASSES or stages.of("", value) is not None)

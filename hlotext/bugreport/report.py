@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -16,9 +17,9 @@ import numpy as np
 import hlotext as hlo
 from hlotext.analysis import age_of, backend_of
 from hlotext.analysis.quantities import counted
-from hlotext.bugreport.private import Leak, leaks, machine_words, module_words, shown_settings
+from hlotext.bugreport.private import Leak, leaks, machine_words, module_words, shown_settings, texts
 from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.settings import settings
+from hlotext.dumps.settings import chosen_settings
 from hlotext.ir.files import write_text
 from hlotext.ir.values.literal import Literal
 from hlotext.messages import Message
@@ -71,42 +72,52 @@ def make(
 ) -> BugReport:
     """Makes the report of a compilation, from its module before optimization, or of a module.
 
-    `command` shows the fault by an exit status other than 0; `{}` is replaced by the module's file, which is appended by
-    default. The module is anonymised (`Anonymize`), all its constants become zeros where the fault remains, else those but
-    integer scalars (`keep_constants`: none), and it is reduced. At the end the script itself is run. `include` are files
-    that the command needs and that may be shown. Without a command nothing is reduced or checked. `with_flags` sets the
-    debug options of the dump that are not default by XLA_FLAGS.
+    `command` shows the fault by an exit status other than 0, the same at every run; `{}` is replaced by the module's
+    file, which is appended by default. The module is anonymised (`Anonymize`), without configurations of the backend. All its
+    constants become zeros where the fault remains, else those but integer scalars (`keep_constants`: none); targets of custom
+    calls that are no compiler's or front end's are numbered where it remains; and it is reduced. At the end the script
+    itself is run.
+    `include` are files that the command needs and that may be shown. Without a command nothing is reduced or checked.
+    `with_flags` sets the debug options of the dump that are not default by XLA_FLAGS.
 
     Raises BugReportError; InputError and HloSyntaxError where the compilation has no module that can be read.
     """
     module = source if isinstance(source, hlo.Module) else source.before
     if module is None:
         raise BugReportError("the dump holds no module before optimization")
+    before = sum(map(len, module.computations))
+    filled = 0 if keep_constants else _fill(module := module.clone())
     words = {**machine_words(), **module_words(module)}
-    found = settings(source) if isinstance(source, Compilation) else {}
+    found = chosen_settings(source) if isinstance(source, Compilation) else {}
     shown, withheld = shown_settings(found)
     flags = _flags(source, shown) if with_flags else {}
     files = {Path(one).name: _text(Path(one)) for one in include}
     line = _command_line(command, files)
     trial = _Trial(line, files, flags, timeout)
-    public, level = _anonymised(module, trial if command else None, keep_constants)
+    public, given = _anonymised(module, trial if command else None, keep_constants)
     if command:
-        public = reduce(public, trial, max_tests).module
-        Anonymize(constants=not keep_constants).run(public)
+        try:
+            public = reduce(public, trial, max_tests).module
+        except ValueError:
+            raise BugReportError("the command does not always fail: at first it did, and then not") from None
+        Anonymize(constants=not keep_constants, targets=not given.targets).run(public)
     facts = [
         *_origin(source, module),
         *_message_facts(message),
         (
             "module",
-            f"{sum(map(len, public.computations)):,} of {counted(sum(map(len, module.computations)), 'instruction')}",
+            f"{sum(map(len, public.computations)):,} of {counted(before, 'instruction')}",
         ),
-        ("taken out", f"names, metadata, sources{level}"),
+        ("taken out", given.words(keep_constants)),
+        *([("zeros", f"{counted(filled, 'constant')} whose elements the dump leaves out")] if filled else []),
         *_kept(public),
         *((f"setting {name}", value) for name, value in shown.items()),
         *((f"setting {name}", "(withheld)") for name in withheld),
         (
             "exit status",
-            "that of the command: not 0 while the fault is there" if command else "that of hlotext run",
+            f"that of the command: {trial.status} while the fault is there"
+            if command
+            else "that of hlotext run",
         ),
     ]
     script = _script(facts, str(public), files, flags, line)
@@ -114,40 +125,80 @@ def make(
     if left:
         first = left[0]
         raise BugReportError(f"the report would hold a {first.kind} in line {first.line}: {first.word}", left)
-    if command and not _shows_fault(script, timeout):
+    if command and _status(script, timeout) != trial.status:
         raise BugReportError("the fault is gone in the report: nothing is written")
-    return BugReport(
-        script, tuple(facts), public, sum(map(len, module.computations)), withheld, bool(command)
-    )
+    return BugReport(script, tuple(facts), public, before, withheld, bool(command))
 
 
 # ---- the module
 
 
-def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) -> tuple[hlo.Module, str]:
-    """The module without names and data in which the fault remains, and the words for what became of its constants."""
-    levels: list[tuple[str, bool, bool]] = [
-        (", constants", True, True),
-        (", constants but integer scalars", True, False),
-    ]
-    if keep_constants:
-        levels = [("", False, False)]
-    elif trial is None:
-        levels = levels[1:]  # what loops count to is needed to run at all
-    if trial is not None and not trial(module):
+@attrs.frozen
+class _Given:
+    """What of a module is given back, because the fault needs it."""
+
+    scalars: bool = False
+    """Constants of one integer or truth value."""
+    targets: bool = False
+    """Targets of custom calls that are no compiler's."""
+
+    def words(self, keep_constants: bool) -> str:
+        parts = ["names", "metadata", "sources", "configurations"]
+        if not keep_constants:
+            parts.append("constants but integer scalars" if self.scalars else "constants")
+        return ", ".join(parts if self.targets else [*parts, "targets of custom calls"])
+
+
+def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) -> tuple[hlo.Module, _Given]:
+    """The module without names and data in which the fault remains, and what of it was given back: as little as may be."""
+    if trial is None:
+        given = _Given(scalars=True)  # what loops count to is needed to run at all
+        return _public(module, given, keep_constants), given
+    if not trial(module):
         raise BugReportError("the command does not fail for the module of the dump")
-    for level, zeroes, scalars in levels:
-        public = module.clone()
-        Anonymize(constants=zeroes).run(public)
-        if zeroes:
-            _zero(public, scalars)
-        if trial is None or trial(public):
-            return public, level
+    tried = set()
+    for given in (_Given(), _Given(scalars=True), _Given(targets=True), _Given(scalars=True, targets=True)):
+        public = _public(module, given, keep_constants)
+        if str(public) in tried:
+            continue
+        tried.add(str(public))
+        if trial(public):
+            return public, given
     raise BugReportError(
         "the fault needs the constants of the module: keep them (--keep-constants) if they may be shown"
         if not keep_constants
         else "the fault is gone without the names and metadata of the module"
     )
+
+
+def _public(module: hlo.Module, given: _Given, keep_constants: bool) -> hlo.Module:
+    public = module.clone()
+    for instruction in tuple(public.instructions()):
+        if instruction.backend_config is not None:
+            del instruction.attributes["backend_config"]
+    Anonymize(constants=not keep_constants, targets=not given.targets).run(public)
+    if not keep_constants:
+        _zero(public, not given.scalars)
+    return public
+
+
+def _fill(module: hlo.Module) -> int:
+    """Makes zeros of the constants whose elements the text leaves out; returns their number."""
+    count = 0
+    for one in tuple(module.instructions()):
+        literal = one.literal if one.opcode == "constant" else None
+        shape = one.shape
+        if literal is None or not literal.is_elided or shape is None or not shape.is_array:
+            continue
+        if shape.element_type.dtype_name and math.prod(shape.dimensions) <= _MOST_FILLED:
+            zeros = np.zeros(shape.dimensions, shape.element_type.dtype)
+            one.literal = Literal.from_array(zeros, literal.shape)
+            count += 1
+    return count
+
+
+_MOST_FILLED = 100_000
+"""Elements of a constant up to which its zeros are written out."""
 
 
 def _zero(module: hlo.Module, scalars: bool) -> None:
@@ -165,21 +216,25 @@ def _zero(module: hlo.Module, scalars: bool) -> None:
 # ---- the command
 
 
-@attrs.frozen
+@attrs.define
 class _Trial:
-    """Says of a module whether the command fails for it."""
+    """Says of a module whether the command fails for it, and with the status of the first one: else it is another fault."""
 
     line: tuple[str, ...]
     files: Mapping[str, str]
     flags: Mapping[str, str]
     timeout: float
+    status: int = 0
 
     def __call__(self, module: hlo.Module) -> bool:
-        return _shows_fault(_script((), str(module), self.files, self.flags, self.line), self.timeout)
+        status = _status(_script((), str(module), self.files, self.flags, self.line), self.timeout)
+        if not self.status:
+            self.status = status
+        return status != 0 and status == self.status
 
 
-def _shows_fault(script: str, timeout: float) -> bool:
-    """Runs a script in an empty folder; True if it ends with a status other than 0. Running longer is no fault."""
+def _status(script: str, timeout: float) -> int:
+    """Exit status of a script that is run in an empty folder; 0 where it runs longer, which is no fault."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "report.sh"
         write_text(place, script)
@@ -188,12 +243,12 @@ def _shows_fault(script: str, timeout: float) -> bool:
                 ["sh", str(place)], cwd=folder, capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            return False
+            return 0
         if done.returncode == _NOT_FOUND:
             raise BugReportError(
                 "the command cannot be run: " + done.stderr.decode("utf-8", "replace").strip()[-200:]
             )
-        return done.returncode != 0
+        return done.returncode
 
 
 _NOT_FOUND = 127
@@ -285,14 +340,10 @@ def _origin(source: Compilation | hlo.Module, module: hlo.Module) -> Iterator[tu
 
 
 def _kept(module: hlo.Module) -> Iterator[tuple[str, str]]:
-    """The words of the program that the fault may need."""
-    targets = {
-        str(one.attributes["custom_call_target"])
-        for one in module.instructions()
-        if one.opcode == "custom-call"
-    }
-    if targets:
-        yield "kept", f"targets of custom calls: {', '.join(sorted(targets))}"
+    """The words of the program that the fault needs."""
+    found = list(texts(module))
+    if found:
+        yield "kept", ", ".join(found)
 
 
 def _message_facts(message: Message | None) -> Iterator[tuple[str, str]]:

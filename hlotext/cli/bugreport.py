@@ -57,9 +57,10 @@ def command(
     """Write a report of the fault of a compilation: one script with the module, which COMMAND fails for.
 
     The module before optimization is taken, without names, metadata and constants, and made as small as the fault allows
-    ({} in COMMAND stands for its file; without {} it comes last). The head of the script tells the age of XLA, platform,
-    chip, and the settings that are not default; values that may name a place or a person are withheld. What it holds is
-    shown before it is written. No path, user or host name goes into it.
+    ({} in COMMAND stands for its file; without {} it comes last). COMMAND shows the fault by its exit status, the same at
+    every run. The head of the script tells the age of XLA, platform, chip, and the settings that are not default; values that
+    may name a place or a person are withheld. What it holds is shown before it is written. No path, user or host name goes
+    into it.
 
     \b
     Examples:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
 import click
 
+import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis.quantities import counted
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
+from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import WorkBar, output
-from hlotext.execution import NotExecutable
+from hlotext.execution import NotExecutable, smallest_difference
 from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import InputError
 
 _FOUND = 1
@@ -37,10 +41,24 @@ _SHOWN = ("wrong", "precision", "not run")
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="From which the arguments are drawn.")
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds for each text.")
+@click.option(
+    "--reduce",
+    "target",
+    metavar="DIR2",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the smallest pair of texts that still differs there, right.txt and wrong.txt.",
+)
 @limit_option(_ROWS)
 @FORMAT
 def command(
-    path: str, module: str | None, rtol: float, seed: int, timeout: float, limit: int, output_format: str
+    path: str,
+    module: str | None,
+    rtol: float,
+    seed: int,
+    timeout: float,
+    target: Path | None,
+    limit: int,
+    output_format: str,
 ) -> None:
     """The first pass behind which a module of DIR computes something else. Needs hlotext[jax], and a dump of every pass.
 
@@ -52,6 +70,7 @@ def command(
     Examples:
       hlotext dump bisect dumps/
       hlotext dump bisect dumps/ -m jit_step --seed 7
+      hlotext dump bisect dumps/ --reduce fault && hlotext run fault/right.txt --against fault/wrong.txt
 
     Exit status: 0 nothing wrong in what ran, 1 a pass is at fault, 2 unreadable input, or fewer than two texts ran.
     """
@@ -76,10 +95,40 @@ def command(
         write_json(_json(found))
     else:
         _show(found, limit)
+    if target is not None:
+        _reduce(found, target, rtol, timeout)
     if not found.is_clean:
         raise click.exceptions.Exit(_FOUND)
     if found.ran < 2:
         raise Unreadable(f"{counted(found.ran, 'text')} of {found.distinct} ran: nothing can be said")
+
+
+def _reduce(found: dumps.Bisection, target: Path, rtol: float, timeout: float) -> None:
+    """Writes the smallest pair of texts that differs; says why where there is none."""
+    texts = [_text(found, name) for name in (found.good, found.first)]
+    if texts[0] is None or texts[1] is None:
+        say("nothing is written: there are no two texts of which one is wrong")
+        return
+    try:
+        pair = smallest_difference(texts[0], texts[1], rtol=rtol, timeout=timeout)
+    except NotExecutable as error:
+        say(f"nothing is written: {error}")
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for name, module in (("right.txt", pair.before), ("wrong.txt", pair.after)):
+        write_text(target / name, str(module))
+    seed = f" --seed {pair.seed}" if pair.seed else ""
+    say(
+        f"{pair.name} differs by {pair.difference:.2g}: "
+        f"hlotext run {target / 'right.txt'} --against {target / 'wrong.txt'}{seed}"
+    )
+
+
+def _text(found: dumps.Bisection, name: str | None) -> hlo.Module | None:
+    for step in found.compilation.steps:
+        if name is not None and os.path.basename(step.file.name.path) == name:
+            return step.module
+    return None
 
 
 def _one_more(steps: Iterator[int]) -> None:

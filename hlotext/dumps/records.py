@@ -55,15 +55,15 @@ class Options:
         return self.last("xla_dump_hlo_pass_re") == ".*"
 
 
-def read_options(text: str) -> dict[str, tuple[str, ...]]:
-    """The options of a `debug_options` or flag file, one a line, repeated ones collected."""
+def read_options(text: str, *, quotes: bool = False) -> dict[str, tuple[str, ...]]:
+    """The options of a `debug_options` or flag file, one a line, repeated ones collected; `quotes` keeps those of texts."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _OPTION.match(line.strip())
         if match is not None:
             value = match["value"]
             quoted = len(value) >= 2 and value[0] == value[-1] == '"'
-            found.setdefault(match["name"], []).append(value[1:-1] if quoted else value)
+            found.setdefault(match["name"], []).append(value[1:-1] if quoted and not quotes else value)
     return {name: tuple(values) for name, values in found.items()}
 
 

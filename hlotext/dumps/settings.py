@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _IGNORED = ("xla_dump_",)
 """Settings that say where and what is dumped, and change nothing."""
+_MARK = re.compile(r"^# (\w+) in the current tpu_comp_env has a non-default value", re.MULTILINE)
 _HEADER = ("replica_count", "num_partitions")
 
 
@@ -33,6 +35,31 @@ def settings(compilation: Compilation) -> dict[str, str]:
     for result in compilation.files_of("autotune-results"):
         found.update(_autotuning(compilation, result.kind))
     return {name: value for name, value in found.items() if not name.startswith(_IGNORED)}
+
+
+def chosen_settings(compilation: Compilation) -> dict[str, tuple[str, bool]]:
+    """The settings that are known not to have their defaults, each with whether it is text that may say anything.
+
+    Of TPU's compile environment, which prints defaults too, those that it marks; of its flag file, which marks none, nothing.
+    """
+    found: dict[str, tuple[str, bool]] = {}
+    files = [("tpu-environment", _marked), ("debug-options", lambda text: None)]
+    for kind, names_of in files:
+        for file in compilation.files_of(kind):
+            try:
+                text = file.text()
+            except InputError:
+                continue
+            marked = names_of(text)
+            for name, values in read_options(text, quotes=True).items():
+                if (marked is None or name in marked) and not name.startswith(_IGNORED):
+                    is_text = any(value.startswith(('"', "'")) for value in values)
+                    found[name] = (",".join(value.strip("\"'") for value in values), is_text)
+    return found
+
+
+def _marked(text: str) -> frozenset[str]:
+    return frozenset(_MARK.findall(text))
 
 
 def header_settings(compilation: Compilation) -> dict[str, str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hlotext.execution.plain_text import PlainModule, narrow_types, plain
     from hlotext.execution.rule_checks import RuleCheck, check_rules
     from hlotext.execution.running import Execution, run
+    from hlotext.execution.smallest import DifferingPair, smallest_difference
 
 __getattr__ = door(
     __name__,
@@ -24,9 +25,11 @@ __getattr__ = door(
     plain_text=("PlainModule", "narrow_types", "plain"),
     rule_checks=("RuleCheck", "check_rules"),
     running=("Execution", "run"),
+    smallest=("DifferingPair", "smallest_difference"),
 )
 
 __all__ = [
+    "DifferingPair",
     "Execution",
     "NotExecutable",
     "PlainModule",
@@ -41,4 +44,5 @@ __all__ = [
     "plain",
     "random_arrays",
     "run",
+    "smallest_difference",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hlotext.edit.asynchronous import is_finished_by
 from hlotext.edit.entry_lists import drop_lists
@@ -13,6 +13,7 @@ from hlotext.ir.nodes.async_ops import FINISHERS
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
 
 
@@ -51,6 +52,45 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
         remove_unused_parameters(
             body, [one for one in body.parameters if not (one.users or one.is_root or one.control_successors)]
         )
+    return copy
+
+
+def extract_between(
+    results: Sequence[Instruction], given: Sequence[tuple[Shape, Instruction | None]]
+) -> Module:
+    """A new module that computes instructions of one computation from given ones, which become its parameters, in this order.
+
+    Former parameters that are still used come before them. A parameter without an instruction is used by nothing. Several
+    results are a tuple. The source module stays as it is.
+    Raises EditError for instructions of no module, or of several computations.
+    """
+    computation = results[0].computation
+    if computation is None or computation.module is None or {i.computation for i in results} != {computation}:
+        raise EditError("the results are not all of one computation of a module")
+    source = computation.module
+    copy = source.clone()
+    body = copy.computations[source.computations.index(computation)]
+    nodes = dict(zip(computation.instructions, body.instructions, strict=True))
+    with copy.transaction():
+        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
+        drop_lists(copy)
+        former = body.parameters
+        roots = tuple(nodes[i] for i in results)
+        front = body.instructions[0]
+        for number, (shape, old) in enumerate(given, len(former)):
+            name = copy.instruction_names.unique(f"{old.name if old is not None else 'unused'}.given")
+            parameter = Instruction(name, "parameter", shape, argument=number)
+            body.add(parameter, front, typed=False)
+            if old is not None:
+                nodes[old].replace_all_uses_with(parameter)
+        root = roots[0]
+        if len(roots) > 1:
+            shapes = tuple(i.shape for i in roots if i.shape is not None)
+            root = Instruction(copy.instruction_names.unique("results"), "tuple", Shape.tuple(shapes), roots)
+            body.add(root, typed=False)
+        _make_entry(copy, body, root)
+        DeadCodeElimination().run(copy)
+        remove_unused_parameters(body, [one for one in former if not (one.users or one.is_root)])
     return copy
 
 

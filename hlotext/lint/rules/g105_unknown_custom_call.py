@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.targets import is_compiler_target
 from hlotext.lint.helpers import is_callback, passed_bytes
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -24,7 +25,7 @@ class UnknownCustomCall(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         target = str(instruction.attributes.get("custom_call_target", ""))
-        if target in _KNOWN or target.startswith(_KNOWN_STARTS) or is_callback(instruction):
+        if is_compiler_target(target) or is_callback(instruction):
             return
         if not _says_its_cost(instruction):
             yield Report(
@@ -39,22 +40,3 @@ def _says_its_cost(instruction: Instruction) -> bool:
     """True if the caller has said what it costs, as `pallas_call(cost_estimate=...)` does."""
     config = instruction.backend_config
     return config is not None and '"cost_estimate"' in config.text
-
-
-_KNOWN = frozenset(
-    {
-        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "Cholesky",
-        "CompactWyHelper", "ConcatBitcast", "CustomSPMDPartitioning", "EighTpu", "Eigh", "GatherScatterIndicesBitpacked",
-        "HostExecute", "LuDecomposition", "LuDecompositionBlock", "MoveToDevice", "MoveToHost", "PadToStatic",
-        "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "ProductOfElementaryHouseholderReflectors", "Qr",
-        "QrDecompositionBlock", "ResizeBilinear", "ResizeNearest", "SPMDFullToShardShape", "SPMDShardToFullShape",
-        "Sharding", "SliceId", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow", "ZeroCrop",
-        "annotate_device_placement", "control_dep",
-    }
-)  # fmt: skip
-"""Targets that XLA's compilers emit or know; seen in modules of libtpu, or named in XLA's sources."""
-_KNOWN_STARTS = (
-    "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
-    "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
-)  # fmt: skip
-"""How the names of libraries' calls begin."""

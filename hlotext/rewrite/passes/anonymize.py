@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -10,9 +11,11 @@ import numpy as np
 from hlotext.edit.entry_lists import OF_ARGUMENTS, OF_RESULTS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.targets import is_public_target
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.literal import Literal
 from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.compiler_notes import SHARDY, AxisNames, is_compilers, says_nothing
 from hlotext.rewrite.passes.strip import METADATA, CanonicalNames, StripMetadata
 
 _HEADER = ("origin_recovery_table", "debug_attributes")
@@ -27,10 +30,10 @@ MAX_KEPT_ELEMENTS = 16
 class Anonymize(Pass):
     """Removes everything that identifies a module's origin, so that it can be shared.
 
-    Names become opcodes and numbers; metadata, source files, original values, notes of the front end (but for those that say
-    how arguments lie), and the settings of custom calls, infeeds and outfeeds go, as does the metadata inside of shardings.
-    Constants of more than 16 elements become zeros, so that weights and tables do not go along. Shapes, shardings, targets of
-    custom calls (see `targets`) and the names of mesh axes stay, and so do the notes of XLA's own custom calls.
+    Names become opcodes and numbers, names of mesh axes numbers; metadata, source files, original values, notes of the front
+    end (but for those that say how arguments lie, and XLA's own with words of its own), and the settings of custom calls,
+    infeeds and outfeeds go, as does the metadata inside of shardings. Constants of more than 16 elements become zeros, so
+    that weights and tables do not go along. Shapes, shardings and targets of custom calls (see `targets`) stay.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('ENTRY mine { ROOT x = f32[] parameter(0), metadata={op_name="plan"} }')
@@ -45,13 +48,16 @@ class Anonymize(Pass):
     constants: bool = True
     """Makes large constants zeros."""
     targets: bool = False
-    """Names targets of custom calls by number, too; then the module can only be looked at."""
+    """Numbers the targets of custom calls that are no compiler's or front end's, too; then these cannot run."""
     module_name: str = "module"
 
     def run(self, module: Module) -> PassResult:
+        is_for_one = says_nothing(module)
         counts = {
             "metadata": StripMetadata().run(module).statistics.get("instructions", 0),
-            "notes": sum(map(_without_notes, tuple(module.instructions()))) + _without_header_notes(module),
+            "notes": sum(_without_notes(i, is_for_one) for i in tuple(module.instructions()))
+            + _without_header_notes(module, is_for_one),
+            "axes": AxisNames().number(module),
             "constants": sum(map(_zeroed, tuple(module.instructions()))) if self.constants else 0,
             "targets": _numbered_targets(module) if self.targets else 0,
             "names": CanonicalNames().run(module).statistics.get("names", 0),
@@ -62,14 +68,17 @@ class Anonymize(Pass):
         return PassResult.of(counts)
 
 
-def _without_notes(i: Instruction) -> int:
+def _without_notes(i: Instruction, is_for_one: bool) -> int:
     """Takes out notes and configurations that only their author reads; whether there were any."""
     gone = {*METADATA, "frontend_attributes"}
-    if str(i.attributes.get("custom_call_target", "")).startswith("xla.sdy."):
-        gone.discard("frontend_attributes")  # XLA insists on the notes of its own calls
+    # XLA insists on the notes of its own calls.
+    is_xla_call = str(i.attributes.get("custom_call_target", "")).startswith(SHARDY)
     if i.opcode == "custom-call":
         gone.add("backend_config")
     kept = {k: v for k, v in i.attributes.items() if k not in gone and k not in _CONFIGS}
+    notes = _compilers(i.frontend_attributes, is_for_one and not is_xla_call)
+    if notes:
+        kept["frontend_attributes"] = FrontendAttributes(notes)
     if i.attributes.get("is_composite"):
         kept["frontend_attributes"] = FrontendAttributes(_COMPOSITE)
     sharding = i.sharding
@@ -81,7 +90,16 @@ def _without_notes(i: Instruction) -> int:
     return 1
 
 
-def _without_header_notes(module: Module) -> int:
+def _compilers(notes: Mapping[str, str], is_for_one: bool) -> dict[str, str]:
+    """The compiler's own notes, those of Shardy only where there are devices to speak of."""
+    return {
+        key: value
+        for key, value in notes.items()
+        if is_compilers(key, value) and not (is_for_one and key.startswith(SHARDY))
+    }
+
+
+def _without_header_notes(module: Module, is_for_one: bool) -> int:
     count = 0
     for name in _HEADER:
         if name in module.attributes:
@@ -90,6 +108,7 @@ def _without_header_notes(module: Module) -> int:
     notes = module.attributes.get("frontend_attributes")
     if isinstance(notes, FrontendAttributes):
         kept = {k: v for k, v in notes.items() if k in OF_ARGUMENTS or k in OF_RESULTS}
+        kept.update(_compilers(notes, is_for_one))
         if len(kept) == len(notes):
             return count
         if kept:
@@ -111,12 +130,12 @@ def _zeroed(i: Instruction) -> int:
 
 
 def _numbered_targets(module: Module) -> int:
-    """Names targets by number, in the order of the text; how many calls changed."""
+    """Names targets by number, in the order of the text; public ones stay. How many calls changed."""
     numbers: dict[str, int] = {}
     count = 0
     for i in tuple(module.instructions()):
         target = i.attributes.get("custom_call_target")
-        if isinstance(target, str):
+        if isinstance(target, str) and not is_public_target(target):
             name = f"target.{numbers.setdefault(target, len(numbers))}"
             if name != target:
                 i.attributes["custom_call_target"] = name

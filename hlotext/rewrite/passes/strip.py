@@ -86,7 +86,7 @@ class CanonicalNames(Pass):
     """Names every instruction by its opcode and a number, in the order of the text; computations too.
 
     Two modules that differ in names alone become equal. Bodies behind the short spelling of asynchronous operations keep
-    their names, which the text does not show.
+    their names, which the text does not show, and so do computations that Shardy knows by theirs (`xla.sdy...`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY main { p = f32[] parameter(0)  ROOT abc = f32[] sine(p) }")
@@ -116,7 +116,7 @@ class CanonicalNames(Pass):
                     elif not step:
                         instruction.name = name
             for place, computation in enumerate(module.computations):
-                if not computation.is_inside:
+                if not computation.is_inside and not computation.name.startswith(_SHARDING_NOTES):
                     computation.name = f"{step or 'computation'}.{place}"
         module._instruction_names = NameUniquer(i.name for i in module.instructions())
         module._computation_names = NameUniquer(c.name for c in module.computations)

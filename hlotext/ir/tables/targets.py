@@ -1,0 +1,35 @@
+"""Targets of custom calls that compilers and their libraries define."""
+
+from __future__ import annotations
+
+_KNOWN = frozenset(
+    {
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "Cholesky",
+        "CompactWyHelper", "ConcatBitcast", "CustomSPMDPartitioning", "EighTpu", "Eigh", "GatherScatterIndicesBitpacked",
+        "HostExecute", "LuDecomposition", "LuDecompositionBlock", "MoveToDevice", "MoveToHost", "PadToStatic",
+        "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "ProductOfElementaryHouseholderReflectors", "Qr",
+        "QrDecompositionBlock", "ResizeBilinear", "ResizeNearest", "SPMDFullToShardShape", "SPMDShardToFullShape",
+        "Sharding", "SliceId", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow", "ZeroCrop",
+        "annotate_device_placement", "control_dep",
+    }
+)  # fmt: skip
+"""Targets that XLA's compilers emit or know; seen in modules of libtpu, or named in XLA's sources."""
+_KNOWN_STARTS = (
+    "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
+    "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
+)  # fmt: skip
+"""How the names of libraries' calls begin."""
+_OF_FRONT_ENDS = (
+    "CallbackTo", "mosaic_gpu", "tpu_custom_call", "triton_kernel_call", "xla_ffi_", "xla_python_",
+)  # fmt: skip
+"""How the names of the calls begin that JAX and Pallas make."""
+
+
+def is_compiler_target(target: str) -> bool:
+    """True if a target is one of XLA's, or of a library that it calls; a kernel of a user's own is not."""
+    return target in _KNOWN or target.startswith(_KNOWN_STARTS)
+
+
+def is_public_target(target: str) -> bool:
+    """True if a target is a compiler's or a front end's: its name says nothing of who uses it."""
+    return is_compiler_target(target) or target.startswith(_OF_FRONT_ENDS)
