@@ -137,7 +137,7 @@ def kind_of(operation: Any) -> str:
 
 
 def rounds_of(loop: Any) -> int | None:
-    """How often a loop with constant bounds runs."""
+    """Rounds of a loop with constant bounds; None for another one."""
     bounds = [constant(loop.operands[number]) for number in range(3)]
     if None in bounds:
         return None

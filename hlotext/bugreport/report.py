@@ -135,7 +135,7 @@ def make(
 
 @attrs.frozen
 class _Given:
-    """What of a module is given back, because the fault needs it."""
+    """Parts of a module that are given back, because the fault needs them."""
 
     scalars: bool = False
     """Constants of one integer or truth value."""

@@ -164,7 +164,7 @@ class _Runs:
 
 
 _NO_RESULTS = frozenset({"after-all", "constant", "iota", "parameter"})
-"""What is not looked at by itself: it computes nothing."""
+"""Opcodes that compute nothing, and are not compared by themselves."""
 
 
 def _parameters(pair: DifferingPair) -> Iterator[tuple[Instruction, Instruction]]:

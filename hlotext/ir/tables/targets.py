@@ -18,11 +18,11 @@ _KNOWN_STARTS = (
     "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
     "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
 )  # fmt: skip
-"""How the names of libraries' calls begin."""
+"""Beginnings of the names of libraries' calls."""
 _OF_FRONT_ENDS = (
     "CallbackTo", "mosaic_gpu", "tpu_custom_call", "triton_kernel_call", "xla_ffi_", "xla_python_",
 )  # fmt: skip
-"""How the names of the calls begin that JAX and Pallas make."""
+"""Beginnings of the names of calls that JAX and Pallas make."""
 
 
 def is_compiler_target(target: str) -> bool:
