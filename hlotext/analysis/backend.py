@@ -32,13 +32,13 @@ def backend_of(module: Module) -> Backend | None:
     has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
     # By identity, since equal shapes are nearly always one object: a census takes several times as long.
     every = list(module.instructions())
-    shapes = {id(one._shape): one._shape for one in every}
+    shapes = {id(one._head.shape): one._head.shape for one in every}
     if any(
         shape is not None and shape.layout is not None and shape.layout.tiles for shape in shapes.values()
     ):
         return Backend.TPU
     for call in every:
-        if call._opcode == "custom-call":
+        if call._head.opcode == "custom-call":
             has_gpu_sign |= str(call.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
     for parameter in module.entry.parameters if module.computations else ():
         if any(array.layout is not None and array.layout.tiles for _, array in arrays_of(parameter.shape)):
@@ -51,4 +51,4 @@ def backend_of(module: Module) -> Backend | None:
 @fact
 def is_optimized(module: Module) -> bool:
     """True if the compiler has made its choices: the module is scheduled, or holds fusions."""
-    return module.is_scheduled or any(one._opcode == "fusion" for one in module.instructions())
+    return module.is_scheduled or any(one._head.opcode == "fusion" for one in module.instructions())

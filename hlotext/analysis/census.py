@@ -41,7 +41,7 @@ def census(module: Module) -> Census:
             by_opcode[instruction.opcode] = [instruction]
     shapes: dict[Shape, tuple[int, Instruction]] = {}
     # Equal shapes are nearly always one object, and a number is found sooner than a shape.
-    ids = list(map(id, map(attrgetter("_shape"), every)))
+    ids = list(map(id, map(attrgetter("_head.shape"), every)))
     counts = Counter(ids)
     for number, first in _first_of_each(ids, every).items():
         if first.shape is not None:

@@ -99,7 +99,7 @@ def _marks(module: Module) -> set[str]:
     found: set[str] = set()
     seen: set[int] = set()
     for instruction in module.instructions():
-        shape = instruction._shape
+        shape = instruction._head.shape
         if shape is not None and id(shape) not in seen:
             seen.add(id(shape))
             for leaf in (part for _, part in shape.leaves()) if shape.is_tuple else (shape,):

@@ -17,26 +17,26 @@ def check_taken(
     if opcode in STARTS:
         _check_start(opcode, first)
     for operand in operands:
-        if operand._opcode in FINISHERS and operand not in before:
+        if operand._head.opcode in FINISHERS and operand not in before:
             _check_finisher(user, opcode, operand, is_first=operand is first)
 
 
 def check_one(user: Instruction, operand: Instruction, *, is_first: bool) -> None:
     """Raises EditError where an instruction may not take one more operand."""
-    if is_first and user._opcode in STARTS:
-        _check_start(user._opcode, operand)
-    if operand._opcode in FINISHERS:
-        _check_finisher(user, user._opcode, operand, is_first=is_first)
+    if is_first and user._head.opcode in STARTS:
+        _check_start(user._head.opcode, operand)
+    if operand._head.opcode in FINISHERS:
+        _check_finisher(user, user._head.opcode, operand, is_first=is_first)
 
 
 def _check_start(opcode: str, first: Instruction | None) -> None:
     starts = STARTS[opcode]
-    if first is None or not (first._opcode in starts or first._form is Form.IMPLICIT):
+    if first is None or not (first._head.opcode in starts or first._form is Form.IMPLICIT):
         raise EditError(f"the operand of {opcode} is {' or '.join(starts)}")
 
 
 def _check_finisher(user: Instruction, opcode: str, operand: Instruction, *, is_first: bool) -> None:
-    finishers = FINISHERS[operand._opcode]
+    finishers = FINISHERS[operand._head.opcode]
     if not (opcode in finishers and is_first) and not _is_control(user):
         raise EditError(f"only {' or '.join(finishers)} may take {operand.name}, not {opcode}")
     if any(other is not user and is_finished_by(operand, other) for other in operand.users):
@@ -52,8 +52,8 @@ def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:
 
 def is_finished_by(start: Instruction, user: Instruction) -> bool:
     """True if a user of an instruction finishes the asynchronous operation that it began."""
-    finishers = FINISHERS.get(start._opcode)
-    return finishers is not None and user._opcode in finishers and user._operands[:1] == (start,)
+    finishers = FINISHERS.get(start._head.opcode)
+    return finishers is not None and user._head.opcode in finishers and user._operands[:1] == (start,)
 
 
 def _is_control(user: Instruction) -> bool:

@@ -49,7 +49,7 @@ def check(
             raise EditError(f"{what}, which runs on {callee.execution_thread}, not on {thread}")
         # One of its callers tells: what an owner calls has no other.
         other = next((caller for caller in _callers(callee) if caller is not instruction), None)
-        if other is not None and {opcode, other._opcode} & OWNERS:
+        if other is not None and {opcode, other._head.opcode} & OWNERS:
             raise EditError(f"{what}, which {other.name} calls already")
         new.append(callee)
     return new

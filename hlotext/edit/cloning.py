@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
-
 from hlotext.edit import marks, members, structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.instructions import check_readable
@@ -15,7 +13,7 @@ from hlotext.edit.references import MappedAttributes, mapped
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.computation import COPIED, Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -47,8 +45,8 @@ def clone_instruction(
     with Edit(module):
         copy = Instruction(
             module.instruction_names.unique(new_name) if module is not None and name is None else new_name,
-            instruction._opcode, instruction._shape, instruction._operands, own_attributes(instruction),
-            instruction._argument,
+            instruction._head.opcode, instruction._head.shape, instruction._operands, own_attributes(instruction),
+            instruction._head.argument,
         )  # fmt: skip
         structure.add(computation, copy, before, typed=False, original=instruction)
     return copy
@@ -74,9 +72,9 @@ def clone_computation(
     nodes: Nodes = dict(callees or {})
     for old in computation:
         new = Instruction(
-            module.instruction_names.unique(f"{old.name}.clone"), old._opcode, old._shape,
+            module.instruction_names.unique(f"{old.name}.clone"), old._head.opcode, old._head.shape,
             tuple(nodes[operand] for operand in old._operands),
-            marks.without_left_out(_mapped_attributes(old, nodes, own=True)), old._argument,
+            marks.without_left_out(_mapped_attributes(old, nodes, own=True)), old._head.argument,
             copy,
         )  # fmt: skip
         nodes[old] = new
@@ -106,11 +104,11 @@ def clone_module(module: Module) -> Module:
     for name in _COPIED:
         setattr(copy, name, getattr(module, name))
     for computation in (*module._computations, *module._removed):
-        new = attrs.evolve(
-            computation, instructions=[], root=None, module=copy, by_name=None, order=None, successors=None,
-            removed_spans=list(computation._removed_spans),
-        )  # fmt: skip
-        nodes[computation] = new
+        new = nodes[computation] = Computation("", module=copy)
+        for name in COPIED:
+            setattr(new, name, getattr(computation, name))
+        if computation._removed_spans:
+            new._removed_spans = list(computation._removed_spans)
     copy._computations = [nodes[c] for c in module._computations]
     copy._removed = [nodes[c] for c in module._removed]
     for gone in copy._removed:
@@ -121,13 +119,14 @@ def clone_module(module: Module) -> Module:
         for old in computation._instructions:
             if isinstance(old, BadInstruction):
                 place = old._place if isinstance(old._place, tuple) else None
-                node: Instruction = BadInstruction(old._name, old._shape, new, place, old._form, old.text)
-                node._is_touched = old._is_touched
+                node: Instruction = BadInstruction(
+                    old._name, old._head.shape, new, place, old._form, old.text
+                )
             else:
-                node = Instruction(
-                    old._name, old._opcode, old._shape, tuple(nodes[o] for o in old._operands), old._attributes,
-                    old._argument, new, old._place, old._form, old._is_touched,
-                )  # fmt: skip
+                node = Instruction(old._name, "", None, (), old._attributes, None, new)
+                node._head, node._operands = old._head, tuple(nodes[o] for o in old._operands)
+                node._place, node._form = old._place, old._form
+            node._is_touched = old._is_touched
             nodes[old] = node
             new._instructions.append(node)
         new._root = nodes[computation._root] if computation._root is not None else None
@@ -138,7 +137,7 @@ def clone_module(module: Module) -> Module:
     return copy
 
 
-def own_attributes(instruction: Instruction) -> dict[str, Any]:
+def own_attributes(instruction: Instruction) -> Mapping[str, Any]:
     """The attributes for a copy. What an async-start or a fusion runs is copied too: only one instruction may call it."""
     callees = instruction.called_computations if instruction.opcode in OWNERS else ()
     return (
@@ -148,7 +147,7 @@ def own_attributes(instruction: Instruction) -> dict[str, Any]:
     )
 
 
-def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> dict[str, Any]:
+def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> Mapping[str, Any]:
     """The attributes with references to nodes replaced; the same dict where there are none."""
     if own and instruction.opcode in OWNERS:
         nodes = {

@@ -21,11 +21,11 @@ def renumber(parameter: Instruction, number: object) -> None:
     """See `Instruction.parameter_number`."""
     module = module_of(parameter)
     where = parameter._name
-    if parameter._opcode != "parameter":
-        raise EditError(f"{where} is {parameter._opcode}, and only a parameter has a number")
+    if parameter._head.opcode != "parameter":
+        raise EditError(f"{where} is {parameter._head.opcode}, and only a parameter has a number")
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(number)}")
-    if number == parameter._argument:
+    if number == parameter._head.argument:
         return
     computation = parameter._computation
     with Edit(module) as edit:
@@ -67,7 +67,7 @@ def rename(instruction: Instruction, name: str) -> None:
             module.instruction_names.register(name)
         for touched in (instruction, *instruction.users, *instruction.control_successors):
             marks.touch(journal, touched)
-        if computation is not None and instruction._opcode == "parameter":
+        if computation is not None and instruction._head.opcode == "parameter":
             marks.touch_signature(journal, computation)
 
 

@@ -58,11 +58,11 @@ def _converted(instruction: Instruction, changes: Mapping[str, Any]) -> dict[str
     """The private fields that change, with values as they are kept. Raises EditError."""
     new: dict[str, Any] = {}
     where = instruction._name
-    opcode = instruction._opcode
+    opcode = instruction._head.opcode
     if "opcode" in changes:
         opcode = _opcode(instruction, changes)
         new["_opcode"] = opcode
-    shape = instruction._shape
+    shape = instruction._head.shape
     if "shape" in changes:
         shape = new["_shape"] = values.shape(changes["shape"], where)
     if "operands" in changes:
@@ -75,13 +75,13 @@ def _converted(instruction: Instruction, changes: Mapping[str, Any]) -> dict[str
         if opcode != "constant":
             raise EditError(f"{where} is {opcode}, and only a constant has a value")
         new["_argument"] = values.literal(changes["literal"], shape, where)
-    elif opcode == "constant" != instruction._opcode:
+    elif opcode == "constant" != instruction._head.opcode:
         raise EditError(f"{where} needs literal= to become a constant")
-    elif isinstance(instruction._argument, Literal):
+    elif isinstance(instruction._head.argument, Literal):
         if opcode != "constant":
             new["_argument"] = None
-        elif shape is not instruction._shape:
-            new["_argument"] = values.literal(instruction._argument, shape, where)
+        elif shape is not instruction._head.shape:
+            new["_argument"] = values.literal(instruction._head.argument, shape, where)
     return {
         name: value
         for name, value in new.items()
@@ -100,14 +100,15 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
     if not isinstance(opcode, str) or opcode not in OPCODES:
         wanted = values.meant(opcode, OPCODES) if isinstance(opcode, str) else ""
         raise EditError(f"{values.shown(opcode)}, which {where} is to be, is no opcode", wanted)
-    if opcode == instruction._opcode:
-        return instruction._opcode
-    if {instruction._opcode, opcode} & ROLES.keys():
+    if opcode == instruction._head.opcode:
+        return instruction._head.opcode
+    if {instruction._head.opcode, opcode} & ROLES.keys():
         raise EditError(f"{where} cannot become, or cease to be, half of something asynchronous")
-    before = OPCODES.get(instruction._opcode)
-    if before is not None and "parameter" in (opcode, instruction._opcode):
+    before = OPCODES.get(instruction._head.opcode)
+    if before is not None and "parameter" in (opcode, instruction._head.opcode):
         raise EditError(
-            f"{where} is {instruction._opcode}, and cannot become {opcode}", "see `rewrite.add_parameter`"
+            f"{where} is {instruction._head.opcode}, and cannot become {opcode}",
+            "see `rewrite.add_parameter`",
         )
     return opcode
 
@@ -132,7 +133,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
         raise EditError(f"the attributes of {where} are a mapping, not {values.shown(attributes)}")
     old = instruction._attributes
     row = OPCODES.get(opcode)
-    is_other = opcode != instruction._opcode
+    is_other = opcode != instruction._head.opcode
     found = {}
     for name, value in attributes.items():
         if name in old and old[name] is value:
@@ -155,7 +156,7 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
     module = module_of(instruction)
     check_readable(instruction)
     old = instruction._attributes
-    value = values.attribute(instruction, instruction._opcode, name, value)
+    value = values.attribute(instruction, instruction._head.opcode, name, value)
     before = old.get(name)
     if before is value or (type(value) in _PLAIN and type(before) is type(value) and before == value):
         return
@@ -164,8 +165,8 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
         _forget_shardy(old, new)
     if (
         module is None
-        or instruction._opcode in ROLES
-        or (name in _OF_OTHERS if instruction._opcode in CALLS_NOTHING else name not in _OF_NO_OTHER)
+        or instruction._head.opcode in ROLES
+        or (name in _OF_OTHERS if instruction._head.opcode in CALLS_NOTHING else name not in _OF_NO_OTHER)
         or (name == "sharding" and members.passes_sharding(instruction))
     ):
         apply(instruction, module, {"_attributes": new}, typed=True)
@@ -176,8 +177,11 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
             edit.watch((instruction,))
         marks.touch(edit.journal, instruction)
         if CONTROL in new and instruction._computation is not None:
-            new = marks.with_known_names(instruction._computation, new)
-        edit.journal.set(instruction, "_attributes", new)
+            edit.journal.set(
+                instruction, "_attributes", marks.with_known_names(instruction._computation, new)
+            )
+        else:
+            edit.journal.set(instruction, "_attributes", new)
 
 
 _PLAIN = frozenset({int, bool, str, tuple})
@@ -226,7 +230,7 @@ def remove_attribute(instruction: Instruction, name: str) -> None:
 def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], *, typed: bool) -> None:
     """Sets private fields, whose values are as they should be, or raises EditError and changes nothing."""
     old = {name: getattr(instruction, name) for name in new}
-    opcode = new.get("_opcode", instruction._opcode)
+    opcode = new.get("_opcode", instruction._head.opcode)
     operands: tuple[Instruction, ...] = new.get("_operands", instruction._operands)
     attributes: dict[str, Any] = new.get("_attributes", instruction._attributes)
     before: dict[str, Any] = old.get("_attributes", attributes)
@@ -320,7 +324,7 @@ def _touch_around(
             if lasting.relaid is None:
                 lasting.relaid = {}
             lasting.relaid[instruction] = None
-        elif instruction._opcode in ROLES:
+        elif instruction._head.opcode in ROLES:
             body = instruction.async_wrapped_computation
             # Spelled short, the wrapped operation would be read with the shape of the last in the chain.
             if body is not None and body._is_implicit:
@@ -331,13 +335,13 @@ def _touch_around(
             if callee._is_inline or (callee.is_inside and callee in lost and callee._instructions):
                 marks.own_text(journal, callee)
         if (
-            lost and instruction._opcode in ROLES
+            lost and instruction._head.opcode in ROLES
         ):  # the others may be spelled short, after what is no longer called
             for part in instruction.async_chain:
                 marks.touch(journal, part)
-        if instruction._opcode in ROLES:
+        if instruction._head.opcode in ROLES:
             _spell_in_full(journal, instruction, old["_attributes"], new["_attributes"])
-    is_outside = instruction._opcode == "parameter" or instruction.is_root
+    is_outside = instruction._head.opcode == "parameter" or instruction.is_root
     if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
         marks.touch_signature(journal, computation)
 
@@ -361,7 +365,7 @@ def _watch(
     if "_operands" in new and len(new) == 1 and (module is None or not has_memories(module)):
         before, after = old["_operands"], new["_operands"]
         if len(before) == len(after) and all(
-            a is b or alike(a._shape, b._shape) for a, b in zip(before, after, strict=True)
+            a is b or alike(a._head.shape, b._head.shape) for a, b in zip(before, after, strict=True)
         ):
             return
     if len(new) == 1 and "_attributes" in new and _differ_in_notes(old["_attributes"], new["_attributes"]):
@@ -388,14 +392,16 @@ def _watch_attributes(
     edit: Edit, instruction: Instruction, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
     """Watches what other instructions hold against an instruction's attributes."""
-    opcode = instruction._opcode
+    opcode = instruction._head.opcode
     before: Mapping[str, Any] = old.get("_attributes", instruction._attributes)
     after: Mapping[str, Any] = new.get("_attributes", instruction._attributes)
     names_ = {name for name in {**before, **after} if before.get(name) is not after.get(name)}
     if opcode in ROLES and names_ - _NOTES - {"sharding"}:
         edit.watch(instruction.async_chain)
         edit.watch_all()
-    if "custom_call_target" in names_ and any(operand._opcode in ROLES for operand in instruction._operands):
+    if "custom_call_target" in names_ and any(
+        operand._head.opcode in ROLES for operand in instruction._operands
+    ):
         edit.watch_all()
     if "sharding" in names_ and members.passes_sharding(instruction):
         edit.watch_all()
@@ -438,15 +444,15 @@ def same_type(a: Shape | None, b: Shape | None) -> bool:
 def buffers_around(instruction: Instruction, operands: Iterable[Instruction]) -> list[Instruction]:
     """The values in buffers whose writers change when an instruction takes these operands: those are counted over users."""
     computation = instruction._computation
-    if computation is None or not any(holds_buffer(operand._shape) for operand in operands):
+    if computation is None or not any(holds_buffer(operand._head.shape) for operand in operands):
         return []
-    return [i for i in computation._instructions if holds_buffer(i._shape)]
+    return [i for i in computation._instructions if holds_buffer(i._head.shape)]
 
 
 def _dependents(instruction: Instruction) -> list[Instruction]:
     """The instructions whose types follow from this one's shape: users, and callers of a parameter or root."""
     found = list(instruction.users)
     computation = instruction._computation
-    if computation is not None and (instruction.is_root or instruction._opcode == "parameter"):
+    if computation is not None and (instruction.is_root or instruction._head.opcode == "parameter"):
         found.extend(computation.calls)
     return found

@@ -93,7 +93,7 @@ def strict_facts(module: Module) -> Facts:
 
 def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
     if module._mixes_precisions is None:
-        shapes = (i._shape for i in module.instructions() if i._shape is not None)
+        shapes = (i._head.shape for i in module.instructions() if i._head.shape is not None)
         module._mixes_precisions = facts_of(module, shapes, None, None).mixed_precision
     in_fusion = instruction._computation is not None and instruction._computation.is_fusion_body
     return attrs.evolve(facts, mixed_precision=module._mixes_precisions, in_fusion=in_fusion)
@@ -102,7 +102,7 @@ def _exact(instruction: Instruction, module: Module, facts: Facts) -> Facts:
 def memories(module: Module) -> tuple[bool, bool]:
     """Returns whether a module has values in buffers of their own, and whether it has values in host memory."""
     if module._memories is None:
-        shapes = {i._shape for i in module.instructions() if i._shape is not None}
+        shapes = {i._head.shape for i in module.instructions() if i._head.shape is not None}
         uses_host = any(is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
         module._memories = any(map(holds_buffer, shapes)), uses_host
     return module._memories
@@ -158,9 +158,13 @@ def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
 def check_starts(computation: Computation) -> None:
     """Raises EditError where a module takes what begins something asynchronous as an argument, as a pasted line may."""
     for i in computation._instructions:
-        if i._opcode in STARTS and i._operands and i._operands[0]._opcode not in STARTS[i._opcode]:
+        if (
+            i._head.opcode in STARTS
+            and i._operands
+            and i._operands[0]._head.opcode not in STARTS[i._head.opcode]
+        ):
             raise EditError(
-                f"{i.name} needs {' or '.join(STARTS[i._opcode])}, which only a pasted line may leave out"
+                f"{i.name} needs {' or '.join(STARTS[i._head.opcode])}, which only a pasted line may leave out"
             )
 
 
@@ -171,7 +175,7 @@ def check_types(computation: Computation) -> None:
     for i in computation._instructions:
         if isinstance(i, BadInstruction):
             continue
-        if i._shape is None:
+        if i._head.shape is None:
             raise EditError(
                 f"{i._name} has no type, so that its op line cannot become a module",
                 f"set the shape of {i._name} first",
@@ -193,9 +197,9 @@ def check_parameters(computation: Computation) -> None:
     if not computation._instructions:
         raise EditError(f"{computation.name} has no instructions, so that it cannot be read")
     numbers = sorted(
-        i._argument if isinstance(i._argument, int) else -1
+        i._head.argument if isinstance(i._head.argument, int) else -1
         for i in computation._instructions
-        if i._opcode == "parameter"
+        if i._head.opcode == "parameter"
     )
     if numbers != list(range(len(numbers))):
         wanted = f"0 to {len(numbers) - 1}, each once" if len(numbers) > 1 else "0"

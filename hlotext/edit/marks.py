@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
@@ -58,7 +58,7 @@ def _forget_left_out(journal: Journal, computation: Computation) -> None:
             touch(journal, instruction)
 
 
-def with_known_names(computation: Computation, attributes: dict[str, Any]) -> dict[str, Any]:
+def with_known_names(computation: Computation, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The attributes as an instruction of a computation may have them: only a compact text leaves something out."""
     if "control-predecessors" not in attributes:
         return attributes
@@ -68,7 +68,7 @@ def with_known_names(computation: Computation, attributes: dict[str, Any]) -> di
     return attributes if any(i._form is Form.COMPACT for i in computation._instructions) else known
 
 
-def without_left_out(attributes: dict[str, Any]) -> dict[str, Any]:
+def without_left_out(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The attributes without control predecessors omitted from a compact text; the same dict if there are none."""
     before = attributes.get("control-predecessors", ())
     kept = tuple([one for one in before if type(one) is not LeftOut])
@@ -105,7 +105,7 @@ def give_up_names(journal: Journal, computation: Computation, names: Iterable[st
 def _stem(instruction: Instruction) -> str:
     """The name that a reader makes up for an operand written in place, unless a line has it."""
     if instruction._form is Form.NESTED:
-        return f"{instruction._opcode}.anon"
+        return f"{instruction._head.opcode}.anon"
     return f"{instruction._operands[0]._name}_{instruction._attributes['index']}"
 
 
@@ -260,7 +260,7 @@ def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruc
         return
     parameters, root = module.entry.parameters, module.entry.root
     nodes = (*parameters, root)
-    shapes = [node._shape for node in nodes if node._shape is not None]
+    shapes = [node._head.shape for node in nodes if node._head.shape is not None]
     if len(shapes) != len(nodes):
         return
     given = (

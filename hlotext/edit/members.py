@@ -201,7 +201,7 @@ def check_root(computation: Computation, root: Instruction) -> None:
 
 def check_added(computation: Computation, instruction: Instruction) -> None:
     """Raises EditError where a new instruction would make what an async-start runs more than one operation."""
-    if instruction._opcode == "parameter" or not is_single_operation(computation):
+    if instruction._head.opcode == "parameter" or not is_single_operation(computation):
         return
     instructions = [*computation._instructions, instruction]
     if extra_operation(computation, instructions, computation.root) and not extra_operation(
@@ -215,15 +215,15 @@ def check_added(computation: Computation, instruction: Instruction) -> None:
 
 def passes_sharding(instruction: Instruction) -> bool:
     """True if other instructions must have the same sharding: loops, branches, and their inputs and outputs."""
-    if instruction._opcode in LOOPING:
+    if instruction._head.opcode in LOOPING:
         return True
     computation = instruction._computation
     if computation is None:
         return False
     is_root = instruction is (computation._root or computation._instructions[-1])
-    if not is_root and instruction._opcode != "parameter":
+    if not is_root and instruction._head.opcode != "parameter":
         return False
-    return any(caller._opcode in LOOPING for caller in computation.calls)
+    return any(caller._head.opcode in LOOPING for caller in computation.calls)
 
 
 def meet(journal: Journal, module: Module, shape: Shape | None) -> None:

@@ -59,7 +59,7 @@ def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> Non
     others = computation.parameters
     place = computation.order.place(others[-1]) + 1 if others else 0
     before = computation._instructions[place] if place < len(computation) else None
-    structure.put_in(edit, computation, parameter, before, parameter._name, {}, parameter._argument)
+    structure.put_in(edit, computation, parameter, before, parameter._name, {}, parameter._head.argument)
     edit.made(parameter)
 
 

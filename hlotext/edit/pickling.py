@@ -11,7 +11,7 @@ import attrs
 
 from hlotext.edit.references import MappedAttributes, Reference
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.computation import COPIED, Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
@@ -20,27 +20,20 @@ _APART = frozenset(
     {
         # of a module
         "_attributes", "_computations", "_entry", "_source", "_parts", "_removed",
-        # of a computation
-        "_instructions", "_root", "_module", "_removed_spans", "_is_draft",
-        # of an instruction
-        "_operands", "_computation",
     }
 )  # fmt: skip
 """Fields that hold nodes, or what leads to some."""
 _FOUND_OUT = frozenset(
     {
         "_journal", "_listeners", "_wide", "_strict_facts", "_memories", "_callers", "_order", "_by_name", "_facts",
-        "_instruction_names", "_computation_names", "_successors", "_users", "_numbered_stems",
+        "_instruction_names", "_computation_names", "_numbered_stems",
     }
 )  # fmt: skip
 """Fields that are filled in again when they are asked for, and those of an edit that goes on."""
 
 
-def _plain_fields(node: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in attrs.fields(node) if f.name not in _APART | _FOUND_OUT)
-
-
-_OF_MODULE, _OF_COMPUTATION, _OF_INSTRUCTION = map(_plain_fields, (Module, Computation, Instruction))
+_OF_MODULE = tuple(f.name for f in attrs.fields(Module) if f.name not in _APART | _FOUND_OUT)
+_OF_INSTRUCTION = "_name", "_head", "_place", "_form", "_is_touched"
 
 
 def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
@@ -153,7 +146,7 @@ def _computation_state(
     computation: Computation, places: dict[Any, Reference], attributes: MappedAttributes
 ) -> tuple[Any, ...]:
     return (
-        [getattr(computation, name) for name in _OF_COMPUTATION],
+        [getattr(computation, name) for name in COPIED],
         list(computation._removed_spans),
         places.get(computation._root),
         [
@@ -175,8 +168,10 @@ def _restored(
     nodes: dict[Any, Any] = {}
     attributes = MappedAttributes(nodes)
     for number, (plain, spans, _, lines) in enumerate(states):
-        computation = nodes[Reference(number)] = Computation("", module=module, removed_spans=spans)
-        for name, value in zip(_OF_COMPUTATION, plain, strict=True):
+        computation = nodes[Reference(number)] = Computation("", module=module)
+        if spans:
+            computation._removed_spans = spans
+        for name, value in zip(COPIED, plain, strict=True):
             setattr(computation, name, value)
         for place, line in enumerate(lines):
             new = _new_instruction(line, computation)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import CallAttributes
 
 
 class Reference(NamedTuple):
@@ -28,19 +29,21 @@ class MappedAttributes:
 
     def __init__(self, nodes: Mapping[Any, Any]) -> None:
         self._nodes = nodes
-        self._done: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._done: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         """By id, with the original, which is held so that no other gets its id."""
 
-    def of(self, attributes: dict[str, Any]) -> dict[str, Any]:
+    def of(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """The attributes with references replaced; the same dict if there are none."""
         if not attributes:
             return attributes
+        if type(attributes) is CallAttributes:
+            common: Any = self.of(attributes.common)
+            return CallAttributes(
+                common, attributes.called, self._nodes.get(attributes.callee, attributes.callee)
+            )
         known = self._done.get(id(attributes))
         if known is None:
             new = mapped(attributes, self._nodes)
-            if type(attributes) is CallAttributes:
-                new = CallAttributes(new)
-                new.common = self.of(attributes.common)
             known = self._done[id(attributes)] = attributes, new
         return known[1]
 
@@ -52,7 +55,7 @@ class MappedAttributes:
         ]
 
 
-def mapped(attributes: dict[str, Any], nodes: Mapping[Any, Any]) -> dict[str, Any]:
+def mapped(attributes: Mapping[str, Any], nodes: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Attributes with nodes in place of those that they name; the same dict where they name none."""
     found: dict[str, Any] = {}
     for name, value in attributes.items():

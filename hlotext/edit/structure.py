@@ -48,28 +48,28 @@ def add(
         raise EditError(
             f"{computation._name} already has an instruction named {name}", "see `Module.instruction_names`"
         )
-    if instruction._opcode == "parameter" and computation.calls:
+    if instruction._head.opcode == "parameter" and computation.calls:
         raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
     attributes, argument = checked(instruction, original)
     attributes = marks.with_known_names(computation, attributes)
     check_members(computation, name, instruction._operands, attributes)
     check_control(computation, attributes)
-    called = calls.check(computation, instruction, instruction._opcode, attributes)
+    called = calls.check(computation, instruction, instruction._head.opcode, attributes)
     order = computation.order
     needed = (*instruction._operands, *members.present(attributes))
     if before is not None and needed:
         late = next((i for i in needed if order[i] >= order[before]), None)
         if late is not None:
             raise EditError(f"{name} would stand before {late.name}, which it needs")
-    asynchronous.check_taken(instruction, instruction._opcode, instruction._operands)
+    asynchronous.check_taken(instruction, instruction._head.opcode, instruction._operands)
     members.check_added(computation, instruction)
     module = computation._module
     with Edit(module) as edit:
         journal = edit.journal
         edit.watch(_buffers(computation, instruction), typed=typed)
-        if instruction._opcode in ROLES:
+        if instruction._head.opcode in ROLES:
             edit.watch_all()  # what is begun must be finished
-        if instruction._shape is None:
+        if instruction._head.shape is None:
             journal.set(instruction, "_shape", _shape_of(instruction, computation))
         put_in(edit, computation, instruction, before, name, attributes, argument)
         edit.made(
@@ -81,8 +81,8 @@ def add(
 
 def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
     """The shape of a new instruction that states none. Raises EditError where it does not follow from the operands."""
-    if isinstance(instruction._argument, Literal):
-        return instruction._argument.shape
+    if isinstance(instruction._head.argument, Literal):
+        return instruction._head.argument.shape
     instruction._computation = computation  # what names other computations is seen through the module
     try:
         return infer_shape(instruction)
@@ -93,43 +93,43 @@ def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
 
 
 def _buffers(computation: Computation, instruction: Instruction) -> list[Instruction]:
-    if not any(holds_buffer(operand._shape) for operand in instruction._operands):
+    if not any(holds_buffer(operand._head.shape) for operand in instruction._operands):
         return []
-    return [i for i in computation._instructions if holds_buffer(i._shape)]
+    return [i for i in computation._instructions if holds_buffer(i._head.shape)]
 
 
-def checked(instruction: Instruction, original: Instruction | None = None) -> tuple[dict[str, Any], Any]:
+def checked(instruction: Instruction, original: Instruction | None = None) -> tuple[Mapping[str, Any], Any]:
     """The attributes and the argument of a new instruction, as they are kept. Raises EditError for what cannot be read.
 
     A copy may have an opcode that is not known, as its original has.
     """
-    opcode, where = instruction._opcode, instruction._name
+    opcode, where = instruction._head.opcode, instruction._name
     row = OPCODES.get(opcode)
     is_copied = (
-        original is not None and original._opcode == opcode and not isinstance(original, BadInstruction)
+        original is not None and original._head.opcode == opcode and not isinstance(original, BadInstruction)
     )
     if row is None and not is_copied and not isinstance(instruction, BadInstruction):
         raise EditError(
             f"{values.shown(opcode)}, which {where} is to be, is no opcode", values.meant(opcode, OPCODES)
         )
-    if instruction._shape is not None:
-        values.shape(instruction._shape, where)
+    if instruction._head.shape is not None:
+        values.shape(instruction._head.shape, where)
     if not isinstance(instruction._operands, tuple):
         raise EditError(f"the operands of {where} are a tuple, not {values.shown(instruction._operands)}")
     attributes = instruction._attributes
-    if not isinstance(attributes, dict):
+    if not isinstance(attributes, Mapping):
         raise EditError(f"the attributes of {where} are a dict, not {values.shown(attributes)}")
-    found = {
+    found: Mapping[str, Any] = {
         name: values.attribute(instruction, opcode, name, value)
         for name, value in attributes.items()
         if values.is_printed(row, name, value)
     }
     if len(found) == len(attributes) and all(found[name] is value for name, value in attributes.items()):
         found = attributes
-    argument = instruction._argument
+    argument = instruction._head.argument
     payload = row.payload if row is not None else Payload.OPERANDS
     if payload is Payload.LITERAL:
-        argument = values.literal(argument, instruction._shape, where)
+        argument = values.literal(argument, instruction._head.shape, where)
     elif payload is Payload.PARAMETER_NUMBER:
         if isinstance(argument, bool) or not isinstance(argument, int) or argument < 0:
             raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(argument)}")
@@ -146,7 +146,7 @@ def put_in(
     instruction: Instruction,
     before: Instruction | None,
     name: str,
-    attributes: dict[str, Any],
+    attributes: Mapping[str, Any],
     argument: Any,
 ) -> None:
     """Makes an instruction, which has been found right, one of a computation's; the first one becomes the root."""
@@ -174,11 +174,11 @@ def put_in(
         if not computation._is_draft:
             module.note_calls(instruction)
             journal.did(module.forget_calls, instruction)
-        members.meet(journal, module, instruction._shape)
+        members.meet(journal, module, instruction._head.shape)
     journal.note("inserted", instruction)
     edit.suspect((instruction, *instruction._operands))
     marks.touch(journal, instruction)
-    if instruction._opcode == "parameter":
+    if instruction._head.opcode == "parameter":
         edit.numbers(computation)
         marks.touch_signature(journal, computation)
 
@@ -228,7 +228,7 @@ def remove(computation: Computation, instructions: Iterable[Instruction]) -> Non
             raise EditError(
                 f"{instruction.name} is the root of {computation._name}", "give it another root first"
             )
-        if instruction._opcode == "parameter" and computation._module is not None:
+        if instruction._head.opcode == "parameter" and computation._module is not None:
             raise EditError(f"{instruction.name} is a parameter", "use rewrite.remove_parameter")
         asynchronous.check_left(instruction, (o for o in instruction._operands if o not in gone))
         used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
@@ -261,8 +261,10 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         marks.own_lines(journal, instruction._operands)
     spans = [(i._start, i._end) for i in gone if i._start >= 0]
     if spans:
+        if not computation._removed_spans:
+            computation._removed_spans = []
         journal.did(_shorten, computation._removed_spans, len(computation._removed_spans))
-        computation._removed_spans += spans
+        computation._removed_spans += spans  # type: ignore[operator]
     if len(gone) * _FEW <= len(computation):
         for instruction in gone:
             members.take_out(journal, computation, instruction)
@@ -271,17 +273,17 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         computation.order.remove_all(gone)
         journal.did(computation.order.restore, before)
     for instruction in gone:
-        if instruction._opcode == "fusion":  # more is allowed in what a fusion runs
+        if instruction._head.opcode == "fusion":  # more is allowed in what a fusion runs
             edit.watch((i for c in instruction.called_computations for i in c._instructions), typed=False)
         leave(journal, instruction)
         _forget_name(computation, instruction._name)
         journal.did(_know_name, computation, instruction)
         members.wait_for(journal, instruction, instruction.control_predecessors, ())
-        if instruction._opcode == "parameter":
+        if instruction._head.opcode == "parameter":
             edit.numbers(computation)
             marks.touch_signature(journal, computation)
         if module is not None:
-            members.part_with(journal, module, instruction._shape)
+            members.part_with(journal, module, instruction._head.shape)
         if module is not None and not computation._is_draft:
             module.forget_calls(instruction)
             journal.did(module.note_calls, instruction)
@@ -410,7 +412,7 @@ def add_computation(
                 edit.made(instruction, typed=False, before=counts)
             else:
                 edit.made(instruction, typed=False)
-            members.meet(journal, module, instruction._shape)
+            members.meet(journal, module, instruction._head.shape)
         inside = [c for i in computation._instructions for c in i.called_computations if c._is_inline]
         for callee in inside:  # it is called from two places now
             marks.own_text(journal, callee)
@@ -421,7 +423,9 @@ def add_computation(
 
 def draft(module: Module, name: str) -> Computation:
     """A computation that is being built for a module: it sees the module's computations, which does not list it yet."""
-    return Computation(module.computation_names.unique(name), module=module, is_draft=True)
+    made = Computation(module.computation_names.unique(name), module=module)
+    made._is_draft = True
+    return made
 
 
 def remove_computations(module: Module, computations: Iterable[object]) -> None:

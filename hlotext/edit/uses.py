@@ -47,11 +47,11 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
     assert computation is not None
     alike = same_type if module.is_scheduled else same_shape
     if (
-        not alike(old._shape, operand._shape)
+        not alike(old._head.shape, operand._head.shape)
         or has_memories(module)
-        or instruction._opcode in ROLES
-        or operand._opcode in ROLES
-        or old._opcode in ROLES
+        or instruction._head.opcode in ROLES
+        or operand._head.opcode in ROLES
+        or old._head.opcode in ROLES
     ):
         _replace_one(instruction, module, place, operand)
         return
@@ -117,8 +117,8 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     if old is new:
         return
     module_of(new)
-    if not same_shape(old._shape, new._shape):
-        raise EditError(f"{new.name} is {new._shape}, not {old._shape} as {old.name}")
+    if not same_shape(old._head.shape, new._head.shape):
+        raise EditError(f"{new.name} is {new._head.shape}, not {old._head.shape} as {old.name}")
     users = [user for user in old.users if user is not new]
     for user in users:
         asynchronous.check_one(user, new, is_first=operand_at(user, 0) is old)
@@ -157,7 +157,8 @@ def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: li
     if is_root and members.passes_sharding(old) and old.sharding != new.sharding:
         edit.watch_all()
     if not buffers and (
-        module is None or not ((module.is_scheduled and old._shape != new._shape) or has_memories(module))
+        module is None
+        or not ((module.is_scheduled and old._head.shape != new._head.shape) or has_memories(module))
     ):
         return
     edit.watch((*users, *buffers))
@@ -180,7 +181,7 @@ def replace(old: Instruction, new: Instruction) -> None:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
     with Edit(module):
         is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
-        leaving = old._opcode != "parameter" and not is_done
+        leaving = old._head.opcode != "parameter" and not is_done
         replace_uses(old, new, leaving=leaving)
         for successor in old.control_successors:
             kept = [p for p in successor._attributes[CONTROL] if p is not old]

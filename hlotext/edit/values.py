@@ -148,7 +148,7 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
         found = _checked(instruction, opcode, name, value)
         if key[2] is not None or class_ in _frozen_classes():
             _RIGHT.keep(key, (found, value))
-    shape = instruction._shape
+    shape = instruction._head.shape
     if name == "sharding" and shape is not None and shape.tuple_shapes and type(found) is not RawValue:
         return found.for_shape(shape)  # as it is printed
     return found
@@ -181,7 +181,9 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
     row = OPCODES.get(opcode)
     if row is None:
         if name in ATTRIBUTES and not isinstance(value, RawValue):  # read alike whatever the opcode
-            return _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._shape)
+            return _attribute(
+                ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._head.shape
+            )
         return _unknown(name, value, where, is_header=False)
     use = allowed_attributes(row).get(name)
     if use is None:
@@ -192,7 +194,7 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
         )
     if use.printed is Printing.INPUT_ONLY:
         raise EditError(f"{name} of {opcode} {where} is only read, and never printed", "leave it out")
-    found = _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._shape)
+    found = _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._head.shape)
     _check_printed(use, found, where)
     return found
 

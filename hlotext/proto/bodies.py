@@ -19,8 +19,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.nodes.computation import Computation, opened
-from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.proto import wire
 from hlotext.proto.calls import ONLY, REPEATING, callees
@@ -146,7 +146,7 @@ class Bodies:
         key, root, size_of_thread, thread = ending.groups("\0")
         if not names or "" in pieces or len(set(names)) != len(names) or _ARE_NAMES("".join(names)) is None:
             return None
-        computation = opened(title, module, -1, -1)
+        computation = Computation(title, module=module)
         computation._parts_read = None
         if ending[4] is not None:
             if ord(size_of_thread) != len(thread):
@@ -165,7 +165,7 @@ class Bodies:
         self, computation: Computation, own_key: str, root: str, names: list[str], pieces: list[str]
     ) -> Body | None:
         """The body of these instructions; None for one that has another form, or in which something is wrong."""
-        known, new, line = self._known, object.__new__, Form.LINE
+        known, new = self._known, object.__new__
         match = _pattern(len(root))
         callees_by_key = self._callees
         defined: dict[str, Instruction] = {}
@@ -180,30 +180,30 @@ class Bodies:
             told: Any = None
             predecessors = ""
             try:
-                opcode, shape, attributes, argument, is_odd, takes, met, head = known[before][rest]
+                node, attributes, is_odd, takes, met, head = known[before][rest]
             except KeyError:
                 cut, key, lists, rest, parts = self._other(found)
                 if cut != before:
                     one = first = many = called = None
                 many, predecessors, called = lists.get(36, many), lists.get(37, ""), lists.get(38, called)
-                opcode, shape, attributes, argument, is_odd, takes, met, head = parts
+                node, attributes, is_odd, takes, met, head = parts
                 told = takes  # whatever was not met before is looked at once
             operands: tuple[Instruction, ...]
             if one is not None:
                 operand = defined[one]
                 operands = (operand,)
                 if takes != 1:
-                    told = id(operand._shape)
+                    told = id(operand._head.shape)
             elif first is not None:
                 operand, other = operands = defined[first], defined[second]
                 if takes != 2:
-                    told = id(operand._shape), id(other._shape)
+                    told = id(operand._head.shape), id(other._head.shape)
             elif many is not None:
                 if many[-1] > "\x7f":
                     return None
                 operands = tuple([defined[number] for number in varints(many, 1)])
                 if takes != len(operands):
-                    told = tuple([id(operand._shape) for operand in operands])
+                    told = tuple([id(operand._head.shape) for operand in operands])
             else:
                 operands = ()
                 if takes:
@@ -211,6 +211,7 @@ class Bodies:
             if is_odd:
                 if head.fields is not None:
                     attributes = self._heads.for_operands(head, head.fields, operands)
+                opcode = node.opcode
                 if called is not None and opcode not in REPEATING:
                     if called[-1] > "\x7f":
                         return None
@@ -233,16 +234,11 @@ class Bodies:
             # The same as `Instruction(...)`, in half of its time.
             instruction = new(Instruction)
             instruction._name = name
-            instruction._opcode = opcode
-            instruction._shape = shape
+            instruction._head = node
             instruction._operands = operands
             instruction._attributes = attributes
-            instruction._argument = argument
             instruction._computation = computation
-            instruction._place = None
-            instruction._form = line
-            instruction._is_touched = False
-            instruction._users = None
+            instruction._state = None
             if told is not None and told not in met:
                 self._heads.check(instruction, told, met)
             defined[key] = instruction

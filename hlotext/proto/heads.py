@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.ir import memo
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import NodeHead
 from hlotext.ir.tables import comparison, opcodes, traits
 from hlotext.ir.tables.opcode import AttributeUse, Calls, Derived, Printing
 from hlotext.ir.values.configs import BackendConfig
@@ -48,11 +49,10 @@ _MOST = 4_000
 class Head:
     """Template of instructions whose bytes differ only in name, metadata and operands."""
 
-    opcode: str
-    shape: Shape
+    node: NodeHead
+    """Opcode, shape and argument."""
     attributes: dict[str, Any]
     """Shared by all of them, so never changed in place."""
-    argument: int | Literal | None
     fields: Fields | None
     """For attributes that depend on the operands."""
     is_odd: bool
@@ -66,7 +66,7 @@ class Head:
     else the ids of their shapes. The values keep the shapes alive, so that their ids stay theirs."""
 
 
-Parts: TypeAlias = tuple[str, Shape, dict[str, Any], int | Literal | None, bool, int, dict[Any, Any], Head]
+Parts: TypeAlias = tuple[NodeHead, dict[str, Any], bool, int, dict[Any, Any], Head]
 """The fields of a head that every instruction needs, its base's `met`, and the head."""
 
 
@@ -98,7 +98,7 @@ class Heads:
                 _HEADS.keep((before, rest), head)
         self.kept.append(head)  # ids are told apart as long as what they are of lives
         met = (head.base or head).met
-        return head.opcode, head.shape, head.attributes, head.argument, head.is_odd, head.takes, met, head
+        return head.node, head.attributes, head.is_odd, head.takes, met, head
 
     def _head(self, before: bytes, rest: bytes) -> Head:
         start = middle = 0
@@ -128,8 +128,7 @@ class Heads:
                 self._metadata[metadata] = found
             if isinstance(found, Metadata) and found.is_printed:
                 return Head(
-                    base.opcode, base.shape, {**base.attributes, "metadata": found}, base.argument, base.fields,
-                    base.is_odd, base.takes, base,
+                    base.node, {**base.attributes, "metadata": found}, base.fields, base.is_odd, base.takes, base,
                 )  # fmt: skip
         return base
 
@@ -160,7 +159,7 @@ class Heads:
         self._add_common(given, fields, values)
         takes = -1 if "parameter_replication" in given else _TAKES.get(opcode, -1)
         head = Head(
-            opcode, shape, given, self._argument(opcode, fields, shape), fields if depends else None,
+            NodeHead(opcode, shape, self._argument(opcode, fields, shape)), given, fields if depends else None,
             depends or opcode not in _CALL_NOTHING, takes,
         )  # fmt: skip
         if sum(map(len, key)) <= LONGEST:
@@ -196,15 +195,15 @@ class Heads:
 
     def for_operands(self, head: Head, fields: Fields, operands: tuple[Instruction, ...]) -> dict[str, Any]:
         """The attributes of an instruction with these operands, on which some of its head's fields depend."""
-        key = id(head), *[id(operand._shape) for operand in operands]
+        key = id(head), *[id(operand._head.shape) for operand in operands]
         found = self._for_shapes.get(key)
         if found is None:
-            found = {**self._own(head.opcode, fields, operands, head.shape), **head.attributes}
+            found = {**self._own(head.node.opcode, fields, operands, head.node.shape), **head.attributes}
             self._for_shapes[key] = found
         return found
 
     def _own(
-        self, opcode: str, fields: Fields, operands: tuple[Instruction, ...], shape: Shape
+        self, opcode: str, fields: Fields, operands: tuple[Instruction, ...], shape: Shape | None
     ) -> dict[str, Any]:
         """The opcode's own attributes, as far as the text would say them."""
         given: dict[str, Any] = {}
@@ -253,10 +252,10 @@ class Heads:
         for problem in (*conditions.of_opcode(instruction), *conditions.of_values(instruction)):
             if problem.is_error:
                 raise ProtoError(f"{instruction._name}: {problem.message}")
-        if instruction._opcode not in conditions.LOOK_FURTHER:
+        if instruction._head.opcode not in conditions.LOOK_FURTHER:
             if len(met) >= _MOST_MET:
                 met.clear()
-            met[told] = [operand._shape for operand in instruction._operands]
+            met[told] = [operand._head.shape for operand in instruction._operands]
 
 
 def _at(path: str, read: Callable[[], Any]) -> Any:
@@ -333,7 +332,7 @@ def is_shown(use: AttributeUse, value: Any, operands: tuple[Instruction, ...]) -
 def _default(use: AttributeUse, operands: tuple[Instruction, ...]) -> Any:
     if not isinstance(use.default, Derived):
         return use.default
-    shape = operands[0]._shape if operands else None
+    shape = operands[0]._head.shape if operands else None
     if shape is None:
         return None
     if use.default is Derived.COMPARISON_ORDER:
@@ -345,7 +344,7 @@ def _default(use: AttributeUse, operands: tuple[Instruction, ...]) -> Any:
 
 def _slice_sizes(numbers: tuple[int, ...], operands: tuple[Instruction, ...]) -> tuple[tuple[int, ...], ...]:
     """The sizes of each slice that a collective permute sends, in groups of as many as the operand has dimensions."""
-    shapes = [operand._shape for operand in operands]
+    shapes = [operand._head.shape for operand in operands]
     if not shapes or shapes[0] is None:
         raise ProtoError("slices need an operand", "dynamic_slice_sizes")
     arrays = shapes[0].tuple_shapes if shapes[0].is_tuple else (shapes[0],)

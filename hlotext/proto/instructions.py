@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.configs import BackendConfig
@@ -53,7 +53,7 @@ class CarefulBodies:
                 number, root = (a, root) if tag == 5 else (number, a) if tag == 6 else (number, root)
         if not spans:
             raise ProtoError(f"computation {name} has no instructions", path)
-        computation = opened(name, module, -1, -1)
+        computation = Computation(name, module=module)
         computation._parts_read = None
         computation._execution_thread = thread
         computation._backend_config = config
@@ -109,20 +109,21 @@ class _Body:
             _numbers(fields, _PREDECESSORS, "control_predecessor_ids"), "control_predecessor_ids"
         )
         parts = self._heads.parts(before.decode("latin-1"), rest.decode("latin-1"))
-        opcode, shape, attributes, argument, is_odd, takes, met, head = parts
+        node, attributes, is_odd, takes, met, head = parts
         if is_odd:
             if head.fields is not None:
                 attributes = self._heads.for_operands(head, head.fields, operands)
             called = _numbers(fields, _CALLED, "called_computation_ids")
             if called:
-                attributes = {**attributes, **self._called(local, opcode, called, operands)}
+                attributes = {**attributes, **self._called(local, node.opcode, called, operands)}
         if predecessors:
             self.has_predecessors = True
             attributes = {**attributes, "control-predecessors": tuple(dict.fromkeys(predecessors))}
-        made = Instruction(name, opcode, shape, operands, attributes, argument, self._computation)
+        made = Instruction(name, "", None, operands, attributes, None, self._computation)
+        made._head = node
         told: Any = takes
         if takes != len(operands):
-            told = tuple([id(operand._shape) for operand in operands])
+            told = tuple([id(operand._head.shape) for operand in operands])
             told = told[0] if len(operands) == 1 else told
         if is_odd and _CALLED not in fields:
             told = told, None

@@ -7,13 +7,12 @@ names of their instructions, but for that half. Such a body is not cut at all: i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Form, Instruction
-from hlotext.ir.values.literal import Literal
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import NodeHead
 from hlotext.semantics.conditions import LOOK_FURTHER
 
 if TYPE_CHECKING:
@@ -26,10 +25,8 @@ _LOWER = 4
 _MOST = 8
 """Bodies of equal lengths that are compared with one."""
 
-Row: TypeAlias = tuple[
-    str, Shape | None, dict[str, Any], "int | Literal | None", int, Callable[[list[Instruction]], Any] | None
-]
-"""An instruction's opcode, shape, attributes, argument, and its operands: the place of the only one (or -1), or what takes
+Row: TypeAlias = tuple[NodeHead, Mapping[str, Any], int, Callable[[list[Instruction]], Any] | None]
+"""An instruction's head, attributes, and its operands: the place of the only one (or -1), or what takes
 several of the nodes."""
 
 
@@ -53,24 +50,19 @@ class Repeated:
 
     def copies(self, names: list[str], computation: Computation) -> list[Instruction]:
         """The nodes of another such body."""
-        new, line = object.__new__, Form.LINE
+        new = object.__new__
         nodes: list[Instruction] = []
         append = nodes.append
         if not self._rows:
             self._rows = self._taken_apart()
-        for name, (opcode, shape, attributes, argument, only, several) in zip(names, self._rows):  # noqa: B905
+        for name, (head, attributes, only, several) in zip(names, self._rows):  # noqa: B905
             instruction = new(Instruction)
             instruction._name = name
-            instruction._opcode = opcode
-            instruction._shape = shape
+            instruction._head = head
             instruction._operands = (nodes[only],) if only >= 0 else () if several is None else several(nodes)
             instruction._attributes = attributes
-            instruction._argument = argument
             instruction._computation = computation
-            instruction._place = None
-            instruction._form = line
-            instruction._is_touched = False
-            instruction._users = None
+            instruction._state = None
             append(instruction)
         return nodes
 
@@ -82,7 +74,7 @@ class Repeated:
             taken = [places[operand] for operand in node._operands]
             only = taken[0] if len(taken) == 1 else -1
             several = operator.itemgetter(*taken) if len(taken) > 1 else None
-            rows.append((node._opcode, node._shape, node._attributes, node._argument, only, several))
+            rows.append((node._head, node._attributes, only, several))
         return rows
 
 
@@ -121,7 +113,7 @@ class Repeats:
         # Each upper half that was found must be that of an id, and not happen to stand inside of a value.
         if len(between) - 1 != len(nodes) + sum([len(node._operands) for node in nodes]):
             return
-        if not LOOK_FURTHER.isdisjoint([node._opcode for node in nodes]):
+        if not LOOK_FURTHER.isdisjoint([node._head.opcode for node in nodes]):
             return
         self._room -= size
         begins = [key[:_LOWER] for key in body.ids()]

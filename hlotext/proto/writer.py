@@ -83,7 +83,7 @@ class _Writer:
         fusion_bodies = self.fusion_bodies = {
             callee
             for instruction in module.instructions()
-            if instruction._opcode == "fusion"
+            if instruction._head.opcode == "fusion"
             for callee in instruction.called_computations
         }
         # Instructions in the order in which readers, XLA's too, give them: so what is read and written again is the same.
@@ -120,7 +120,11 @@ class _Writer:
         elided = (
             []
             if self.tools.fill
-            else [i.name for i in self.module.instructions() if i._opcode in _WITH_LITERALS and _is_elided(i)]
+            else [
+                i.name
+                for i in self.module.instructions()
+                if i._head.opcode in _WITH_LITERALS and _is_elided(i)
+            ]
         )
         if elided:
             shown = ", ".join(elided[:10]) + (f" and {len(elided) - 10} more" if len(elided) > 10 else "")
@@ -160,7 +164,7 @@ class _Writer:
     def _signature(self, computation: Computation) -> bytes:
         """The field with the shapes of parameters and result."""
         parameters = computation.parameters
-        shapes = [p._shape for p in parameters]
+        shapes = [p._head.shape for p in parameters]
         if computation.shape is None or None in shapes:
             raise ProtoError(f"{computation.name}: a shape is not known")
         known, of = self._parameter_shapes, self.tools.shape_bytes.shape
@@ -196,14 +200,16 @@ class _Writer:
         append, join, id_of = pieces.append, b"".join, ids.__getitem__
         for instruction in instructions:
             name = names.get(instruction, instruction._name) if names else instruction._name
-            opcode = instruction._opcode
+            opcode = instruction._head.opcode
             try:
                 try:
-                    head, middle, rest = known[id(instruction._attributes), id(instruction._shape), opcode]
+                    head, middle, rest = known[
+                        id(instruction._attributes), id(instruction._head.shape), opcode
+                    ]
                 except KeyError:
                     head, middle, rest = self._parts(instruction)
-                if instruction._argument is not None:
-                    middle = self._argument(instruction._argument) + middle
+                if instruction._head.argument is not None:
+                    middle = self._argument(instruction._head.argument) + middle
                 try:
                     text = name.encode()
                 except UnicodeEncodeError:
@@ -242,7 +248,7 @@ class _Writer:
 
     def _parts(self, instruction: Instruction) -> tuple[bytes, bytes, bytes]:
         """The fields of opcode, shape and metadata, those before the id, those behind the called computations."""
-        shape, opcode, attributes = instruction._shape, instruction._opcode, instruction._attributes
+        shape, opcode, attributes = instruction._head.shape, instruction._head.opcode, instruction._attributes
         if isinstance(instruction, BadInstruction) or shape is None:
             raise ProtoError("a line that could not be read, or without a shape, is in no proto")
         known = self._heads.get((opcode, id(shape)))
@@ -276,7 +282,7 @@ class _Writer:
         if before:
             pieces.append(field(37, b"".join([self.ids[other] for other in before])))
         called = instruction.called_computations
-        if called and instruction._opcode not in REPEATING:
+        if called and instruction._head.opcode not in REPEATING:
             pieces.append(field(38, b"".join([encoded(self.computation_ids[one]) for one in called])))
         return b"".join(pieces)
 
@@ -292,24 +298,24 @@ class _Writer:
     def _own(self, instruction: Instruction) -> tuple[bytes, bytes]:
         """The fields of the other attributes: those before the id, and those behind the called computations."""
         given = instruction._attributes
-        opcode = instruction._opcode
+        opcode = instruction._head.opcode
         if not given or (len(given) == 1 and "metadata" in given):
             key: Any = opcode
         else:
             # Values are shared by the instructions that have them, so that they are told apart by identity.
             key = opcode, *[(name, id(value)) for name, value in given.items() if name not in _SEPARATE]
         if opcode in _BY_SHAPES:
-            shapes = [id(operand._shape) for operand in instruction._operands]
-            key = key, id(instruction._shape), *shapes
+            shapes = [id(operand._head.shape) for operand in instruction._operands]
+            key = key, id(instruction._head.shape), *shapes
         elif "sharding" in given:
-            key = key, id(instruction._shape)
+            key = key, id(instruction._head.shape)
         known = self._fields.get(key)
         if known is None:
             known = self._fields[key] = *self._make_own(instruction), (given, instruction)
         return known[0], known[1]
 
     def _make_own(self, instruction: Instruction) -> tuple[bytes, bytes]:
-        opcode = instruction._opcode
+        opcode = instruction._head.opcode
         row = opcodes.opcode(opcode)
         if row is None:
             raise ProtoError(f"opcode {opcode} is unknown to this release")
@@ -360,8 +366,10 @@ class _Writer:
         if isinstance(value, RawValue):
             raise ProtoError(f"the value {name}={value} is unknown to this release")
         if name == "sharding":
-            assert instruction._shape is not None
-            return field(40, shardings.write_sharding(value.for_shape(instruction._shape), tools.classes))
+            assert instruction._head.shape is not None
+            return field(
+                40, shardings.write_sharding(value.for_shape(instruction._head.shape), tools.classes)
+            )
         if name == "backend_config":
             return _unless_empty(43, value.text.encode("utf-8", "surrogateescape"))
         if name == "frontend_attributes":
@@ -402,7 +410,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 def _completed(instruction: Instruction) -> dict[str, Any]:
     """The attributes, with those that the text may leave out and the proto must not."""
     given = dict(instruction._attributes)
-    opcode = instruction._opcode
+    opcode = instruction._head.opcode
     for name, value in _DEFAULTS.get(opcode, {}).items():
         if name not in given:
             given[name] = CustomCallApiVersion(value) if name == "api_version" else value
@@ -413,15 +421,15 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
         if use.name == "replica_groups":
             given[use.name] = ()
         elif use.default is Derived.OPERAND_SHAPE and instruction._operands:
-            shape = instruction._operands[0]._shape
+            shape = instruction._operands[0]._head.shape
             if shape is not None:
                 given[use.name] = shape.with_default_layout()
-        elif use.default is Derived.RESULT_DIMENSIONS and instruction._shape is not None:
-            given[use.name] = tuple(range(instruction._shape.rank))
+        elif use.default is Derived.RESULT_DIMENSIONS and instruction._head.shape is not None:
+            given[use.name] = tuple(range(instruction._head.shape.rank))
         elif use.name == "window" and opcode != "custom-call":
             given[use.name] = Window()
     if opcode == "compare" and "order" not in given and instruction._operands:
-        shape = instruction._operands[0]._shape
+        shape = instruction._operands[0]._head.shape
         order = order_of(given, shape.element_type) if shape is not None else None
         if order is not None:
             given["order"] = order  # the newest XLA reads nothing else, older ones the type
@@ -448,10 +456,10 @@ def _as_numbered(instructions: list[Instruction], stored: tuple[str, ...] | None
 
 
 def _is_elided(instruction: Instruction) -> bool:
-    argument = instruction._argument
+    argument = instruction._head.argument
     if type(argument) is Literal and argument.is_partly_elided:
         return True
-    literal = instruction._attributes.get("literal") if instruction._opcode == "custom-call" else None
+    literal = instruction._attributes.get("literal") if instruction._head.opcode == "custom-call" else None
     return isinstance(literal, Literal) and literal.is_partly_elided
 
 

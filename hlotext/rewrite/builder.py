@@ -134,15 +134,16 @@ class Builder(OpcodeMethods):
         new = Instruction(own_name, opcode, shape, operands, {}, argument)
         named = {key: values.attribute(new, opcode, key, value) for key, value in named.items()}
         new._attributes = named = {**self._inherited(), **named}
-        new._shape = self._shape(new, row, shape)
+        found = new._shape = self._shape(new, row, shape)
         like = self.like
-        if like is not None and like.sharding is not None and "sharding" not in named:
-            same = (
-                like.shape is not None
-                and like.shape.text_without_layout() == new._shape.text_without_layout()
-            )
-            if same:
-                new._attributes = {**named, "sharding": like.sharding}
+        if (
+            like is not None
+            and like.sharding is not None
+            and "sharding" not in named
+            and like.shape is not None
+            and like.shape.text_without_layout() == found.text_without_layout()
+        ):
+            new._attributes = {**named, "sharding": like.sharding}
         return self.computation.add(new, self.place)
 
     def _inherited(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def outline(
         for old in inside:
             copy = Instruction(
                 module.instruction_names.unique(old.name), old.opcode, old.shape,
-                tuple(nodes[o] for o in old.operands), old._attributes, old._argument,
+                tuple(nodes[o] for o in old.operands), old._attributes, old._head.argument,
             )  # fmt: skip
             nodes[old] = builder.computation.add(copy, typed=module.is_scheduled)
         results = [nodes[o] for o in outputs]
@@ -141,7 +141,7 @@ def _inline(
             attributes[CONTROL] = tuple(dict.fromkeys((*own, *predecessors)))
         copy = Instruction(
             module.instruction_names.unique(old.name), old.opcode, old.shape,
-            tuple(nodes[o] for o in old.operands), attributes, old._argument,
+            tuple(nodes[o] for o in old.operands), attributes, old._head.argument,
         )  # fmt: skip
         structure.add(computation, copy, call, typed=module.is_scheduled, original=old)
         nodes[old] = copies[old] = copy

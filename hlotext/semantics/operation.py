@@ -91,7 +91,7 @@ def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ..
     found: list[Problem] = []
     attributes = instruction._attributes
     wrong_shapes = False
-    for check in checks_for(instruction._opcode):
+    for check in checks_for(instruction._head.opcode):
         if check.attribute is not None and check.attribute not in attributes:
             continue
         if check.needs_shapes and wrong_shapes:
@@ -112,12 +112,12 @@ def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
     them would take as long as some checks.
     """
     attributes = instruction._attributes
-    if instruction._opcode not in _REMEMBERED or "control-predecessors" in attributes:
+    if instruction._head.opcode not in _REMEMBERED or "control-predecessors" in attributes:
         return _errors_of(instruction, facts)
-    argument, shape = instruction._argument, instruction._shape
-    shapes = [operand._shape for operand in instruction._operands]
+    argument, shape = instruction._head.argument, instruction._head.shape
+    shapes = [operand._head.shape for operand in instruction._operands]
     key = (
-        instruction._opcode, id(shape), *map(id, shapes), *attributes, *map(id, attributes.values()),
+        instruction._head.opcode, id(shape), *map(id, shapes), *attributes, *map(id, attributes.values()),
         id(argument.shape) if type(argument) is Literal else 0, instruction._form is Form.IMPLICIT, facts.key,
     )  # fmt: skip
     known = _ERRORS.results.get(key)

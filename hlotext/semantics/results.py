@@ -222,7 +222,7 @@ def check_copy(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
 def check_algorithm(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
     """Generators and products name their algorithms from different lists (`AttrTy::kRandomAlgorithm`)."""
     algorithm = instruction._attributes["algorithm"]
-    is_generator = instruction._opcode == "rng-bit-generator"
+    is_generator = instruction._head.opcode == "rng-bit-generator"
     known, other = (
         (RandomAlgorithm, PrecisionAlgorithm) if is_generator else (PrecisionAlgorithm, RandomAlgorithm)
     )

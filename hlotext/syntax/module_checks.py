@@ -33,7 +33,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
         return
     found: dict[int, Instruction] = {}
     for instruction in computation._instructions:
-        if instruction._opcode != "parameter":
+        if instruction._head.opcode != "parameter":
             continue
         number = instruction.parameter_number or 0
         if number < 0:

@@ -11,8 +11,9 @@ import attrs
 from hlotext.findings.finding import Diagnostic
 from hlotext.ir import collector
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.semantics.facts import Facts, facts_of
 from hlotext.semantics.header import header_problems
 from hlotext.semantics.operation import check_operation

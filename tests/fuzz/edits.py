@@ -502,24 +502,25 @@ def plain(module: hlo.Module) -> hlo.Module:
     """A copy without what says what its absence says."""
     copy = without_defaults(module)
     for instruction in copy.instructions():
+        attributes = instruction._attributes = dict(instruction._attributes)
         if instruction.sharding is not None and instruction.shape is not None:
-            instruction._attributes["sharding"] = instruction.sharding.for_shape(instruction.shape)
+            attributes["sharding"] = instruction.sharding.for_shape(instruction.shape)
         row = OPCODES.get(instruction.opcode)
         uses = allowed_attributes(row) if row is not None else {}
-        for name, value in list(instruction._attributes.items()):
+        for name, value in list(attributes.items()):
             if (
                 name in uses
                 and uses[name].printed is Printing.IF_NOT_EMPTY
                 and str(value) in ("", "{}", '""')
             ):
-                del instruction._attributes[name]
+                del attributes[name]
         shape = instruction._attributes.get("outfeed_shape")
         taken = instruction.operands[0].shape if instruction.operands else None
         if shape and taken and shape.with_default_layout() == taken.with_default_layout():
-            del instruction._attributes["outfeed_shape"]  # what its absence stands for
+            del attributes["outfeed_shape"]  # what its absence stands for
         groups = instruction._attributes.get("replica_groups")
         if groups is not None and not groups.group_count:  # always printed, and empty where absent
-            del instruction._attributes["replica_groups"]
+            del attributes["replica_groups"]
     copy._attributes = {
         name: value
         for name, value in copy._attributes.items()

@@ -44,8 +44,8 @@ _CARRYING_TARGETS = frozenset({"Sharding", *_MANUAL, *(f"xla.sdy.{target}" for t
 
 def is_carrier(instruction: Instruction) -> bool:
     """True if the state of an asynchronous operation may pass through an instruction."""
-    return instruction._opcode in CARRIERS or (
-        instruction._opcode == "custom-call"
+    return instruction._head.opcode in CARRIERS or (
+        instruction._head.opcode == "custom-call"
         and instruction._attributes.get("custom_call_target") in _CARRYING_TARGETS
     )
 
@@ -68,7 +68,7 @@ def async_starts(instruction: Instruction, callers: Callers | None = None) -> li
         if (place, index) in seen:
             continue
         seen.add((place, index))
-        opcode, operands = place._opcode, place._operands
+        opcode, operands = place._head.opcode, place._operands
         if opcode == "async-start":
             if not index:
                 found[place] = None
@@ -104,7 +104,7 @@ def _around(
     """Values of the parameter of a loop's body or condition."""
     found: list[tuple[Instruction, tuple[int, ...]]] = []
     for caller in callers:
-        if caller._opcode == "while":
+        if caller._head.opcode == "while":
             found += [(operand, index) for operand in caller._operands[:1]]
             found += _results(caller, index)
     return found
@@ -119,12 +119,12 @@ COLLECTIVES_GROUP = "_collectives_group"
 
 def is_async_body(computation: Computation) -> bool:
     """True if an async-start runs the computation."""
-    return any(caller._opcode == "async-start" for caller in computation.calls)
+    return any(caller._head.opcode == "async-start" for caller in computation.calls)
 
 
 def is_single_operation(computation: Computation) -> bool:
     """True if the computation may hold only one operation, since an async-start runs it."""
-    starts = [caller for caller in computation.calls if caller._opcode == "async-start"]
+    starts = [caller for caller in computation.calls if caller._head.opcode == "async-start"]
     return any(COLLECTIVES_GROUP not in start.frontend_attributes for start in starts)
 
 
@@ -135,11 +135,15 @@ def extra_operation(
 
     One operation, and what only passes parameters on or ties transfers together. Other threads may do as much as they like.
     """
-    others = [i for i in instructions if i._opcode != "parameter" and i is not root]
-    if not others or body.execution_thread != "main" or all(i._opcode == "get-tuple-element" for i in others):
+    others = [i for i in instructions if i._head.opcode != "parameter" and i is not root]
+    if (
+        not others
+        or body.execution_thread != "main"
+        or all(i._head.opcode == "get-tuple-element" for i in others)
+    ):
         return None
-    is_group = all(i._opcode in _TRANSFERS for i in instructions) and any(
-        i._opcode in ROLES for i in instructions
+    is_group = all(i._head.opcode in _TRANSFERS for i in instructions) and any(
+        i._head.opcode in ROLES for i in instructions
     )
     return None if is_group else others[0]
 

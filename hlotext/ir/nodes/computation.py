@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.value import mimebundle
@@ -22,44 +22,113 @@ if TYPE_CHECKING:
     from hlotext.ir.values.configs import BackendConfig
 
 
-@attrs.define(eq=False, repr=False)
+class _Rare:
+    """Fields that are empty or False in most computations."""
+
+    __slots__ = (
+        "backend_config", "by_name", "has_new_thread", "is_draft", "is_implicit", "is_inline", "is_signature_touched",
+        "is_touched", "numbered_stems", "order", "removed_spans", "successors",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.backend_config: BackendConfig | None = None
+        self.is_implicit = self.is_inline = self.is_touched = False
+        self.is_signature_touched = self.has_new_thread = self.is_draft = False
+        self.removed_spans: Sequence[tuple[int, int]] = ()
+        self.by_name: dict[str, Instruction] | None = None
+        self.order: Order[Instruction] | None = None
+        self.successors: dict[Instruction, dict[Instruction, None]] | None = None
+        self.numbered_stems: frozenset[str] | None = None
+
+
+_NOTHING = _Rare()
+"""Shared by all computations that have none of them."""
+
+
+def _kept_rarely(name: str) -> Any:
+    """A property for a field of `_Rare`."""
+
+    def put(computation: Computation, value: Any) -> None:
+        if computation._rare is _NOTHING:
+            if value is None or value is False:
+                return
+            computation._rare = _Rare()
+        setattr(computation._rare, name, value)
+
+    return property(operator.attrgetter(f"_rare.{name}"), put)
+
+
+COPIED = (
+    "_name", "_execution_thread", "_start", "_end", "_brace", "_name_mark", "_parts_read", "_backend_config", "_is_implicit",
+    "_is_inline", "_is_touched", "_is_signature_touched", "_has_new_thread",
+)  # fmt: skip
+"""Fields of a computation that a copy has as they are."""
+
+
+_SLOTS = (
+    "_brace", "_end", "_execution_thread", "_instructions", "_module", "_name", "_name_mark", "_parts_read", "_rare",
+    "_root", "_start",
+)  # fmt: skip
+"""Those of `Computation`, which has properties for the others."""
+
+
 class Computation:
     """One computation. Mutable, compared by identity; instructions keep the order of the text."""
 
-    _name: str
-    _instructions: list[Instruction] = attrs.field(factory=list)
-    _root: Instruction | None = None
-    _execution_thread: str = "main"
-    _module: Module | None = None
-    _is_implicit: bool = False
-    _is_inline: bool = False
-    _start: int = -1
+    __slots__ = _SLOTS
+
+    _start: int
     """Where it starts and ends in the source, where its brace opens, and the source offset at which its text may
     first begin (the end of what comes before); -1 for a computation that was not read."""
-    _end: int = -1
-    _brace: int = -1
-    _name_mark: str | None = None
+    _name_mark: str | None
     """Prefix of names (`%` or nothing) where every op line was written as XLA writes them, operands joined by
     `, ` and numbered every five; None otherwise."""
-    _parts_read: int | None = 0
+    _parts_read: int | None
     """Number of its module's `_parts` read up to its end, where its op lines are made of these alone; 0 or None
     otherwise."""
-    _removed_spans: list[tuple[int, int]] = attrs.field(factory=list)
-    """Where the op lines that were taken out stand in the source."""
-    _is_touched: bool = False
-    _is_signature_touched: bool = False
+    _rare: _Rare
+
+    _backend_config: BackendConfig | None = _kept_rarely("backend_config")
+    _is_implicit: bool = _kept_rarely("is_implicit")
+    _is_inline: bool = _kept_rarely("is_inline")
+    _is_touched: bool = _kept_rarely("is_touched")
+    _is_signature_touched: bool = _kept_rarely("is_signature_touched")
     """True once the header line must be printed anew."""
-    _has_new_thread: bool = False
+    _has_new_thread: bool = _kept_rarely("has_new_thread")
     """True once its thread is another one than the text behind its closing brace says."""
-    _is_draft: bool = False
+    _is_draft: bool = _kept_rarely("is_draft")
     """True while it is being built for its module, which does not list it yet."""
-    _backend_config: BackendConfig | None = None
-    _by_name: dict[str, Instruction] | None = None
-    _order: Order[Instruction] | None = None
-    _successors: dict[Instruction, dict[Instruction, None]] | None = None
-    _numbered_stems: frozenset[str] | None = None
+    _removed_spans: Sequence[tuple[int, int]] = _kept_rarely("removed_spans")
+    """Where the op lines that were taken out stand in the source; a list once there are some."""
+    _by_name: dict[str, Instruction] | None = _kept_rarely("by_name")
+    _order: Order[Instruction] | None = _kept_rarely("order")
+    _successors: dict[Instruction, dict[Instruction, None]] | None = _kept_rarely("successors")
+    _numbered_stems: frozenset[str] | None = _kept_rarely("numbered_stems")
     """Stems of the names that a reader makes up for operands written in place by numbering, since a line before has the
     stem as its name; None until they are asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        execution_thread: str = "main",
+        module: Module | None = None,
+        backend_config: BackendConfig | None = None,
+        is_implicit: bool = False,
+        is_inline: bool = False,
+        start: int = -1,
+        brace: int = -1,
+    ) -> None:
+        self._name = name
+        self._instructions: list[Instruction] = []
+        self._root: Instruction | None = None
+        self._execution_thread = execution_thread
+        self._module = module
+        self._start, self._end, self._brace = start, -1, brace
+        self._name_mark, self._parts_read, self._rare = None, 0, _NOTHING
+        if is_implicit or is_inline or backend_config is not None:
+            self._backend_config = backend_config
+            self._is_implicit, self._is_inline = is_implicit, is_inline
 
     # ---- what it is
 
@@ -120,8 +189,8 @@ class Computation:
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters by number."""
-        found = [i for i in self._instructions if i._opcode == "parameter"]
-        if [i._argument for i in found] != list(range(len(found))):
+        found = [i for i in self._instructions if i._head.opcode == "parameter"]
+        if [i._head.argument for i in found] != list(range(len(found))):
             found.sort(key=_number)
         return tuple(found)
 
@@ -165,7 +234,9 @@ class Computation:
     @property
     def is_fusion_body(self) -> bool:
         """True where a fusion calls this computation."""
-        return self._module is not None and any(i._opcode == "fusion" for i in self._module.calls_of(self))
+        return self._module is not None and any(
+            i._head.opcode == "fusion" for i in self._module.calls_of(self)
+        )
 
     def __getitem__(self, name: str) -> Instruction:
         """The instruction of that name, with or without `%`. Raises KeyError."""
@@ -187,11 +258,13 @@ class Computation:
     @property
     def order(self) -> Order[Instruction]:
         """Where each instruction stands, for comparisons and insertions in constant time."""
-        if self._order is None:
+        rare = self._rare
+        if rare.order is None:
             from hlotext.ir.nodes.order import Order
 
-            self._order = Order(self._instructions)
-        return self._order
+            self._order = order = Order(self._instructions)
+            return order
+        return rare.order
 
     def control_successors_of(self, instruction: Instruction) -> tuple[Instruction, ...]:
         """The instructions that name one as a control predecessor, in the order of the text."""
@@ -240,12 +313,17 @@ class Computation:
     def find_users(self) -> None:
         """Fills in the users of all instructions; edits keep them right from then on."""
         for instruction in self._instructions:
-            instruction._users = {}
+            known: Any = instruction._state
+            if type(known) is not NodeState:
+                known = instruction._state = NodeState(known)
+            known.users = {}
         for instruction in self._instructions:
             for operand in instruction._operands:
-                if operand._users is None:
+                state: Any = operand._state
+                if type(state) is not NodeState or state.users is None:
                     operand._users = {}
-                operand._users[instruction] = None
+                    state = operand._state
+                state.users[instruction] = None
 
     def __copy__(self) -> Computation:
         return copy.deepcopy(self)
@@ -277,33 +355,8 @@ class Computation:
         return f"<Computation %{self._name} with {len(self._instructions)} instructions>"
 
 
-def opened(name: str, module: Module, start: int, brace: int) -> Computation:
-    """A computation of a module whose header has been read: where it starts, and where its brace opens.
-
-    What `Computation(...)` would do, in half of its time.
-    """
-    computation = object.__new__(Computation)
-    computation._name = name
-    computation._instructions = []
-    computation._root = None
-    computation._execution_thread = "main"
-    computation._backend_config = None
-    computation._module = module
-    computation._is_implicit = computation._is_inline = False
-    computation._start = start
-    computation._end = -1
-    computation._brace = brace
-    computation._name_mark = None
-    computation._parts_read = 0
-    computation._removed_spans = []
-    computation._is_touched = computation._is_signature_touched = False
-    computation._has_new_thread = computation._is_draft = False
-    computation._by_name = computation._order = computation._successors = computation._numbered_stems = None
-    return computation
-
-
 def _number(parameter: Instruction) -> Any:
-    return parameter._argument or 0
+    return parameter._head.argument or 0
 
 
 def post_order(
@@ -323,7 +376,7 @@ def post_order(
             callees = [
                 callee
                 for i in computation
-                if i._opcode not in CALLS_NOTHING
+                if i._head.opcode not in CALLS_NOTHING
                 for callee in i.called_computations
             ]
             stack.extend((callee, False) for callee in reversed(callees))

@@ -12,7 +12,7 @@ def has_side_effect(instruction: Instruction) -> bool:
     The computations it calls are left out. An opcode that the table does not have counts as one with a side effect. A channel
     has no meaning where one program runs on all partitions (`HloModuleConfig::ChannelIdSensitive`).
     """
-    opcode = instruction._opcode
+    opcode = instruction._head.opcode
     if opcode in NO_EFFECT:
         return False
     attributes = instruction._attributes

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import enum
 import operator
+import sys
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
+from hlotext.ir.nodes.raw import Form as Form
+from hlotext.ir.nodes.raw import NodeHead, NodeState, Place
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
@@ -29,27 +29,6 @@ if TYPE_CHECKING:
     from hlotext.ir.values.sharding import Sharding
 else:
     TypedAttributes = MutableMapping
-
-
-class Form(enum.Enum):
-    """Form of an instruction in the text that it was read from."""
-
-    LINE = "line"
-    """A line of its own. New instructions have this form too."""
-    NESTED = "nested"
-    """An operand written out in place: `add(negate(x), y)`."""
-    COMPACT = "compact"
-    """A get-tuple-element written `%t#0` in an operand list."""
-    IMPLICIT = "implicit"
-    """Not in the text: what the text refers to without defining it, such as the operands of a pasted op line."""
-
-
-class CallAttributes(dict[str, Any]):
-    """Attributes that equal those of many other lines except for the one computation that is called."""
-
-    __slots__ = ("common",)
-    common: dict[str, Any]
-    """The attributes of the first such line, shared by all of them."""
 
 
 class Attributes(TypedAttributes):
@@ -98,7 +77,6 @@ class Attributes(TypedAttributes):
         return repr(self._instruction._attributes)
 
 
-@attrs.define(eq=False, repr=False)
 class Instruction:
     """One instruction. Mutable, compared by identity; made by the readers or by `Computation.add`.
 
@@ -106,47 +84,139 @@ class Instruction:
     anew and copies all others.
     """
 
+    __slots__ = ("_attributes", "_computation", "_head", "_name", "_operands", "_state")
+
     _name: str
-    _opcode: str
-    _shape: Shape | None
-    _operands: tuple[Instruction, ...] = ()
-    _attributes: dict[str, Any] = attrs.field(factory=dict)
+    _head: NodeHead
+    _operands: tuple[Instruction, ...]
+    _attributes: Mapping[str, Any]
     """Shared by all instructions whose attributes have the same text, so it is replaced, never changed in place."""
-    _argument: int | Literal | None = None
-    """Content of the parentheses of `parameter` and `constant`."""
-    _computation: Computation | None = None
-    _place: int | tuple[int, int] | None = None
-    """Where the instruction stands in the source: start and end, or only the end for an op line without line ends inside."""
-    _form: Form = Form.LINE
-    _is_touched: bool = False
-    _users: dict[Instruction, None] | None = None
+    _computation: Computation | None
+    _state: NodeState | Place
+    """The place alone while form, edits and users are those of a line just read."""
+
+    def __init__(
+        self,
+        name: str,
+        opcode: str,
+        shape: Shape | None,
+        operands: tuple[Instruction, ...] = (),
+        attributes: Mapping[str, Any] | None = None,
+        argument: int | Literal | None = None,
+        computation: Computation | None = None,
+        place: tuple[int, int] | None = None,
+        form: Form = Form.LINE,
+    ) -> None:
+        self._name = name
+        self._head = NodeHead(opcode, shape, argument)
+        self._operands = operands
+        self._attributes = {} if attributes is None else attributes
+        self._computation = computation
+        self._state = place if form is Form.LINE else NodeState(place, form)
+
+    # ---- parts of the head and the state; for hot loops, which look into the slots themselves, these are too slow
+
+    @property
+    def _opcode(self) -> str:
+        return self._head.opcode
+
+    @_opcode.setter
+    def _opcode(self, opcode: str) -> None:
+        head = self._head
+        self._head = NodeHead(opcode, head.shape, head.argument)
+
+    @property
+    def _shape(self) -> Shape | None:
+        return self._head.shape
+
+    @_shape.setter
+    def _shape(self, shape: Shape | None) -> None:
+        head = self._head
+        self._head = NodeHead(head.opcode, shape, head.argument)
+
+    @property
+    def _argument(self) -> int | Literal | None:
+        return self._head.argument
+
+    @_argument.setter
+    def _argument(self, argument: int | Literal | None) -> None:
+        head = self._head
+        self._head = NodeHead(head.opcode, head.shape, argument)
+
+    @property
+    def _own_state(self) -> NodeState:
+        """The state as an object, in which more can be noted than the place."""
+        state = self._state
+        if type(state) is not NodeState:
+            state = self._state = NodeState(state)  # type: ignore[arg-type]
+        return state
+
+    @property
+    def _place(self) -> Place:
+        state = self._state
+        return state.place if type(state) is NodeState else state  # type: ignore[return-value]
+
+    @_place.setter
+    def _place(self, place: Place) -> None:
+        if type(self._state) is NodeState:
+            self._state.place = place
+        else:
+            self._state = place
+
+    @property
+    def _form(self) -> Form:
+        state = self._state
+        return state.form if type(state) is NodeState else Form.LINE
+
+    @_form.setter
+    def _form(self, form: Form) -> None:
+        if form is not self._form:
+            self._own_state.form = form
+
+    @property
+    def _is_touched(self) -> bool:
+        state = self._state
+        return type(state) is NodeState and state.is_touched
+
+    @_is_touched.setter
+    def _is_touched(self, is_touched: bool) -> None:
+        if is_touched is not self._is_touched:
+            self._own_state.is_touched = is_touched
+
+    @property
+    def _users(self) -> dict[Instruction, None] | None:
+        state = self._state
+        return state.users if type(state) is NodeState else None
+
+    @_users.setter
+    def _users(self, users: dict[Instruction, None] | None) -> None:
+        if users is not None or type(self._state) is NodeState:
+            self._own_state.users = users
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
+        place = self._place
+        if type(place) is not int:
+            return (-1, -1) if place is None else place  # type: ignore[return-value]
+        computation = self._computation
+        source = computation._module.source if computation is not None and computation._module else None
+        assert computation is not None
+        assert source is not None
+        return source.line_behind(computation._brace, place)
 
     @property
     def _start(self) -> int:
-        """Offset of its first character in the source text; -1 for one that was not read."""
-        place = self._place
-        if isinstance(place, int):
-            source = (
-                self._computation.module.source if self._computation and self._computation.module else None
-            )
-            assert source is not None
-            start = source.text.rfind("\n", 0, place) + 1
-            while source.text[start] == " ":
-                start += 1
-            return start
-        return -1 if place is None else place[0]
+        return self.bounds[0]
 
     @property
     def _end(self) -> int:
-        """Offset behind its last character in the source text; -1 for one that was not read."""
-        place = self._place
-        return place if isinstance(place, int) else -1 if place is None else place[1]
+        return self.bounds[1]
 
     @property
     def offset(self) -> int:
-        """An offset in the line of the source text where it begins; -1 for one that was not read. Cheaper than `span`."""
-        place = self._place
-        return place if isinstance(place, int) else -1 if place is None else place[0]
+        """The offset of its first character in the source text; -1 for one that was not read. Cheaper than `span`."""
+        return self.bounds[0]
 
     @property
     def computation(self) -> Computation | None:
@@ -177,7 +247,7 @@ class Instruction:
     @property
     def opcode(self) -> str:
         """The opcode as XLA knows it: for the sugared `all-to-all-start` of the text this is `async-start`."""
-        return self._opcode
+        return self._head.opcode
 
     @opcode.setter
     def opcode(self, opcode: str) -> None:
@@ -186,7 +256,7 @@ class Instruction:
     @property
     def shape(self) -> Shape | None:
         """Shape of the result; None where the text omits it and it could not be inferred."""
-        return self._shape
+        return self._head.shape
 
     @shape.setter
     def shape(self, shape: Shape | str) -> None:
@@ -209,7 +279,7 @@ class Instruction:
     @property
     def literal(self) -> Literal | None:
         """The value of a `constant`; None for every other opcode."""
-        return self._argument if isinstance(self._argument, Literal) else None
+        return self._head.argument if isinstance(self._head.argument, Literal) else None
 
     @literal.setter
     def literal(self, literal: Literal) -> None:
@@ -218,7 +288,7 @@ class Instruction:
     @property
     def parameter_number(self) -> int | None:
         """The number of a `parameter`; None for every other opcode."""
-        return self._argument if isinstance(self._argument, int) else None
+        return self._head.argument if isinstance(self._head.argument, int) else None
 
     @parameter_number.setter
     def parameter_number(self, number: int) -> None:
@@ -278,31 +348,29 @@ class Instruction:
     @property
     def users(self) -> tuple[Instruction, ...]:
         """The instructions that take this one's result, each once, in the order of the computation."""
-        if self._users is None:
-            if self._computation is None:
-                return ()
-            self._computation.find_users()
-        return tuple(self._users or ())
+        return tuple(self.user_view)
 
     @property
     def user_view(self) -> KeysView[Instruction]:
         """The users in a live view, for which nothing is copied: to ask how many there are, and whether any."""
-        if self._users is None:
+        state = self._state
+        if type(state) is not NodeState or state.users is None:
             if self._computation is None:
                 return _NOBODY
             self._computation.find_users()
-        return self._users.keys() if self._users is not None else _NOBODY
+            state = self._own_state
+        return _NOBODY if state.users is None else state.users.keys()
 
     @property
     def called_computations(self) -> tuple[Computation, ...]:
         """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
-        if not self._attributes or opcodes.CALLED_NAMES.get(self._opcode) == ():
+        if not self._attributes or opcodes.CALLED_NAMES.get(self._head.opcode) == ():
             return ()
         return tuple(callee for _, callee in self.callees())
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
         """Attribute name and computation of every call, in XLA's order."""
-        for name in opcodes.CALLED_NAMES.get(self._opcode, self._attributes):
+        for name in opcodes.CALLED_NAMES.get(self._head.opcode, self._attributes):
             value: Any = self._attributes.get(name)
             if type(value) is tuple:
                 # Only a list of computations has entries that can be entered.
@@ -334,14 +402,20 @@ class Instruction:
 
         Covers `async-start` and the native pairs (`all-gather-start`, `copy-start`, `send` ...).
         """
-        if self._opcode not in ROLES:
+        if self._head.opcode not in ROLES:
             return ()
         first = self
-        while ROLES[first._opcode] != "start" and first._operands and first._operands[0]._opcode in ROLES:
+        while (
+            ROLES[first._head.opcode] != "start"
+            and first._operands
+            and first._operands[0]._head.opcode in ROLES
+        ):
             first = first._operands[0]
         chain = [first]
         while True:
-            following = [user for user in chain[-1].users if ROLES.get(user._opcode) in ("update", "done")]
+            following = [
+                user for user in chain[-1].users if ROLES.get(user._head.opcode) in ("update", "done")
+            ]
             if not following or following[0] in chain:
                 return tuple(chain)
             chain.append(following[0])
@@ -356,17 +430,17 @@ class Instruction:
     def async_wrapped_computation(self) -> Computation | None:
         """The computation that an `async-start`, `-update` or `-done` runs; None for everything else."""
         start: Instruction = self
-        while start._opcode in ("async-update", "async-done") and start._operands:
+        while start._head.opcode in ("async-update", "async-done") and start._operands:
             start = start._operands[0]
-        if start._opcode != "async-start":
-            if not self._opcode.startswith("async-"):
+        if start._head.opcode != "async-start":
+            if not self._head.opcode.startswith("async-"):
                 return None
             starts = async_starts(self)  # through tuples and loops
             start = starts[0] if starts else self
             place = self
             while not starts and not start.called_computations and place._operands:
                 place = place._operands[0]  # an update that names it, although nothing starts it
-                if place._opcode != "async-update":
+                if place._head.opcode != "async-update":
                     return None
                 start = place
         callees = start.called_computations
@@ -382,17 +456,12 @@ class Instruction:
     # ---- text
 
     @property
-    def bounds(self) -> tuple[int, int]:
-        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
-        return self._start, self._end
-
-    @property
     def span(self) -> Span | None:
         """Where this stands in the source text; None for an instruction that was not read."""
         module = self._computation.module if self._computation is not None else None
-        if module is None or module.source is None or self._start < 0:
+        if module is None or module.source is None or self._place is None:
             return None
-        return module.source.span(self._start, self._end)
+        return module.source.span(*self.bounds)
 
     # ---- editing
 
@@ -455,15 +524,22 @@ class Instruction:
     _repr_mimebundle_ = mimebundle
 
     def __repr__(self) -> str:
-        return f"<Instruction %{self._name} = {self._shape} {self._opcode}>"
+        return f"<Instruction %{self._name} = {self._head.shape} {self._head.opcode}>"
 
 
-# Every walk over a module reads these, so their getters are C functions: a third of the time of a method call.
-for _name in ("name", "opcode", "shape", "operands", "computation", "form", "is_touched"):
-    _property = vars(Instruction)[_name]
-    setattr(
-        Instruction, _name, property(operator.attrgetter(f"_{_name}"), _property.fset, doc=_property.__doc__)
-    )
+if sys.version_info < (3, 12):
+    # Every walk over a module reads these, so their getters are C functions: a third of the time of a method call. Later
+    # releases call methods in place, which is faster still.
+    for _name, _slot in (
+        ("name", "_name"),
+        ("opcode", "_head.opcode"),
+        ("shape", "_head.shape"),
+        ("operands", "_operands"),
+        ("computation", "_computation"),
+    ):
+        _property = vars(Instruction)[_name]
+        _getter = operator.attrgetter(_slot)
+        setattr(Instruction, _name, property(_getter, _property.fset, doc=_property.__doc__))
 
 
 _NOBODY: KeysView[Instruction] = {}.keys()

@@ -274,7 +274,7 @@ class Module:
         if self._callers is None:
             self._callers = {}
             for instruction in self.instructions():
-                if instruction._opcode not in CALLS_NOTHING:
+                if instruction._head.opcode not in CALLS_NOTHING:
                     self.note_calls(instruction)
         return self._callers.get(computation, {}).keys()
 

@@ -78,6 +78,35 @@ class Source:
         """An offset, its line, and how many characters more are counted through; None where line ends are noted."""
         return None if "\r" in self.text else (0, 1, _COUNTED * len(self.text) + _NEAR)
 
+    @functools.cached_property
+    def _lines_behind(self) -> dict[int, array.array[int]]:
+        return {}
+
+    def line_behind(self, offset: int, number: int) -> tuple[int, int]:
+        """Where the text of a line begins, without the blanks before it, and where it ends, without its line end, even a CR.
+
+        Lines are counted by LF from that of the offset, which is number 0; what was counted is kept for the next question.
+        """
+        text = self.text
+        starts = self._lines_behind.get(offset)
+        if starts is None:
+            import array
+
+            starts = self._lines_behind[offset] = array.array("q", [max(offset, 0)])
+        find, last = text.find, starts[-1]
+        for _ in range(number + 2 - len(starts)):
+            last = find("\n", last) + 1 or len(text) + 1
+            starts.append(last)
+        start, end = starts[number], starts[number + 1] - 1
+        while text[start] == " ":
+            start += 1
+        other = text.find("\r", start, end)
+        return start, end if other < 0 else other
+
+    def forget_lines(self, offset: int) -> None:
+        """Forgets what was counted from an offset."""
+        self._lines_behind.pop(offset, None)
+
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column (from 1) of an offset."""
         known = self._position_known

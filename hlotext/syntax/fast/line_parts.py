@@ -6,7 +6,8 @@ import re
 from typing import Any, NamedTuple
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.raw import CallAttributes, NodeHead
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Count, Payload
 from hlotext.ir.values.literal import Literal
@@ -29,12 +30,13 @@ OTHER = 3
 class Head(NamedTuple):
     """A result shape with an opcode: what the hot loop needs to know of op lines that begin with them."""
 
-    shape: Shape
-    opcode: str
+    node: NodeHead
+    """Head of the instructions that take operands, shared by all of them."""
     takes: int
     """Fixed number of operands: 1 or 2; 0 for a parameter, which has a number; OTHER for all other opcodes."""
-    arguments: dict[str, Any] | None
-    """For `parameter` and `constant` the numbers and literals met so far, by text; None for what takes operands."""
+    arguments: dict[str, NodeHead] | None
+    """For `parameter` and `constant` the heads with the numbers and literals met so far, by text; None for what takes
+    operands."""
     met: dict[Any, Any] | None
     """For an opcode of which XLA's reader asks more than the number of operands and the names of attributes, the
     operands' shapes and attributes that were found to be right, by their ids; None for the others."""
@@ -49,7 +51,9 @@ class Head(NamedTuple):
     """Bounds of the number of operands."""
 
 
-Known = tuple[Shape, str, int, dict[str, Any] | None, dict[Any, Any] | None, dict[str, dict[str, Any]], Head]
+Known = tuple[
+    NodeHead, int, dict[str, NodeHead] | None, dict[Any, Any] | None, dict[str, dict[str, Any]], Head
+]
 """The first fields of a head, and the head: unpacking a plain tuple takes a fraction of the time of a named one."""
 
 
@@ -87,8 +91,7 @@ class LineParts:
         )
         self._parts.append((text, opcode, shape, False))
         head = Head(
-            shape,
-            row.name,
+            NodeHead(row.name, shape),
             arity.minimum
             if row.payload is Payload.PARAMETER_NUMBER or arity.minimum == arity.maximum in (1, 2)
             else OTHER,
@@ -100,37 +103,38 @@ class LineParts:
             arity.minimum,
             1 << 60 if arity.maximum is None else arity.maximum,
         )
-        known = self.heads[text] = (*head[:6], head)
+        known = self.heads[text] = (*head[:5], head)
         return known
 
-    def argument(self, head: Head, text: str | None) -> int | Literal | None:
-        """The number of a parameter or the value of a constant; None when the grammar must look at it."""
+    def argument(self, head: Head, text: str | None) -> NodeHead | None:
+        """The head with the number of a parameter or the value of a constant; None when the grammar must look at it."""
         if text is None or head.arguments is None or "//" in text:
             return None
         value: int | Literal
-        if head.opcode == "parameter":
+        opcode, shape = head.node.opcode, head.node.shape
+        if opcode == "parameter":
             if not (text.isdecimal() and text.isascii() and len(text) < 10):
                 return None
             value = int(text)
         else:
             try:
-                value = read_literal(text, head.shape)
+                value = read_literal(text, shape)  # type: ignore[arg-type]
             except TermError:
                 return None
-        head.arguments[text] = value
-        self._parts.append((text, head.opcode, value, type(value) is int and text == str(value)))
-        return value
+        self._parts.append((text, opcode, value, type(value) is int and text == str(value)))
+        known = head.arguments[text] = NodeHead(opcode, shape, value)
+        return known
 
     def meets_conditions(self, instruction: Instruction, met: dict[Any, Any]) -> bool:
         """True if XLA's conditions hold; if not, the grammar and the linker report the error."""
         attributes: Any = instruction._attributes
         if type(attributes) is CallAttributes:
             attributes = attributes.common
-        shapes = [operand._shape for operand in instruction._operands]
+        shapes = [operand._head.shape for operand in instruction._operands]
         key = (id(attributes), *map(id, shapes))
         if key in met:
             return True
-        opcode = instruction._opcode
+        opcode = instruction._head.opcode
         if not opcodes.OPCODES[opcode].arity.accepts(len(shapes)):
             return False
         if any(True for _ in conditions.of_values(instruction)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.shape import Shape
@@ -272,12 +272,13 @@ class Scanner:
         if len(scope.defined) != len(instructions) and not scope.make_ways():
             module_checks.duplicates(self.reporter, computation)
         self.linker.finish(scope)
+        computation._instructions = instructions[:]  # without the room for more that a list keeps
         root = computation._root
         if not result or not instructions or (root is None and scope.is_damaged):
             return end
         if not isinstance(result, str):
             self.linker.check_signature(computation, result)
-        elif (result, id((root or instructions[-1])._shape)) not in self._results:
+        elif (result, id((root or instructions[-1])._head.shape)) not in self._results:
             self._check_result(computation, result)
         return end
 
@@ -296,7 +297,7 @@ class Scanner:
                 self.reporter.error("X101", error.message, position + error.position)
             return
         module_checks.signature(self.reporter, computation, shape, position, end)
-        shape = computation.root._shape
+        shape = computation.root._head.shape
         self._results[text, id(shape)] = shape
 
     @property
@@ -399,8 +400,8 @@ class Scanner:
             if start - computation._start <= MAX_STATEMENT and not self.reporter.is_trying:
                 raise UnfitError  # the grammar says best what is wrong when it has seen the whole computation
             # Without a guess at where the statement ends, and from the op line before on, which might have gone on here.
-            written = (i._start for i in reversed(computation._instructions) if i._place is not None)
-            first = next(written, start)
+            written = next((i for i in reversed(computation._instructions) if i._place is not None), None)
+            first = start if written is None else self._start_of(scope, written)
             found, failure = reading.reference.op_lines(self.source, first, end, computation._brace)
             records = tuple(record for record in found if record.start >= start)
         for record in records:
@@ -416,15 +417,24 @@ class Scanner:
         last = computation._instructions[-1] if computation._instructions else None
         if last is None or type(last._place) is not int or not self.statements.is_continuation(start):
             return start
-        start = last._start
+        start = self._start_of(scope, last)
         self._point = None
         computation._instructions.pop()
         del scope.defined[last._name]
-        if last._opcode == "parameter":
+        if last._head.opcode == "parameter":
             scope.parameters.pop()
         if computation._root is last:
             computation._root = None
         computation._parts_read = None
+        return start
+
+    def _start_of(self, scope: Scope, last: Instruction) -> int:
+        """The offset of the last op line that was read."""
+        if type(last._place) is not int:
+            return last._start
+        start = self.text.rfind("\n", 0, scope.position) + 1
+        while self.text[start] == " ":
+            start += 1
         return start
 
     def _loose_line(self, scope: Scope, start: int, end: int, is_tried: bool = False) -> int | None:
@@ -468,13 +478,17 @@ class Scanner:
         The hot loop of the reader, one turn for each op line, so its steps stand here and not in methods. What it buys is
         in the benchmarks; what it gives is compared with the reference reader on every file of the corpus.
         """
-        parts, tail_of, defined, new, line = self._parts, self._tail, scope.defined, object.__new__, Form.LINE
+        parts, tail_of, defined, new = self._parts, self._tail, scope.defined, object.__new__
         heads = parts.heads
         computation = scope.computation
         append, parameters = computation._instructions.append, scope.parameters
         waiting = self._waiting
         waiting.clear()
         separator = f", {mark}"
+        line = scope.line_before(self.text, position)
+        if not self.text.startswith(("\n", "\r"), position):
+            line -= 1  # the op line begins here, not behind a line end
+        last = None
         while (match := matches()) is not None:
             root, name, head_text, names, inner, tail = match.groups()
             try:
@@ -482,15 +496,15 @@ class Scanner:
             except KeyError:
                 new_head = parts.head(head_text, match.start(3))
                 if new_head is None:
-                    return position
+                    break
                 known = new_head
-            shape, opcode, takes, arguments, met, tails, head = known
+            node, takes, arguments, met, tails, head = known
             operands: tuple[Instruction, ...] | None = None
-            argument: Any = None
             if arguments is not None:
-                argument = arguments.get(inner)
-                if argument is None and (argument := parts.argument(head, inner)) is None:
-                    return position
+                found = arguments.get(inner)
+                if found is None and (found := parts.argument(head, inner)) is None:
+                    break
+                node = found
                 operands = ()
             elif names is not None:
                 try:
@@ -510,43 +524,41 @@ class Scanner:
             if operands is None:
                 operands = parts.operands(scope, head, match, mark)
                 if operands is None:
-                    return position
-            attributes = tails.get(tail)
+                    break
+            attributes: Any = tails.get(tail)
             if attributes is None and (attributes := tail_of(scope, head, tail)) is None:
-                return position
-            end = match.end()
+                break
+            line += 1
             # The same as `Instruction(...)`, in less than half of its time.
             instruction = new(Instruction)
             instruction._name = name
-            instruction._opcode = opcode
-            instruction._shape = shape
+            instruction._head = node
             instruction._operands = operands
             instruction._attributes = attributes
-            instruction._argument = argument
             instruction._computation = computation
-            instruction._place = end
-            instruction._form = line
-            instruction._is_touched = False
-            instruction._users = None
+            instruction._state = line
             if waiting:
                 called, callee, place = waiting.pop()
-                reference = reading.records.ComputationReference(callee, end - len(tail) + place)
-                attributes[called] = reference
+                reference = reading.records.ComputationReference(callee, match.start(6) + place)
+                attributes.callee = reference
                 self.linker.pending.append((scope, instruction, called, reference))
             if (
                 met is not None
                 # One operand is what most have; this asks sooner what `meets_conditions` begins with.
-                and (takes != 1 or (id(attributes), id(operands[0]._shape)) not in met)
+                and (takes != 1 or (id(attributes), id(operands[0]._head.shape)) not in met)
                 and not parts.meets_conditions(instruction, met)
             ):
-                return position
+                break
             if root is not None:
                 if computation._root is not None:
-                    return position
+                    break
                 computation._root = instruction
             if takes == 0:
-                parameters.append(argument)
+                parameters.append(node.argument)
             defined[name] = instruction
             append(instruction)
-            position = end
+            last = match
+        if last is not None:
+            position = last.end()
+            scope.line, scope.position = computation._instructions[-1]._state, position  # type: ignore[assignment]
         return position

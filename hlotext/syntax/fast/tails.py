@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import CallAttributes
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Printing
 from hlotext.ir.tables.opcodes import SPELLINGS
@@ -51,7 +52,7 @@ class Tails:
         self.waiting: list[tuple[str, str, int]] = []
         """Of the last tail: the attribute that names such a computation, its name, and where that stands in the tail."""
 
-    def read(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
+    def read(self, scope: Scope, head: Head, tail: str) -> Mapping[str, Any] | None:
         """The attributes behind an op line's parentheses; None when the grammar must look at them.
 
         Where one computation is called, only its name differs from line to line, so the rest is looked up.
@@ -64,10 +65,7 @@ class Tails:
                 rest = f"{before}\n{comma}{behind}"  # no tail looks like this, since none holds a line end
                 common = head.tails.get(rest)
                 if common is not None and (callee := self._computations.get(name)) is not None:
-                    shared = CallAttributes(common)
-                    shared[called] = callee
-                    shared.common = common
-                    return shared
+                    return CallAttributes(common, called, callee)
                 if name not in self._computations:
                     return self._call_later(scope, head, tail, rest, name)
                 return self._call(scope, head, tail, rest, name)
@@ -82,7 +80,7 @@ class Tails:
             scope.computation._parts_read = None
         else:
             head.tails[key] = attributes
-            self._parts.append((tail, head.opcode, attributes, self._is_written))
+            self._parts.append((tail, head.node.opcode, attributes, self._is_written))
 
     def _call(self, scope: Scope, head: Head, tail: str, rest: str, name: str) -> dict[str, Any] | None:
         """The attributes of a tail that calls a computation, the first of those whose rest is the same."""
@@ -98,13 +96,15 @@ class Tails:
             self._remember(scope, head, rest, tail, attributes)
         return attributes
 
-    def _call_later(self, scope: Scope, head: Head, tail: str, rest: str, name: str) -> dict[str, Any] | None:
+    def _call_later(
+        self, scope: Scope, head: Head, tail: str, rest: str, name: str
+    ) -> Mapping[str, Any] | None:
         """The attributes of a tail that calls a computation which is not defined so far: `waiting` says which."""
         before = rest.partition("\n")[0]
         if before.count("{") != before.count("}") or '"' in before or not _is_name(name):
             return None
         called = head.called or ""
-        common = self._later.get((head.opcode, rest))
+        common = self._later.get((head.node.opcode, rest))
         if common is None:
             piece = f"{called}=%{name}"
             self._values[piece] = called, None, True
@@ -112,12 +112,10 @@ class Tails:
             del self._values[piece]
             if common is None or called not in common or "control-predecessors" in common:
                 return None
-            self._later[head.opcode, rest] = common
+            self._later[head.node.opcode, rest] = common
         scope.computation._parts_read = None
-        shared = CallAttributes(common)
-        shared.common = common
         self.waiting.append((called, name, len(before) + len(head.mark) - 1))
-        return shared
+        return CallAttributes(common, called, None)
 
     def _cut(self, scope: Scope, head: Head, tail: str) -> dict[str, Any] | None:
         """Cuts a tail into attributes and types each; None when the grammar must look at it."""
@@ -134,9 +132,12 @@ class Tails:
             is_written &= known[2]
         if sum(map(len, pieces)) + 2 * len(pieces) != len(tail) or len(attributes) != len(pieces):
             return None
-        names = (head.opcode, *attributes)
+        names = (head.node.opcode, *attributes)
         if names not in self._fitting:
-            if not conditions.attributes_fit(head.opcode, names[1:]) or "parameter_replication" in attributes:
+            if (
+                not conditions.attributes_fit(head.node.opcode, names[1:])
+                or "parameter_replication" in attributes
+            ):
                 return None
             self._fitting[names] = printed_when_said(*names)
         said = self._fitting[names]

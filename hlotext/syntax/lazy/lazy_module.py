@@ -28,8 +28,7 @@ import attrs
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.finding import Diagnostic
 from hlotext.ir import collector
-from hlotext.ir.nodes.computation import Computation, opened
-from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.syntax import module_checks
@@ -74,7 +73,6 @@ class UnreadComputation(Computation):
 
 _FROM_LINES = ("_root", "_name_mark", "_parts_read", "_instructions")
 """Fields that are read from the lines of a computation. The instructions are set last: who sees them sees everything."""
-_NONE: list[Instruction] = []
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -98,7 +96,7 @@ class _Linker(Linker):
     """Links one computation of a module whose computations are known: it is put beside the one of that name."""
 
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
-        computation = opened(name, self.module, start, brace)
+        computation = Computation(name, module=self.module, start=start, brace=brace)
         if is_entry:
             self.module._entry = computation
         self.module._computations.append(computation)
@@ -369,7 +367,7 @@ def _calling() -> tuple[str, ...]:
 
 def _unread(name: str, module: Module, start: int) -> Computation:
     """A computation that begins at an offset and has not been read."""
-    computation = UnreadComputation(name, _NONE, None, "main", module, False, False, start)
+    computation = UnreadComputation(name, module=module, start=start)
     for field in _FROM_LINES:
         delattr(computation, field)
     return computation
@@ -380,10 +378,8 @@ def _move(read: Computation, computation: Computation, offset: int) -> None:
     for instruction in read._instructions:
         instruction._computation = computation
         place = instruction._place
-        if type(place) is int:
-            instruction._place = place + offset
-        elif place is not None:
-            start, end = cast(tuple[int, int], place)
+        if isinstance(place, tuple):
+            start, end = place
             instruction._place = start + offset, end + offset
     for name in _FROM_LINES:
         setattr(computation, name, getattr(read, name))
@@ -397,6 +393,8 @@ def _forget(computation: Computation) -> None:
         for instruction in instructions:
             instruction._users = None  # operands and users hold each other
     computation._by_name = computation._order = computation._successors = None
+    if computation._module is not None and computation._module.source is not None:
+        computation._module.source.forget_lines(computation._brace)
     computation.__class__ = UnreadComputation
     for field in _FROM_LINES:
         delattr(computation, field)

@@ -12,9 +12,10 @@ import attrs
 
 from hlotext.findings.errors import TermError
 from hlotext.ir.nodes.bad_instruction import BadInstruction
-from hlotext.ir.nodes.computation import Computation, opened
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import opcodes
 from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.left_out import LeftOut
@@ -74,7 +75,7 @@ class Linker:
     def begin(self, name: str, start: int, is_entry: bool, brace: int = -1) -> Scope:
         """Opens a computation; its instructions follow."""
         self.mark = start, len(self.module._computations), len(self.pending)
-        computation = opened(name, self.module, start, brace)
+        computation = Computation(name, module=self.module, start=start, brace=brace)
         if (first := self.computations.get(name)) is not None:
             related: list[Place] = [("first defined here", first._start, first._brace)]
             self.reporter.error("X105", f"computation {name} is defined twice", start, related=related)
@@ -218,7 +219,7 @@ class Linker:
             return
         if "calls" in instruction._attributes:
             self.reporter.error(
-                "X109", f"{instruction._opcode} has no attribute calls", places.get("calls", position)
+                "X109", f"{instruction._head.opcode} has no attribute calls", places.get("calls", position)
             )
         instruction._opcode = plain
         if plain == "async-done":
@@ -251,8 +252,8 @@ class Linker:
             module_checks.duplicate(self.reporter, instruction, first)
         scope.defined[instruction.name] = instruction
         computation._instructions.append(instruction)
-        if instruction._opcode == "parameter":
-            scope.parameters.append(instruction._argument)
+        if instruction._head.opcode == "parameter":
+            scope.parameters.append(instruction._head.argument)
         if is_root:
             if computation._root is not None:
                 start = computation._root._start
@@ -280,12 +281,14 @@ class Linker:
         if operation.opcode == "parameter":
             instruction._argument = operation.argument
         elif operation.opcode == "constant":
-            if instruction._shape is None:
+            if instruction._head.shape is None:
                 self.reporter.error("X117", "a constant needs its shape", operation.position)
                 return False
             start, end = operation.argument
             try:
-                instruction._argument = read_literal(self.reporter.source.text[start:end], instruction._shape)
+                instruction._argument = read_literal(
+                    self.reporter.source.text[start:end], instruction._head.shape
+                )
             except TermError as error:
                 self.reporter.error("X118", error.message, start + error.position, help=error.help)
                 return False
@@ -377,7 +380,7 @@ class Linker:
 
     def fill_shape(self, instruction: Instruction, position: int) -> None:
         """Infers an omitted result shape."""
-        if instruction._shape is not None or instruction.opcode == "constant":
+        if instruction._head.shape is not None or instruction.opcode == "constant":
             return
         if any(isinstance(operand, BadInstruction) for operand in instruction._operands):
             return  # what is wrong has been said where the operand should be defined
@@ -406,14 +409,14 @@ class Linker:
         for name, value in instruction._attributes.items():
             kind = type(value)
             if kind is reading.records.ComputationReference or kind is reading.records.InlineBody:
-                instruction._attributes[name] = self.computation(scope, instruction, name, value)
+                _set(instruction, name, self.computation(scope, instruction, name, value))
             elif kind is tuple and value:
                 first = type(value[0])
                 if first is reading.records.InstructionReference:
-                    instruction._attributes[name] = self.predecessors(scope, value)
+                    _set(instruction, name, self.predecessors(scope, value))
                 elif first is reading.records.ComputationReference or first is reading.records.InlineBody:
                     callees = tuple(self.computation(scope, instruction, name, item) for item in value)
-                    instruction._attributes[name] = callees
+                    _set(instruction, name, callees)
             elif kind is RawValue:
                 checks.raw_value(self.reporter, instruction, name, value, places)
 
@@ -490,10 +493,10 @@ class Linker:
                 lists[instruction, name] = None
             else:
                 # Undefined names stay text.
-                instruction._attributes[name] = RawValue(f"%{reference.name}") if found is None else found
+                _set(instruction, name, RawValue(f"%{reference.name}") if found is None else found)
         self.pending.clear()
         for instruction, name in lists:
-            instruction._attributes[name] = self._resolved(instruction._attributes[name])
+            _set(instruction, name, self._resolved(instruction._attributes[name]))
         module_checks.module(self.reporter, self.module)
 
     def _resolved(self, value: tuple[Any, ...]) -> tuple[Computation, ...] | RawValue:
@@ -512,11 +515,22 @@ class Linker:
 
 def _short_spelling(instruction: Instruction) -> tuple[Opcode, Opcode] | None:
     """Rows that the short spelling of an asynchronous operation stands for; None for any other opcode."""
-    name, operands = instruction._opcode, instruction._operands
+    name, operands = instruction._head.opcode, instruction._operands
     found = opcodes.async_wrapped(name)
     if found is None and name in opcodes.NATIVE_ASYNC:
-        found = opcodes.generic_half(name, instruction._shape, operands[0]._opcode if operands else None)
+        found = opcodes.generic_half(
+            name, instruction._head.shape, operands[0]._head.opcode if operands else None
+        )
     return found
+
+
+def _set(instruction: Instruction, name: str, value: Any) -> None:
+    """Sets an attribute of an instruction that was just made, whose attributes are its own."""
+    attributes: Any = instruction._attributes
+    if type(attributes) is CallAttributes:
+        attributes.callee = value
+    else:
+        attributes[name] = value
 
 
 def _is_missing(instruction: Instruction) -> bool:

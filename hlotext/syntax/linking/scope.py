@@ -20,6 +20,10 @@ class Scope:
     """Operands that are not defined become parameters: a pasted op line."""
     numbers: dict[str, int] | None = None
     """For names that were made, once there are some, the number from which on the next one of that stem is looked for."""
+    line = 0
+    """Number of line ends between the computation's brace and `position`."""
+    position = -1
+    """Offset up to which they were counted, behind the last op line that was read fast; negative before there is one."""
     is_damaged = False
     """A line could not be read, so what is missing may have stood there."""
     has_lost_names = False
@@ -31,6 +35,16 @@ class Scope:
         """Instructions by name, as far as they have been read."""
         self.parameters: list[Any] = []
         """The numbers of the parameters met so far."""
+
+    def line_before(self, text: str, position: int) -> int:
+        """Number of the line, counted from the computation's brace, whose end is at an offset."""
+        known = self.position if self.position >= 0 else max(self.computation._brace, 0)
+        if position >= known:
+            self.line += text.count("\n", known, position)
+        else:  # a trial had gone on
+            self.line -= text.count("\n", position, known)
+        self.position = position
+        return self.line
 
     def make_way(self, element: Instruction) -> None:
         """Gives another name to an element that was written behind its operand's, where a line bears the name made for it."""

@@ -37,9 +37,9 @@ def wrap(
     while (name := f"async_wrapped.{number}" if number else "async_wrapped") in names or name in others:
         number += 1
     body = Computation(name, module=module, is_implicit=True)
-    shape: Shape | None = start._shape
+    shape: Shape | None = start._head.shape
     row = opcodes.opcode(wrapped_opcode)
-    taken: list[Shape | None] = [operand._shape for operand in start._operands]
+    taken: list[Shape | None] = [operand._head.shape for operand in start._operands]
     if shape is not None and len(shape.tuple_shapes) > 1 and shape.tuple_shapes[0].is_tuple:
         taken, shape = list(shape.tuple_shapes[0].tuple_shapes), shape.tuple_shapes[1]
     if row is not None:  # what is missing is handed in later
@@ -61,7 +61,7 @@ def wrap(
     body._execution_thread = start._attributes.get("async_execution_thread", "main")
     callee = next(iter(root.called_computations), None) if wrapped_opcode in ("call", "fusion") else None
     if isinstance(callee, Computation) and callee._instructions:
-        fit(body, callee.root._shape, [parameter._shape for parameter in callee.parameters])
+        fit(body, callee.root._head.shape, [parameter._head.shape for parameter in callee.parameters])
     return body
 
 
@@ -84,9 +84,9 @@ def fit(body: Computation, result: Shape | None, taken: Sequence[Shape | None]) 
             added = _parameter(body, index, shape)
             body._instructions.insert(len(body._instructions) - 1, added)
             root._operands = (*root._operands, added)
-        elif _differs(parameters[index]._shape, shape):
+        elif _differs(parameters[index]._head.shape, shape):
             parameters[index]._shape = shape
-    if _differs(root._shape, result):
+    if _differs(root._head.shape, result):
         root._shape = result
 
 
@@ -99,9 +99,9 @@ def hand_in(later: Instruction) -> None:
     body = later.async_wrapped_computation
     if body is None or not body._is_implicit or not body._instructions:
         return
-    shape = later._shape
-    if later._opcode == "async-done":
-        state = later._operands[0]._shape if later._operands else None
+    shape = later._head.shape
+    if later._head.opcode == "async-done":
+        state = later._operands[0]._head.shape if later._operands else None
     else:
         state, shape = (
             shape,

@@ -65,14 +65,14 @@ class AttributePrinter(abc.ABC):
         wrapped: Instruction | None,
     ) -> list[str]:
         """Every attribute as `name=value`, in XLA's order."""
-        row = opcodes.opcode(instruction._opcode)
+        row = opcodes.opcode(instruction._head.opcode)
         if row is None:
             return [
                 f"{name}={self.value(instruction, name, value)}"
                 for name, value in instruction._attributes.items()
             ]
         out: list[str] = []
-        if wrapped is not None and instruction._opcode == "async-start":
+        if wrapped is not None and instruction._head.opcode == "async-start":
             out += self._sugar_attributes(instruction, wrapped, names, indent)
         else:
             out += self._own(row, instruction, indent)
@@ -184,7 +184,7 @@ class AttributePrinter(abc.ABC):
         if isinstance(value, RawValue):
             return [f"{use.name}={value}"]
         if mode is SubcomputationMode.NAME_ONLY or (
-            mode is SubcomputationMode.NON_SEQUENTIAL_BODIES and instruction._opcode in _SEQUENTIAL
+            mode is SubcomputationMode.NON_SEQUENTIAL_BODIES and instruction._head.opcode in _SEQUENTIAL
         ):
             if mode is SubcomputationMode.NON_SEQUENTIAL_BODIES:
                 return []
@@ -194,7 +194,7 @@ class AttributePrinter(abc.ABC):
         if use.calls is Calls.LIST:
             bodies = ",\n".join([self._nested(c, indent) for c in value])
             return [f"{use.name}={{\n{bodies}\n}}"]
-        name = "calls" if instruction._opcode in _PRINTED_AS_CALLS else use.name
+        name = "calls" if instruction._head.opcode in _PRINTED_AS_CALLS else use.name
         return [f"{name}=\n{self._nested(value, indent)}"]
 
     def _nested(self, computation: Computation, indent: int) -> str:
@@ -234,7 +234,7 @@ class AttributePrinter(abc.ABC):
 
     def _of_wrapped(self, start: Instruction, wrapped: Instruction, names: Names, indent: int) -> list[str]:
         """Attributes of the wrapped operation that the short spelling prints."""
-        row = opcodes.OPCODES.get(wrapped._opcode)
+        row = opcodes.OPCODES.get(wrapped._head.opcode)
         if row is None:
             return []
         # Frontend attributes on the start decide for all that XLA prints of the wrapped operation, including the bodies
@@ -290,8 +290,8 @@ class AttributePrinter(abc.ABC):
             return None
         if use.name == "origin" and not options.print_original_value:
             return None
-        if isinstance(value, Sharding) and instruction._shape is not None:
-            return self.value(instruction, use.name, value.for_shape(instruction._shape))
+        if isinstance(value, Sharding) and instruction._head.shape is not None:
+            return self.value(instruction, use.name, value.for_shape(instruction._head.shape))
         return self._use(use, instruction)
 
     def names_left_out(self, instruction: Instruction) -> bool:
@@ -312,7 +312,7 @@ class AttributePrinter(abc.ABC):
 
 def is_compact(computation: Computation) -> bool:
     """True if the compact form writes an operand of a computation after its tuple's name."""
-    return any(operand._opcode == "get-tuple-element" for i in computation for operand in i._operands)
+    return any(operand._head.opcode == "get-tuple-element" for i in computation for operand in i._operands)
 
 
 _HIDDEN_OF_WRAPPED = frozenset({"metadata", "origin", "backend_config"})
@@ -335,9 +335,9 @@ def _derived(use: AttributeUse, instruction: Instruction) -> Any:
     if not isinstance(use.default, Derived):
         return use.default
     if use.default is Derived.RESULT_DIMENSIONS:
-        return tuple(range(instruction._shape.rank)) if instruction._shape is not None else None
+        return tuple(range(instruction._head.shape.rank)) if instruction._head.shape is not None else None
     operand = instruction._operands[0] if instruction._operands else None
-    shape = operand._shape if operand is not None else None
+    shape = operand._head.shape if operand is not None else None
     if shape is None:
         return None
     if use.default is Derived.OPERAND_SHAPE:

@@ -15,8 +15,9 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.nodes.instruction import CallAttributes, Instruction
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.print_options import PrintOptions, SubcomputationMode
 from hlotext.ir.values.shape import Shape
@@ -122,20 +123,22 @@ class LineCopier:
             ):
                 first = None
                 continue
-            parameters: list[Any] = [i for i in instructions if i._opcode == "parameter"]
+            parameters: list[Any] = [i for i in instructions if i._head.opcode == "parameter"]
             for number, parameter in enumerate(parameters):
-                if parameter._argument != number:
+                if parameter._head.argument != number:
                     parameters.sort(key=_number)
                     break
             try:
-                shapes = ", ".join([f"{p._name}: {shown[id(p._shape)]}" for p in parameters])
-                result = shown[id(root._shape)]
+                shapes = ", ".join([f"{p._name}: {shown[id(p._head.shape)]}" for p in parameters])
+                result = shown[id(root._head.shape)]
             except KeyError:  # not the reader's own shape
                 first = None
                 continue
             head = f"{'ENTRY ' if computation is entry else ''}{mark}{computation._name} ({shapes}) -> {result} {{"
-            start, end, last = computation._start, computation._end, instructions[-1]._end
-            if text[start : computation._brace + 1] != head or text[last:end] != closing(computation, ""):
+            start, end = computation._start, computation._end
+            if text[start : computation._brace + 1] != head or not text.endswith(
+                closing(computation, ""), start, end
+            ):
                 first = None
                 continue
             if first is None or start != position + 2 or text[position:start] != "\n\n":
@@ -160,7 +163,7 @@ class LineCopier:
         is_touched = computation.is_touched
         start = position = computation._brace + 1
         if computation._parts_read and self._is_all_copied and not is_touched:
-            return text[start : computation._instructions[-1]._end]
+            return text[start : text.rindex("\n", start, computation._end)]
         pieces: list[str] = []
         for instruction in computation._instructions:
             end = self._end_of_copied(instruction)
@@ -180,21 +183,22 @@ class LineCopier:
 
     def _end_of_copied(self, instruction: Instruction) -> int | None:
         """Where an op line ends in the source if it is what the printer writes; None if it is not."""
-        attributes, shape, place = instruction._attributes, instruction._shape, instruction._place
+        attributes: Any = instruction._attributes
+        shape = instruction._head.shape
         if type(attributes) is CallAttributes:
             attributes = attributes.common
         if (
             instruction.is_touched
-            or not isinstance(place, int)
-            or not self._copied.issuperset((id(attributes), id(shape), id(instruction._argument)))
-            or instruction._opcode in opcodes.CONTEXT_DEPENDENT
+            or type(instruction._place) is not int
+            or not self._copied.issuperset((id(attributes), id(shape), id(instruction._head.argument)))
+            or instruction._head.opcode in opcodes.CONTEXT_DEPENDENT
             or ("sharding" in attributes and shape is not None and shape.is_tuple)
         ):
             return None
-        return place
+        return instruction._end
 
 
-_number = operator.attrgetter("_argument")
+_number = operator.attrgetter("_head.argument")
 _parts_of = operator.attrgetter("_parts_read")
-_opcode_of = operator.attrgetter("_opcode")
+_opcode_of = operator.attrgetter("_head.opcode")
 _NOWHERE = Computation("")

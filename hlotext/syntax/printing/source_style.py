@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from typing import Any
 
 import attrs
 
@@ -11,6 +12,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.ir.values.shape import Shape
@@ -235,26 +237,36 @@ class _Copier:
 
         Looks at no more of an untouched line than where it ends, so an edit in a large computation costs little.
         """
-        changes: list[tuple[Instruction, int]] = []
-        seen = 0
+        changes: list[tuple[Instruction, Instruction | None]] = []
+        last: Instruction | None = None
+        number: int | None = 0  # of the last line, if that is what is known of its place
         unmarked = unmarked_root(computation, self.source)
         for instruction in computation._instructions:
-            place = instruction._place
-            if type(place) is not int or instruction.is_touched or instruction is unmarked:
+            place: Any = instruction._state
+            if type(place) is NodeState and not place.is_touched:
+                place = place.place
+            if type(place) is int and number is not None and instruction is not unmarked:
+                if place < number:
+                    return False
+                last, number = instruction, place
+                continue
+            if type(place) is not int or instruction is unmarked:
                 if instruction.form is not Form.LINE:
                     continue
-                changes.append((instruction, seen))
-                place = seen if instruction._start < 0 else instruction._end
-            if place < seen:
+                changes.append((instruction, last))
+                place = instruction._place
+                if place is None:
+                    continue
+            if last is not None and instruction._start < last._end:
                 return False
-            seen = place
+            last, number = instruction, place if type(place) is int else None
         run = self.run
         position = computation._brace + 1
-        for instruction, before in changes:
-            if instruction._start < 0:
-                run.copy(position, max(before, position))
+        for instruction, last in changes:
+            if instruction._place is None:
+                position, start = max(last._end if last is not None else 0, position), position
+                run.copy(start, position)
                 run.add(f"{self.style.line_start}{self.line(instruction)}")
-                position = max(before, position)
             elif instruction.is_touched:
                 run.copy(position, instruction._start)
                 run.add(self.line(instruction))
@@ -370,7 +382,7 @@ _MARK = re.compile(r"(?:ROOT|ENTRY)(?![\w.\-])(?!\s*=)")
 
 def _writes_layouts(module: Module) -> bool:
     """True if the text writes arrays with layouts, judged by the first one that has dimensions."""
-    shapes = (i._shape for i in module.instructions() if i._start >= 0 and i._shape is not None)
+    shapes = (i._head.shape for i in module.instructions() if i._start >= 0 and i._head.shape is not None)
     leaves = (leaf for shape in shapes for _, leaf in shape.leaves() if leaf.dimensions)
     first = next(leaves, None)
     return first is not None and first.layout is not None
@@ -425,7 +437,7 @@ class Style:
         entry = "ENTRY " if computation.is_entry else ""
         percent = "%" if self.options.print_percent else ""
         nodes = (*computation.parameters, computation.root)
-        is_known = all(node._shape is not None for node in nodes)
+        is_known = all(node._head.shape is not None for node in nodes)
         shapes = f"{signature(computation)} " if self.options.print_program_shape and is_known else ""
         return f"{entry}{percent}{computation.name} {shapes}"
 

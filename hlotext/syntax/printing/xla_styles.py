@@ -73,7 +73,7 @@ class TextPrinter(AttributePrinter):
         return {
             callees[0]
             for instruction in module.instructions()
-            if instruction._opcode in _ASYNC
+            if instruction._head.opcode in _ASYNC
             and (callees := instruction.called_computations)
             and sugared(instruction) is not None
         }
@@ -132,14 +132,14 @@ class TextPrinter(AttributePrinter):
         # XLA numbers the canonical names when it prints them: the operands' first, then the line's own would be wrong;
         # it asks for the line's own name first.
         own = names(instruction)
-        opcode, wrapped = instruction._opcode, None
+        opcode, wrapped = instruction._head.opcode, None
         if options.syntax_sugar_async_ops and opcode.startswith("async-"):
             wrapped = self.sugared(instruction)
             if wrapped is not None:
-                opcode = f"{wrapped._opcode}-{opcode.removeprefix('async-')}"
+                opcode = f"{wrapped._head.opcode}-{opcode.removeprefix('async-')}"
         shape = (
-            f"{self.shape(instruction._shape)} "
-            if options.print_result_shape and instruction._shape is not None
+            f"{self.shape(instruction._head.shape)} "
+            if options.print_result_shape and instruction._head.shape is not None
             else ""
         )
         text = f"{own} = {shape}{opcode}({self.argument(instruction, names)})"
@@ -163,7 +163,7 @@ class TextPrinter(AttributePrinter):
     def argument(self, instruction: Instruction, names: Names) -> str:
         """Text in the parentheses."""
         options = self.options
-        if instruction._opcode == "parameter":
+        if instruction._head.opcode == "parameter":
             return str(instruction.parameter_number) if options.print_parameter_number else ""
         if instruction.literal is not None:
             return self.literal(instruction.literal)
@@ -188,8 +188,8 @@ class TextPrinter(AttributePrinter):
         """One operand: its shape and its name, as far as the options want them."""
         options = self.options
         parts = []
-        if options.print_operand_shape and operand._shape is not None:
-            parts.append(self.shape(operand._shape))
+        if options.print_operand_shape and operand._head.shape is not None:
+            parts.append(self.shape(operand._head.shape))
         if options.canonicalize_instruction_names or options.print_operand_names:
             indices = ""
             while options.compact_gte and _is_element(operand):
@@ -202,7 +202,7 @@ class TextPrinter(AttributePrinter):
 def _is_element(instruction: Instruction) -> bool:
     """True if an instruction can be written after its operand's name, `%t#0`."""
     return (
-        instruction._opcode == "get-tuple-element"
+        instruction._head.opcode == "get-tuple-element"
         and "index" in instruction._attributes
         and len(instruction._operands) == 1
     )
@@ -215,7 +215,7 @@ def signature(computation: Computation, with_ids: bool = True) -> str:
     """
     parameters = ", ".join(
         [
-            f"{p._name if with_ids else p._name.split('.', 1)[0]}: {_plain(p._shape)}"
+            f"{p._name if with_ids else p._name.split('.', 1)[0]}: {_plain(p._head.shape)}"
             for p in computation.parameters
         ]
     )
@@ -252,9 +252,9 @@ def sugared(instruction: Instruction) -> Instruction | None:
     if body is None or not body._instructions:
         return None
     root = body.root
-    if root._opcode not in opcodes.OPCODES:
+    if root._head.opcode not in opcodes.OPCODES:
         return None
-    if any(i._opcode != "parameter" and i is not root for i in body):
+    if any(i._head.opcode != "parameter" and i is not root for i in body):
         return None
     return root
 

@@ -47,7 +47,9 @@ def reread(module: Module, *, age: XlaAge | date | str | None = None) -> Module:
     _forget_source(copy)
     keep_used_frames(copy)
     _rename(copy, names)
-    fused = {callee for i in copy.instructions() if i._opcode == "fusion" for callee in i.called_computations}
+    fused = {
+        callee for i in copy.instructions() if i._head.opcode == "fusion" for callee in i.called_computations
+    }
     # The walk over computations follows the instructions in the order of the text, which they have until the end.
     calls = {c: [callees for i in c if (callees := i.called_computations)] for c in copy._computations}
     computations = computation_order(copy._computations, calls)
@@ -71,7 +73,7 @@ def _forget_source(module: Module) -> None:
         computation._start = computation._end = computation._brace = -1
         computation._name_mark = computation._parts_read = None
         computation._by_name = computation._order = None
-        computation._removed_spans = []
+        computation._removed_spans = ()
 
 
 # ---- names
@@ -104,7 +106,7 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
     for computation in module._computations:
         if computation._is_implicit and computation is not module._entry:
             for i in computation._instructions:
-                found[i] = "async_param" if i._opcode == "parameter" else i._opcode
+                found[i] = "async_param" if i._head.opcode == "parameter" else i._head.opcode
     has_nested = False
     for i in module.instructions():
         if i._form is Form.COMPACT:
@@ -116,7 +118,7 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
     names = NameUniquer()
     for instruction in _as_read_to_their_ends(module):
         if instruction._form is Form.NESTED:
-            found[instruction] = names.unique(f"{instruction._opcode}.anon")
+            found[instruction] = names.unique(f"{instruction._head.opcode}.anon")
         elif instruction not in found:
             names.unique(instruction._name)
     return found

@@ -30,7 +30,7 @@ def as_release(module: Module, age: XlaAge) -> None:
         entries = tuple(attrs.evolve(entry, is_raw=is_raw) for entry in table.entries)
         module._attributes = {**module._attributes, _RECOVERY: RecoveryTable(entries)}
     for instruction in module.instructions():
-        own = _BY_OPCODE.get(instruction._opcode)
+        own = _BY_OPCODE.get(instruction._head.opcode)
         given = instruction._attributes
         if own is not None:
             own(instruction, age)
@@ -48,7 +48,7 @@ def as_release(module: Module, age: XlaAge) -> None:
 
 
 def _compare(instruction: Instruction, age: XlaAge) -> None:
-    shape = instruction._operands[0]._shape if instruction._operands else None
+    shape = instruction._operands[0]._head.shape if instruction._operands else None
     given = instruction._attributes
     if shape is None or not given.keys() & {"type", "order"}:
         return

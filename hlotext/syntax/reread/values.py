@@ -32,13 +32,13 @@ def as_read(module: Module) -> None:
         )
         module._attributes = {**module._attributes, ENTRY_LAYOUT: filled}
     for instruction in module.instructions():
-        if instruction._opcode == "constant":
+        if instruction._head.opcode == "constant":
             _read_constant(instruction)
-        elif instruction._opcode in _OWN_SHAPES:
+        elif instruction._head.opcode in _OWN_SHAPES:
             instruction._shape = _own_shape(instruction)
-        elif instruction._opcode == "get-tuple-element":
+        elif instruction._head.opcode == "get-tuple-element":
             _take_origin(instruction)
-        if instruction._opcode.startswith("async-"):
+        if instruction._head.opcode.startswith("async-"):
             _pass_on(instruction)
         changed = {
             name: new
@@ -60,9 +60,9 @@ _OWN_SHAPES = traits.TRANSFERS | traits.HOST_QUEUES | {"after-all", "add-depende
 
 
 def _own_shape(instruction: Instruction) -> Shape | None:
-    stated = instruction._shape
-    operands = [operand._shape for operand in instruction._operands]
-    match instruction._opcode:
+    stated = instruction._head.shape
+    operands = [operand._head.shape for operand in instruction._operands]
+    match instruction._head.opcode:
         case "send" if operands and operands[0] is not None:
             return Shape.tuple((operands[0], _U32, _TOKEN))
         case "recv" if stated is not None and stated.tuple_shapes:
@@ -105,9 +105,9 @@ def _with_text(value: Any, text: str) -> Any:
 def _take_origin(instruction: Instruction) -> None:
     """An element of a tuple without an origin of its own has its operand's (`HloInstruction::original_value`)."""
     index, place = instruction._attributes.get("index"), instruction
-    while "origin" not in place._attributes and place._opcode == "get-tuple-element" and place._operands:
+    while "origin" not in place._attributes and place._head.opcode == "get-tuple-element" and place._operands:
         index, source = place._attributes.get("index"), place._operands[0]
-        if source._opcode != "tuple" or not isinstance(index, int) or index >= len(source._operands):
+        if source._head.opcode != "tuple" or not isinstance(index, int) or index >= len(source._operands):
             return
         place = source._operands[index]
     if place is not instruction and "origin" in place._attributes:
@@ -132,7 +132,7 @@ def _pass_threads(module: Module) -> None:
     The last async-start in the text that reaches a computation decides, so they are walked from the last one on.
     """
     done: set[Computation] = set()
-    starts = [i for i in module.instructions() if i._opcode == "async-start"]
+    starts = [i for i in module.instructions() if i._head.opcode == "async-start"]
     if not any("async_execution_thread" in i._attributes for i in starts) and all(
         c._execution_thread == "main" for c in module._computations
     ):
@@ -154,7 +154,7 @@ def _pass_threads(module: Module) -> None:
 
 
 def _read_constant(instruction: Instruction) -> None:
-    literal = instruction._argument
+    literal = instruction._head.argument
     if not isinstance(literal, Literal):
         return
     text = _argument_text(instruction)
@@ -162,7 +162,7 @@ def _read_constant(instruction: Instruction) -> None:
     if literal.tuple_literals or len(parts) != 1:
         return
     instruction._argument = _read_literal(literal, text)
-    shape = instruction._shape
+    shape = instruction._head.shape
     if shape is None or not shape.is_array:
         return
     # A literal's shape is static, and its elements lie in whole bytes.

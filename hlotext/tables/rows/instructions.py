@@ -131,7 +131,7 @@ def _written(subjects: Subjects) -> Numbers:
                 if one.opcode == "async-start":
                     found.append(written_bytes(one))
                     continue
-                key = one.opcode, id(one._shape), id(one._attributes)
+                key = one.opcode, id(one._head.shape), id(one._attributes)
                 size = known.get(key)
                 if size is None:
                     size = known[key] = written_bytes(one)
