@@ -6,6 +6,9 @@ import pytest
 
 import hlotext as hlo
 from hlotext import memory
+from hlotext.memory import peaks
+from hlotext.memory.allocations import Allocation, Slice
+from hlotext.memory.values import Value
 from hlotext.memory.what_if import donate
 
 KIB = 1024
@@ -113,3 +116,13 @@ def test_without_places_in_fast_memory_all_else_is_the_same(text: str) -> None:
     assert whole.fast_memory is not None
     assert main.fast_memory is None
     assert not donate(module, [1], before=main).assignment.places_fast_memory
+
+
+@pytest.mark.parametrize("is_estimated", [False, True])
+def test_parts_that_become_one_value_in_their_place_count_once(is_estimated: bool) -> None:
+    """As with a `ConcatBitcast` over its slices, read from XLA's files or computed."""
+    values = [Value(None, name, (), None) for name in ("a", "b", "whole")]
+    values[0].live_range, values[1].live_range, values[2].live_range = (0, 2), (1, 2), (2, 3)
+    slices = (Slice(values[0], 0, 64), Slice(values[1], 64, 64), Slice(values[2], 0, 128))
+    allocation = Allocation(0, 128, 1, is_estimated=is_estimated, slices=slices)
+    assert peaks.live_in(allocation, 4) == [64, 128, 128, 128]

@@ -61,7 +61,7 @@ def heap_bytes(assignment: Assignment, memory_space: int) -> int:
 def live_in(allocation: Allocation, moments: int) -> list[int]:
     """Bytes that live in an allocation at each moment; values at one place count once, also those that become one there."""
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    begun = _begun(allocation) if allocation.is_estimated else {}
+    begun = _begun(allocation)
     for value, offset, size in allocation.slices:
         if value.live_range is not None and size:
             first, last = value.live_range
