@@ -63,6 +63,8 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         seconds = context.prices.together(copies)
         if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
+        if copies is plain and all(map(_is_saved, copies)):
+            seconds /= 2  # unrolled by two, one of two iterations still copies
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
         is_branch = copies is branched
@@ -86,6 +88,16 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             covers=frozenset(copies),
             origin=_reader(copies, rounds),
         )
+
+
+def _is_saved(copy: Instruction) -> bool:
+    """True if the copied state is stacked too, as a scan does for the backward pass, so that it outlives the iteration."""
+    return any(
+        part.opcode == "dynamic-update-slice"
+        for user in copy.users
+        for part in parts_of(user)
+        if total_of(user.shape).allocated_bytes > total_of(copy.shape).allocated_bytes
+    )
 
 
 def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
