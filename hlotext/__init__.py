@@ -22,6 +22,7 @@ with _collector.paused(pays=False):
     from hlotext import syntax as _syntax
     from hlotext.edit import sockets as _sockets
     from hlotext.ir.errors import EditError
+    from hlotext.ir.nodes import methods as _methods
     from hlotext.ir.nodes import printing as _printing
     from hlotext.ir.nodes.computation import Computation
     from hlotext.ir.nodes.instruction import Instruction
@@ -162,13 +163,27 @@ __all__ = [
 
 
 def parse(text: str | bytes, *, strict: bool = False, name: str = "<text>", only: bool = False) -> Module:
-    """The module of a text: with or without a header, or a single op line. Of several modules the first.
+    """The module of a text: with or without a header, or a single op line; the first of several modules.
 
-    `str(module)` is the text again, byte for byte (bytes that are no UTF-8 become surrogates). With `strict` everything
-    that this release does not know is an error; with `only` a text of several modules is one, an InputError that names them.
-    Raises HloSyntaxError.
+    Bytes may also be a serialized proto, and a text protobuf's JSON of one (both need `hlotext[proto]`), packed or not.
+    `str(module)` is the text again, byte for byte (bytes that are not UTF-8 become surrogates).
+
+    Args:
+        text: The text or bytes.
+        strict: Raise an error for anything that this release does not know.
+        name: Name of the source in messages.
+        only: Raise InputError, which names them, if there are several modules.
+
+    Raises:
+        HloSyntaxError: It is not HLO.
+        InputError: It is packed and damaged, or holds several modules.
     """
-    return _first(_syntax.read.as_source(text, name), strict, only)
+    data, modules = _as_text_or_modules(text, name)
+    if modules:
+        if only and len(modules) > 1:
+            raise _several(name, modules)
+        return modules[0]
+    return _first(_syntax.read.as_source(data, name), strict, only)
 
 
 def load(
@@ -260,20 +275,58 @@ def _is_large(place: str | os.PathLike[str]) -> bool:
 def _first(source: Source, strict: bool, only: bool) -> Module:
     modules = _syntax.read.read_modules(source, strict=strict, infer=_infer_left_out)[0]
     if only and len(modules) > 1:
-        inputs = _syntax.source.inputs
-        raise inputs.InputError(inputs.several(source.name, [module.name for module in modules]))
+        raise _several(source.name, modules)
     return modules[0]
 
 
 def parse_all(text: str | bytes, *, strict: bool = False, name: str = "<text>") -> list[Module]:
-    """All modules of a text, in order. Raises HloSyntaxError."""
+    """All modules of a text, a proto or its JSON, in order; see `parse`. Raises HloSyntaxError, InputError."""
+    data, modules = _as_text_or_modules(text, name)
+    if modules:
+        return list(modules)
     return _syntax.read.read_modules(
-        _syntax.read.as_source(text, name), strict=strict, infer=_infer_left_out
+        _syntax.read.as_source(data, name), strict=strict, infer=_infer_left_out
     )[0]
 
 
+def _as_text_or_modules(text: str | bytes, name: str) -> tuple[str | bytes, Sequence[Module]]:
+    """Text, unpacked, or else the modules of a proto or of protobuf's JSON. Raises ProtoError."""
+    inputs = _syntax.source.inputs
+    if isinstance(text, bytes):
+        try:
+            text = inputs.unpack(text, name)
+        except inputs.InputError:
+            return text, ()  # which reading as text reports with a place
+    is_json = text[:1] in ("{", b"{") and inputs.is_json(text)
+    if not is_json and not inputs.is_binary(text):
+        return text, ()
+    from hlotext import proto
+
+    try:
+        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        return text, proto.read_modules(proto.converted(data, name) if is_json else data, name)
+    except ImportError:  # without the extra, reading as text says what it is
+        return text, ()
+
+
+def _several(name: str, modules: Sequence[Module]) -> InputError:
+    inputs = _syntax.source.inputs
+    return inputs.InputError(inputs.several(name, [module.name for module in modules]))
+
+
 def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
-    """What can be read of a text, and everything that is wrong with it or unknown to this release. Never raises on text."""
+    """Modules of a text as far as it can be read, with all errors, and notes on what this release does not know.
+
+    Never raises on text. Bytes may also be a proto, as for `parse`.
+    """
+    from hlotext.findings import errors, finding
+
+    try:
+        text, modules = _as_text_or_modules(text, name)
+    except errors.HloSyntaxError:
+        modules = ()
+    if modules:
+        return finding.ParseResult(modules[0], (), tuple(modules))
     return _syntax.read.read_tolerantly(_syntax.read.as_source(text, name), _infer_left_out)
 
 
@@ -351,11 +404,27 @@ def _html(value: object) -> str | None:
 
 _value.install_view(_html)
 
-del _edit, _linker, _printing, _sockets, _value
+_methods.register(
+    {
+        "verify": "hlotext.verify.verify",
+        "lint": "hlotext.lint.run",
+        "memory": "hlotext.memory.assign",
+        "cost": "hlotext.cost.analyze",
+        "estimate": "hlotext.cost.estimate",
+        "communications": "hlotext.analysis.communications",
+        "thunks": "hlotext.thunks.predict",
+        "compare": "hlotext.diff.compare",
+        "inspect": "hlotext.testing.inspected.inspect",
+    }
+)
+
+del _edit, _linker, _methods, _printing, _sockets, _value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, *_ROOMS})
+    return sorted(
+        {*__all__, *_ROOMS, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"}
+    )
 
 
 if not TYPE_CHECKING:  # whoever checks types is told of names that are none

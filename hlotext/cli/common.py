@@ -21,7 +21,7 @@ from hlotext.cli.pager import is_held
 from hlotext.findings import escape
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
-from hlotext.syntax.source.inputs import is_binary, is_foreign, read_data
+from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 from hlotext.syntax.source.limits import LEAST_LAZY
 
 __all__ = [
@@ -144,14 +144,14 @@ def read(place: str | Text, *, with_errors: bool = False) -> hlo.ParseResult:
     try:
         if isinstance(place, str):
             data, name = read_data(place)
-            if isinstance(data, bytes) and not with_errors and is_foreign(data):
+            if isinstance(data, bytes) and is_foreign(data) and (not with_errors or is_json(data)):
                 data = hlo.proto.converted(data, name)
             if is_binary(data):
                 return _read_proto(data, name)
             source = as_source(data, name)
         else:
             source = place.source()
-    except hlo.InputError as error:
+    except (hlo.InputError, hlo.ProtoError, ImportError) as error:
         raise Unreadable(str(error), where=where) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
     for diagnostic in result.diagnostics:
@@ -214,7 +214,7 @@ class Inputs:
             try:
                 found = list(module_texts([place], which))
                 if not found:
-                    raise Unreadable(f"there is no text of a module in {place}", where={"file": place})
+                    raise Unreadable(f"no module found in {place}", where={"file": place})
             except hlo.InputError as error:
                 self.places.append(place)
                 self._fail(Unreadable(str(error), where={"file": place}))

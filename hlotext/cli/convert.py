@@ -13,7 +13,7 @@ from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
 from hlotext.ir.files import write_bytes
-from hlotext.syntax.source.inputs import is_binary, read_data
+from hlotext.syntax.source.inputs import is_binary, is_json, read_data
 
 _TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
 _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
@@ -121,7 +121,7 @@ def _module(file: str, name: str | None) -> hlo.Module:
     if is_binary(data):
         found = modules = hlo.proto.read_modules(data, label)
         names = list(modules.names) if len(modules) > 1 else [module.name for module in found]
-    elif file.endswith(".json") or data[:1] in (b"{", "{"):
+    elif file.endswith(".json") or is_json(data):
         found = hlo.proto.read_modules(
             hlo.proto.from_json(data if isinstance(data, str) else data.decode("utf-8", "replace")), label
         )

@@ -19,13 +19,18 @@ from hlotext.dumps.kinds import is_loose_final
 from hlotext.dumps.step import Step
 from hlotext.dumps.storage import Storage, is_archive, without_packing
 from hlotext.ir.memo import remembered
-from hlotext.syntax.source.inputs import InputError, read_source
+from hlotext.syntax.source.inputs import InputError, is_binary, is_json, read_source
 
 Which = Literal["last", "ends", "all"]
 _DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
 """Prefix of the names of files that XLA dumped."""
 _LOOSE = (".hlo", ".hlo.txt")
 """Suffixes of texts that no compiler dumped."""
+
+_MODULES = (".txt", ".hlo", ".pb", ".json")
+"""Suffixes of files that may hold a module, in folders without names of XLA's."""
+_HEAD = re.compile(rb"^(?:HloModule |ENTRY )", re.MULTILINE)
+_PROBED = 65_536
 
 
 @attrs.frozen
@@ -131,8 +136,8 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
     A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
     of each compilation the final text, else the last that was written (`last`); both ends (`ends`);
     every step (`all`); besides, files that are called like final texts, or, where there is none of all these,
-    `.hlo`. What else lies there (memory reports, thunks, kernels, options) is no module and
-    left out. Nothing is read, but names in archives.
+    `.hlo`, or any file that holds a module. What else lies there (memory reports, thunks, kernels, options) is no module and
+    left out. Only names are read, unless none is XLA's.
 
     Raises InputError for a path that does not exist, or an archive that cannot be read.
     """
@@ -156,8 +161,27 @@ def _of_folder(folder: DumpFolder, which: Which) -> Iterator[Text]:
     loose = [file for file in folder.files if file.compilation is None]
     found = [*steps, *(file for file in loose if is_loose_final(_name(file)))]
     found = found or [file for file in loose if _name(file).endswith(_LOOSE)]
+    if not found:  # no names of XLA's: any file that holds a module
+        yield from (
+            Text(file.path, None if file.archive is None else file)
+            for file in sorted(loose, key=lambda file: file.name.path)
+            if _holds_module(file)
+        )
     for file in sorted(found, key=lambda file: file.name.path) if len(found) > len(steps) else found:
         yield Text(file.path, file)
+
+
+def _holds_module(file: DumpFile) -> bool:
+    """True if a file looks like a module: text, or outside of archives a proto or its JSON."""
+    if not _name(file).endswith(_MODULES):
+        return False
+    try:
+        data = file.read()
+    except InputError:
+        return False
+    if file.archive is None and (is_binary(data) or is_json(data)):
+        return True
+    return _HEAD.search(data[:_PROBED]) is not None
 
 
 def _name(file: DumpFile) -> str:

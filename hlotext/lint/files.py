@@ -17,7 +17,8 @@ from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
 from hlotext.lint.registry import RuleError
 from hlotext.lint.workers import Pool
-from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
+from hlotext.proto.held import converted
+from hlotext.syntax.source.inputs import InputError, decode, is_binary, is_foreign, read_data
 
 _AFTER = ("hlo-final", "other")
 """The kinds of files that rules are for: final texts, and those that no compiler named."""
@@ -69,6 +70,8 @@ def _lint_place(file: str, config: Config) -> Linted:
     data, name = read_data(file)
     if isinstance(data, str):
         return lint_source(Source(data, name), config, _compilation(file))
+    if is_foreign(data):
+        data = converted(data, name)
     if is_binary(data):
         return lint_proto(data, name, config)
     return lint_source(Source(decode(data), name), config, _compilation(file))

@@ -15,7 +15,7 @@ from hlotext import dumps
 from hlotext.dumps.texts import compilation_beside
 from hlotext.findings.errors import Severity
 from hlotext.syntax.read import as_source
-from hlotext.syntax.source.inputs import is_binary, is_foreign, read_data
+from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
 MOST_BYTES = 256_000_000
 """Size of a file that is opened; what it unpacks to may be larger by no more."""
@@ -95,6 +95,11 @@ class Store:
             data, _ = read_data(str(path))
         except hlo.InputError as error:
             raise RefusedError(str(error)) from None
+        if isinstance(data, bytes) and is_json(data):
+            try:
+                return hlo.proto.converted(data, str(path))
+            except (hlo.ProtoError, ImportError) as error:
+                raise RefusedError(str(error)) from None
         if isinstance(data, bytes) and is_foreign(data):
             raise RefusedError(f"{self.shown(path)} is StableHLO, which `hlotext convert` turns into HLO")
         return data

@@ -13,8 +13,10 @@ from typing import Any
 import attrs
 
 from hlotext.ir.nodes.module import Module
+from hlotext.proto.errors import MissingProtobuf, ProtoError
+from hlotext.proto.json import from_json
 from hlotext.proto.reader import read_module
-from hlotext.syntax.source.inputs import InputError
+from hlotext.syntax.source.inputs import InputError, is_json
 
 _WITHOUT_JAXLIB = (
     "{name} is {what}, which jaxlib turns into HLO: "
@@ -69,6 +71,11 @@ def _is_mlir_text(data: bytes) -> bool:
 
 
 KINDS = (
+    Held(
+        "a module in protobuf's JSON",
+        is_data=is_json,
+        proto=lambda data: from_json(data.decode("utf-8", "replace")),
+    ),
     Held(
         "a module that was lowered",
         is_object=_has("compiler_ir", "compile", "as_text"),
@@ -135,6 +142,8 @@ def _proto(kind: Held, value: Any, name: str) -> bytes:
         raise InputError(f"{name} is {kind.what}: {kind.help}")
     try:
         return kind.proto(value)
+    except (MissingProtobuf, ProtoError):
+        raise
     except ImportError:
         raise InputError(_WITHOUT_JAXLIB.format(name=name, what=kind.what)) from None
     except Exception as error:

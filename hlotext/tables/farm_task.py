@@ -14,7 +14,7 @@ import attrs
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.ir import collector
-from hlotext.syntax.source.inputs import InputError, is_binary, unpack
+from hlotext.syntax.source.inputs import InputError, is_binary, is_foreign, unpack
 from hlotext.tables.building import MOST_TOGETHER, dispose, empty, key_of, tables_of_subjects
 from hlotext.tables.dataset import COMPACT, FAILED, MODULES, OK, UNREADABLE, Dataset
 from hlotext.tables.farm_inputs import Input
@@ -236,6 +236,8 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
     """The modules of an input. Raises InputError, HloSyntaxError, ProtoError."""
     if not input.member:
         data = unpack(data, input.path)
+    if is_foreign(data):
+        data = hlo.proto.converted(data, input.path)
     if is_binary(data):
         modules = list(hlo.proto.read_modules(data, input.path))
     else:

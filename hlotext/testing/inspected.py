@@ -22,7 +22,9 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.entries import EntryArray
+from hlotext.analysis.quantities import counted
 from hlotext.cost import Node, RunCost, analyze, matrix_products, scope_tree
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -36,6 +38,7 @@ from hlotext.testing.filecheck import check_text
 from hlotext.testing.reading import beside, module_of
 from hlotext.testing.rows import Rows
 from hlotext.testing.snapshot import canonical_text
+from hlotext.verify import verify
 
 if TYPE_CHECKING:
     from hlotext.dumps.causes import Cause
@@ -200,8 +203,12 @@ class Collectives(Sequence[Collective]):
         return "\n".join([f"{len(self)} collectives", *self.explain()])
 
 
+last_tested: Findings | None = None
+"""The findings whose truth was tested last, for the report of a failed `assert not`."""
+
+
 class Findings(Sequence[lint.Finding]):
-    """Findings of the linter; tests expect none."""
+    """Findings of the linter or verifier; tests expect none."""
 
     def __init__(self, found: Iterable[lint.Finding]) -> None:
         self._found = tuple(found)
@@ -216,6 +223,11 @@ class Findings(Sequence[lint.Finding]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def __bool__(self) -> bool:
+        global last_tested
+        last_tested = self
+        return bool(self._found)
+
     @property
     def codes(self) -> list[str]:
         """The codes, in the order of the text."""
@@ -226,7 +238,7 @@ class Findings(Sequence[lint.Finding]):
         return [line for finding in self._found for line in full_text(finding, True).split("\n")]
 
     def __repr__(self) -> str:
-        return "\n".join([f"{len(self)} findings", *self.explain()])
+        return f"{counted(len(self), 'finding')}: {', '.join(self.codes)}"
 
 
 class Hlo:
@@ -494,6 +506,11 @@ class Hlo:
             codes = (select,) if isinstance(select, str) else tuple(select)
             config = lint.Config(select=codes)
         return Findings(lint.run(self.module, config))
+
+    def verify(self) -> Findings:
+        """Errors and warnings of the verifier: what XLA's verifier would reject, and more."""
+        found = verify(self.module)
+        return Findings(one for one in found if one.severity is not Severity.NOTE)
 
     def matches(self, pattern: str) -> Instructions:
         """The instructions that fit a pattern of `hlotext grep`: `'%x = bf16[*] dot(...)'`. Raises PatternError."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,24 @@ def hlo(request: pytest.FixtureRequest) -> Callable[..., Hlo]:
         return _WithSnapshots(testing.module_of(value), mesh, testing.reading.beside(value))
 
     return inspect
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the op lines of findings where `assert not` of them failed: pytest cuts what it prints of an object."""
+    inspected = sys.modules.get("hlotext.testing.inspected")
+    if call.when == "setup" and inspected is not None:
+        inspected.last_tested = None  # type: ignore[attr-defined]
+    report = yield
+    found = getattr(inspected, "last_tested", None)
+    is_failed = (
+        call.when == "call" and call.excinfo is not None and call.excinfo.errisinstance(AssertionError)
+    )
+    if is_failed and found:
+        report.sections.append((f"hlotext: {found!r}", "\n".join(found.explain())))
+    return report
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

@@ -14,6 +14,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import gate, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.ir.nodes.methods import ModuleMethods
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
@@ -61,7 +62,7 @@ class ModuleAttributes(MutableMapping[str, Any]):
 
 
 @attrs.define(eq=False, repr=False)
-class Module:
+class Module(ModuleMethods):
     """One module. Mutable, compared by identity; `str()` is the source text as far as nothing was edited."""
 
     _name: str

@@ -75,15 +75,34 @@ def is_binary(data: bytes | str) -> bool:
     return bool(data[:_PROBED].translate(None, _TEXT))
 
 
+def is_json(data: bytes | str) -> bool:
+    """True if the data is a module in protobuf's JSON: an object that has one of its fields near its start."""
+    if data[:1] not in (b"{", "{", b"\n", "\n", b" ", " "):
+        return False
+    head = data[:_PROBED].lstrip()
+    head = head.encode("utf-8", "surrogateescape") if isinstance(head, str) else head
+    return head[:1] == b"{" and any(field in head for field in _JSON_FIELDS)
+
+
 def is_foreign(data: bytes | str) -> bool:
     """True if this may be a program in another format, which `hlotext.proto.converted` detects: MLIR, or a pickle."""
     if isinstance(data, str):
         return False
+    if is_json(data):
+        return True
     return data[:1] in (b"M", b"\x80") or (b"HloModule" not in data[:_PROBED] and b"func" in data[:_PROBED])
 
 
 _FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
 """Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
+_JSON_FIELDS = (
+    b'"entry_computation',
+    b'"entryComputation',
+    b'"computations"',
+    b'"hlo_module"',
+    b'"hloModule"',
+)
+"""Fields of HloModuleProto, HloProto and HloModuleProtoWithConfig."""
 _PROBED = 4096
 _TEXT = bytes({*range(32, 256), *b"\t\n\v\f\r\x1b"})
 """Bytes that text may have: logs may bring escape sequences of terminals."""

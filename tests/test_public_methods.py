@@ -1,0 +1,74 @@
+"""Methods of a module that packages provide, and the names that `hlotext` shows."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext.ir.nodes import methods
+
+TEXT = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[4] parameter(0)
+  ROOT r = f32[4] negate(p)
+}
+"""
+
+
+def test_every_method_is_a_function() -> None:
+    """Each is registered, documented with the function's name, and called with the module."""
+    module = hlo.parse(TEXT)
+    own = {name for name in vars(methods.ModuleMethods) if not name.startswith("_")}
+    assert own == set(methods._registered)
+    for name, function in methods._registered.items():
+        package, _, attribute = function.rpartition(".")
+        assert callable(getattr(importlib.import_module(package), attribute))
+        assert name in dir(module)
+    assert module.cost().flops == hlo.cost.analyze(module).flops == 4
+    assert str(module.memory()) == str(hlo.memory.assign(module))
+    assert module.estimate("h100").seconds == hlo.cost.estimate(module, "h100").seconds
+    assert list(module.verify()) == list(module.lint()) == []
+    assert module.compare(hlo.parse(TEXT)).is_equal
+
+
+def test_dir_is_what_is_public() -> None:
+    """Every name exists, and none is an import of the package's own."""
+    shown = [name for name in dir(hlo) if not name.startswith("__")]
+    assert all(hasattr(hlo, name) for name in shown)
+    assert not any(name.startswith("_") for name in shown)
+    assert {"os", "Any", "IO", "annotations", "TYPE_CHECKING", "syntax", "edit"}.isdisjoint(shown)
+    assert set(hlo.__all__) <= set(shown)
+
+
+def test_bytes_and_json_of_protos(tmp_path: Path) -> None:
+    """They are read wherever text is."""
+    pytest.importorskip("google.protobuf")
+    module = hlo.parse(TEXT)
+    proto = module.to_proto()
+    text = hlo.proto.to_json(proto)
+    for given in (proto, text, text.encode()):
+        assert [one.name for one in hlo.parse_all(given)] == ["m"]
+        assert hlo.parse(given).entry.root.opcode == "negate"
+        found = hlo.parse_tolerant(given)
+        assert (found.module.name, found.diagnostics) == ("m", ())
+        path = tmp_path / "m.hlo.json"
+        path.write_bytes(given if isinstance(given, bytes) else given.encode())
+        assert hlo.load(path).entry.root.opcode == "negate"
+    with pytest.raises(hlo.HloSyntaxError):
+        hlo.parse(b'{"computations": 3}')
+    assert hlo.parse_tolerant(b'{"computations": 3}').diagnostics
+    with pytest.raises(hlo.HloSyntaxError):
+        hlo.parse(proto[: len(proto) // 2])
+
+
+def test_a_folder_without_names_of_xla(tmp_path: Path) -> None:
+    """Its modules are found by content."""
+    from hlotext.dumps.texts import module_texts
+
+    (tmp_path / "notes.txt").write_text("nothing\n")
+    (tmp_path / "step.txt").write_text(TEXT)
+    assert [text.path for text in module_texts([tmp_path])] == [str(tmp_path / "step.txt")]
