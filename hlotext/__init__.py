@@ -18,6 +18,7 @@ from hlotext.ir import memo as _memo
 # Nothing that is made here is garbage, and looking for some would take a quarter of the time.
 with _collector.paused(pays=False):
     from hlotext import edit as _edit
+    from hlotext import findings as _findings
     from hlotext import semantics as _semantics
     from hlotext import syntax as _syntax
     from hlotext.edit import sockets as _sockets
@@ -319,14 +320,12 @@ def parse_tolerant(text: str | bytes, *, name: str = "<text>") -> ParseResult:
 
     Never raises on text. Bytes may also be a proto, as for `parse`.
     """
-    from hlotext.findings import errors, finding
-
     try:
         text, modules = _as_text_or_modules(text, name)
-    except errors.HloSyntaxError:
+    except _findings.errors.HloSyntaxError:
         modules = ()
     if modules:
-        return finding.ParseResult(modules[0], (), tuple(modules))
+        return _findings.finding.ParseResult(modules[0], (), tuple(modules))
     return _syntax.read.read_tolerantly(_syntax.read.as_source(text, name), _infer_left_out)
 
 
