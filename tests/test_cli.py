@@ -140,7 +140,7 @@ def test_what_a_later_xla_writes_is_shown_with_a_note(path: Path) -> None:
     """Unknown words are no error; the report names them with their place."""
     result = run("show", path)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "Not known to this release" in result.stdout
+    assert "Unknown to this release" in result.stdout
     assert f"{path}:" in result.stdout
 
 
@@ -168,7 +168,7 @@ def test_places_that_cannot_be_read(name: str, tmp_path: Path) -> None:
     locked = tmp_path / "locked.txt"
     locked.write_text("HloModule m")
     locked.chmod(0)
-    cases = [(str(tmp_path), "no text of a module"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
+    cases = [(str(tmp_path), "no module found"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
     if not os.access(locked, os.R_OK):
         cases.append((str(locked), "cannot be read"))
     for place, words in cases:

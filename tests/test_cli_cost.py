@@ -83,7 +83,7 @@ def test_comm() -> None:
     for arguments, problem in {
         ("--mesh", "a=3"): "3 devices",
         ("--mesh", "a"): "NAME=SIZE",
-        ("--device-order", "0,1"): "goes with --mesh",
+        ("--device-order", "0,1"): "needs --mesh",
         ("--mesh", "a=4", "--device-order", "0,1,2"): "no order",
         ("--mesh", "a=4", "--device-order", "x"): "numbers",
     }.items():

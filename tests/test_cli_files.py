@@ -96,7 +96,7 @@ def test_a_full_device_is_one_line(line: str) -> None:
             check=False,
         )
     assert result.returncode == 2
-    assert result.stderr == "hlotext: standard output cannot be written: No space left on device\n"
+    assert result.stderr == "hlotext: standard output: cannot write: No space left on device\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links")
@@ -121,7 +121,8 @@ def test_links_out_of_a_folder_are_not_followed(
     assert result.exit_code == 0, result.output
     if command != "table":
         assert (
-            "b.hlo: not read, a link out of the folder (hlotext --follow-links follows it)" in result.stderr
+            "b.hlo: skipped, a link out of the folder (follow it with hlotext --follow-links)"
+            in result.stderr
         )
     monkeypatch.setenv("HLOTEXT_FOLLOW_LINKS", "1")
     assert run(command, folder, *more, *(["--append"] if more else [])).exit_code != 0

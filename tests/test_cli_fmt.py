@@ -284,7 +284,7 @@ def test_a_failing_write_leaves_the_old_text(small: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("os.fsync", fail)
     result = run("fmt", "-i", small)
     assert result.exit_code == 2
-    assert result.stderr == f"hlotext: {small} cannot be written: No space left on device\n"
+    assert result.stderr == f"hlotext: {small}: cannot write: No space left on device\n"
     assert small.read_text() == SMALL
     assert os.listdir(small.parent) == [small.name]
 

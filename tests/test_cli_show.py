@@ -163,7 +163,7 @@ def test_an_unknown_name(name: str, hint: str) -> None:
     result = run("show", support.ROOT / TPU, "-i", name)
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
-    assert f"nothing is called {name} in" in line
+    assert f"no instruction or computation {name} in" in line
     assert ("did you mean" in line) == bool(hint)
     assert hint in line
 

@@ -232,7 +232,7 @@ def test_a_kernel_of_unknown_cost_takes_its_bytes_at_least(tmp_path: Path) -> No
     assert [one.name for one in found.unknown_calls] == ["k"]
     text = run("time", path, "--chip", "h100").stdout
     assert "least time     at least 3.5 us" in text
-    assert "1 call of unknown cost, of which only the bytes count: __gpu$xla.gpu.triton" in text
+    assert "1 call of unknown cost, counted by bytes only: __gpu$xla.gpu.triton" in text
     assert "8.00 MiB at least" in run("cost", path).stdout
     other = tmp_path / "other.txt"
     other.write_text(KERNEL.replace("ROOT %k", "%l = f32[1024,1024]{1,0} negate(%p)\n  ROOT %k"))

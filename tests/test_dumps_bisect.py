@@ -120,7 +120,7 @@ def test_partitions_agree_with_the_whole(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
-    """Status 1 for a fault, 2 where nothing can be said."""
+    """Status 1 for a fault, 2 where no verdict."""
     place = folder(tmp_path / "d", TEXT, FUSED, FUSED.replace("0.5", "0.25"))
     result = run("dump", "bisect", place)
     assert result.exit_code == 1

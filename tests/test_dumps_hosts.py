@@ -218,7 +218,7 @@ def test_the_command_compares_folders(folder: Path) -> None:
     edit(new, "debug_options", lambda text: text + "xla_cpu_enable_fast_math: true\n")
     result = run("diff", old, new)
     assert result.exit_code == 1
-    assert "no operation differs" in result.stdout
+    assert "no operations differ" in result.stdout
     assert "xla_cpu_enable_fast_math" in result.stdout
     edit(new, "before", lambda text: text.replace("constant(0.5)", "constant(0.25)"))
     table = run("diff", old, new, "--format", "markdown").stdout

@@ -361,7 +361,7 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
     for place, message in (
         ("nosuch", "nosuch does not exist"),
         ("-", "standard input has no name"),
-        (str(tmp_path), "there is no text of a module in"),
+        (str(tmp_path), "no module found in"),
         ("nosuch://x", "nosuch://x cannot be reached: Protocol not known"),
         ("memory://nosuch/x.txt", "memory://nosuch/x.txt does not exist"),
         ("memory://nosuch/*.txt", "memory://nosuch/*.txt: nothing has such a name"),

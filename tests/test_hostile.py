@@ -106,7 +106,7 @@ def test_output_that_cannot_be_written(command: str, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "hlotext: standard output cannot be written: No space left on device\n"
+    assert result.stderr == "hlotext: standard output: cannot write: No space left on device\n"
     closed = subprocess.run(
         ["sh", "-c", '"$@" >&-', "sh", *arguments], stderr=subprocess.PIPE, text=True, check=False
     )

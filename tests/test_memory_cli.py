@@ -125,11 +125,11 @@ def test_the_timeline_has_one_peak_mark() -> None:
 
 @pytest.mark.parametrize("dump", [GPU, CPU, TPU], ids=lambda dump: dump.name)
 def test_check_agrees_with_xla(dump: Path) -> None:
-    """Status 0 where what is computed is what XLA wrote."""
+    """Status 0 where equal to XLA's files."""
     chip = ["--chip", "v5e"] if dump is TPU else []
     result = run("memory", dump, "--check", *chip)
     assert result.exit_code == 0, result.stdout
-    assert "what is computed is what XLA wrote" in result.stdout
+    assert "equal to XLA's files" in result.stdout
 
 
 def test_check_finds_another_platform() -> None:
@@ -191,7 +191,7 @@ def test_check_goes_on_behind_what_it_cannot_compare(tmp_path: Path) -> None:
     result = run("memory", alone(CPU, tmp_path), CPU, "--check")
     assert result.exit_code == 0
     assert "nothing to compare with" in result.stderr
-    assert "what is computed is what XLA wrote" in result.stdout
+    assert "equal to XLA's files" in result.stdout
 
 
 @pytest.mark.parametrize(

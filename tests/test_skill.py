@@ -65,7 +65,7 @@ def test_command(tmp_path: Path) -> None:
     (target / "SKILL.md").write_text("mine", "utf-8")
     again = run("skill", target)
     assert again.exit_code == 2
-    assert "--force replaces them" in again.stderr
+    assert "overwrite with --force" in again.stderr
     assert (target / "SKILL.md").read_text("utf-8") == "mine"
     assert run("skill", target, "--force").exit_code == 0
     assert (target / "SKILL.md").read_text("utf-8") == PAGES["SKILL.md"]

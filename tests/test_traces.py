@@ -203,8 +203,8 @@ def test_the_name_without_the_number_finds_a_module(tmp_path: Path) -> None:
 def test_traces_without_modules_and_damaged_ones_are_called_traces(tmp_path: Path) -> None:
     path = tmp_path / "trace.xplane.pb"
     path.write_bytes(space([]))
-    assert "this trace holds no HLO" in run("show", path).stdout
-    assert "this trace holds no HLO" in run("convert", path, "-o", "-").stderr
+    assert "no HLO in this trace" in run("show", path).stdout
+    assert "no HLO in this trace" in run("convert", path, "-o", "-").stderr
     path.write_bytes(on_gpus(1)[:500])
     for command in (("show", path), ("convert", path, "-o", "-")):
         result = run(*command)

@@ -130,7 +130,7 @@ def test_the_command(folder: Path) -> None:
     assert document["actions"][0]["command"].startswith("hlotext lint ")
     text = run("triage", folder, "--chip", "h100", "--format", "markdown").stdout
     assert "### Action 1: G116" in text
-    assert "| least time |" in text.replace("  ", " ")
+    assert "| min time |" in text.replace("  ", " ")
 
 
 def test_nothing_of_a_name_acts(tmp_path: Path) -> None:

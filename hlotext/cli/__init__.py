@@ -195,7 +195,7 @@ def _usage_text(error: click.UsageError) -> str:
 def _unwritable(error: OSError) -> int:
     """Says that standard output cannot be written; gives the exit status."""
     _give_up_output()
-    click.echo(f"hlotext: standard output cannot be written: {error.strerror}", err=True)
+    click.echo(f"hlotext: standard output: cannot write: {error.strerror}", err=True)
     return UNREADABLE
 
 

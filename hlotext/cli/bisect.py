@@ -48,11 +48,11 @@ def command(
     arguments: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Which pass, flag or release of XLA makes COMMAND fail. COMMAND compiles and checks anew each time it runs.
+    """Find the pass, flag or release of XLA that makes COMMAND fail. COMMAND must compile and check every time it runs.
 
-    Its exit status counts as for `git bisect run`: 0 good, 125 cannot be told, all else bad. Passes and flags reach it
-    through XLA_FLAGS, which are added to those that are set; of environments the Python stands for {python} in COMMAND, and
-    first in PATH. Several passes or flags are named where no one alone is it. `dump bisect` finds the pass without COMMAND.
+    Exit statuses are those of `git bisect run`: 0 good, 125 skip, anything else bad. Passes and flags are passed
+    in XLA_FLAGS, in addition to those set; for environments, {python} in COMMAND is their Python, which is also
+    first in PATH. A combination is reported if no single pass or flag is responsible. `dump bisect` needs no COMMAND.
 
     \b
     Examples:
@@ -60,11 +60,11 @@ def command(
       hlotext bisect --flags good.txt bad.txt -- python check.py
       hlotext bisect --python venv-0.8 --python venv-0.9 --python venv-0.10 -- {python} check.py
 
-    Exit status: 0 found, 1 there is nothing to find, 2 wrong usage or unreadable input.
+    Exit status: 0 found, 1 nothing to find, 2 usage error or unreadable input.
     """
     chosen = [passes is not None, flags is not None, bool(pythons)]
     if sum(chosen) != 1:
-        raise click.UsageError("one of --passes, --flags and --python is needed")
+        raise click.UsageError("one of --passes, --flags and --python is required")
     trial = _Trial(arguments, timeout)
     if passes is not None:
         what, found = "passes", _passes(passes, trial)
@@ -119,7 +119,7 @@ class _Trial:
 def _passes(folder: str, trial: _Trial) -> list[str]:
     names = _names(opened(folder).compilations)
     if not names:
-        raise Unreadable(f"{folder} tells of no pass: dump with --xla_dump_hlo_pass_re=.*")
+        raise Unreadable(f"{folder} shows no passes: dump with --xla_dump_hlo_pass_re=.*")
 
     def off(some: Sequence[int]) -> Verdict:
         return trial.run([f"--{_DISABLE}={','.join(names[number] for number in some)}"] if some else [])
@@ -146,7 +146,7 @@ def _flags(good: str, bad: str, trial: _Trial) -> list[str]:
     ours, theirs = _read(good), _read(bad)
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     if not names:
-        raise NotFound("both have the same flags")
+        raise NotFound("both sets of flags are equal")
 
     def changed(some: Sequence[int]) -> Verdict:
         mixed = dict(ours)
@@ -175,7 +175,7 @@ def _read(text: str) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for word in shlex.split(text, comments=True):
         if not word.startswith("--"):
-            raise Unreadable(f"{word} is no flag: --name=value is")
+            raise Unreadable(f"{word} is not a flag (--name=value)")
         name = word.partition("=")[0]
         found[name] = (*found.get(name, ()), word)
     return found
@@ -184,7 +184,7 @@ def _read(text: str) -> Mapping[str, tuple[str, ...]]:
 def _pythons(places: Sequence[str], trial: _Trial) -> list[str]:
     for place in places:
         if not (Path(place) / "bin" / "python").exists():
-            raise Unreadable(f"{place} is no environment of Python")
+            raise Unreadable(f"{place} is not a Python environment")
     try:
         found = first_bad(list(places), lambda place: trial.run(python=place))
     except ValueError as error:

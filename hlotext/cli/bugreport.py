@@ -29,7 +29,7 @@ from hlotext.syntax.source.inputs import decode, read_data, several
     required=True,
     help="The script that is written.",
 )
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
 @click.option(
     "--message", metavar="LOG", help="A log with the compiler's message: its kind and figures are told."
 )
@@ -54,13 +54,12 @@ def command(
     max_tests: int,
     yes: bool,
 ) -> None:
-    """Write a report of the fault of a compilation: one script with the module, which COMMAND fails for.
+    """Write a reproducer of a compiler fault: one script with the module for which COMMAND fails.
 
-    The module before optimization is taken, without names, metadata and constants, and made as small as the fault allows
-    ({} in COMMAND stands for its file; without {} it comes last). COMMAND shows the fault by its exit status, the same at
-    every run. The head of the script tells the age of XLA, platform, chip, and the settings that are not default; values that
-    may name a place or a person are withheld. What it holds is shown before it is written. No path, user or host name goes
-    into it.
+    The module before optimization is stripped of names, metadata and constants, and reduced as far as the fault allows
+    ({} in COMMAND is replaced with its file; without {} it is appended). COMMAND must fail with the same exit status at every
+    run. The script's header has the age of XLA, platform, chip, and non-default settings; values that may contain a path or a
+    name are withheld. Its contents are shown before it is written. It contains no path, user or host name.
 
     \b
     Examples:
@@ -68,7 +67,7 @@ def command(
       hlotext bugreport dumps/ -m jit_step -o report.sh --include check.py -- python3 check.py {}
       hlotext bugreport dumps/ -o report.sh
 
-    Exit status: 0 written, 1 COMMAND does not fail, or not for what may be shown, 2 wrong usage or unreadable input.
+    Exit status: 0 written, 1 COMMAND does not fail, or not for what may be shown, 2 usage error or unreadable input.
     """
     try:
         found = bugreport.make(
@@ -91,7 +90,7 @@ def command(
     report.heading(f"{target}: {len(found.script.encode()):,} bytes")
     report.facts(found.facts)
     if not found.is_checked:
-        say("no COMMAND was given: the module is not reduced, and nobody knows whether the fault is there")
+        say("no COMMAND: the module is not reduced, and the fault is not confirmed")
     if not yes and sys.stdin.isatty() and sys.stdout.isatty() and not click.confirm("Write it?"):
         return
     write_text(target, found.script)
@@ -116,5 +115,5 @@ def _message(place: str | None) -> Message | None:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if not found:
-        raise Unreadable(f"{place} holds no message of a compiler")
+        raise Unreadable(f"{place} contains no compiler message")
     return found[0]

@@ -39,10 +39,10 @@ def command(
     exit_zero: bool,
     quiet: bool,
 ) -> None:
-    """Say all that is wrong with the text of each FILE, and what in it this release does not know.
+    """Report every syntax error of each FILE, and anything unknown to this release.
 
-    Not only the first error: broken lines, cut files and lines of a log are passed over. Whether what was read is right is
-    the question of `hlotext verify`. Every finding has a code; `hlotext help rule X101` explains it.
+    Broken lines, truncated files and log prefixes do not stop it. Use `hlotext verify` to check that the module
+    is well-formed. Every finding has a code; `hlotext help rule X101` explains it.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def command(
       hlotext check --format github reproducers/*.hlo
       ssh host cat dump.txt | hlotext check -
 
-    Exit status: 0 fine (notes do not count), 1 errors, 2 wrong usage or files that cannot be opened.
+    Exit status: 0 success (notes do not count), 1 errors, 2 usage error or unreadable files.
     """
     findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)

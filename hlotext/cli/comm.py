@@ -24,10 +24,14 @@ _LIMIT = 12
 
 @click.command()
 @FILES
-@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
-@click.option("--device-order", metavar="N,N,...", help="The device at each place of the mesh, row-major.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
+@click.option("--device-order", metavar="N,N,...", help="Device ids of the mesh, row-major.")
 @click.option(
-    "--algorithm", type=click.Choice(ALGORITHMS), default="ring", show_default=True, help="How sums are made."
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="ring",
+    show_default=True,
+    help="Algorithm of all-reduce and reduce-scatter.",
 )
 @limit_option(_LIMIT)
 @FORMAT
@@ -39,14 +43,14 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """What each device sends in one run of each FILE: by axis of the mesh and kind, and each collective with its line.
+    """Bytes that each device sends in one run of each FILE, by mesh axis and kind, and each collective with its line.
 
-    Without --mesh the mesh is that of the module's shardings, or of the program before optimization beside it, where they
-    name one; else its axes are inferred from the groups and called axis_0, axis_1, ... Bytes are those of data alone, without
-    padding, in loops as often as they run.
+    Without --mesh, the mesh comes from the module's shardings, or from the program before optimization next to it;
+    else axes are inferred from replica groups and named axis_0, axis_1, ... Bytes exclude padding; loops count once per
+    iteration.
 
-    Of the final text of a dump folder also why each collective is there, and which annotation would spare it (all of it:
-    `hlotext dump collectives DIR`); of other texts as much of it as they tell.
+    For the final text of a dump folder also the cause of each collective, and an annotation that avoids it (in full:
+    `hlotext dump collectives DIR`); for other texts as far as they show it.
 
     \b
     Examples:
@@ -86,12 +90,12 @@ def _label(text: str | Text) -> str:
 def _mesh(mesh: str | None, order: str | None) -> DeviceMesh | None:
     if mesh is None:
         if order is not None:
-            raise click.UsageError("--device-order goes with --mesh")
+            raise click.UsageError("--device-order needs --mesh")
         return None
     if order is None:
         return told(lambda: parse_mesh(mesh))
     if not all(part.strip().isdecimal() and len(part) < 10 for part in order.split(",")):
-        raise click.UsageError("--device-order takes numbers with commas between")
+        raise click.UsageError("--device-order takes comma-separated numbers")
     return told(lambda: parse_mesh(mesh, [int(part) for part in order.split(",")]))
 
 
@@ -101,7 +105,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
     if found.mesh is not None:
         facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
     elif found.flows:
-        facts.append(("mesh", "none that all groups fit"))
+        facts.append(("mesh", "none fits all groups"))
     for link in Interconnect:
         if link in links:
             total = links[link]
@@ -163,7 +167,7 @@ def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit:
     groups = wording.groups(one for one in causes if wording.is_told(one))
     if not groups:
         return
-    report.heading("Why they are there")
+    report.heading("Causes")
     shown = groups[:limit] if limit else groups
     for group in shown:
         first, *others = (one.communication.start.name for one in group)

@@ -55,18 +55,20 @@ def which_option(default: Which) -> Callable[[Callable[..., Any]], Callable[...,
         type=click.Choice(["last", "ends", "all"]),
         default=default,
         show_default=True,
-        help="Of a DIR: the last text of each compilation, first and last, or every step.",
+        help="Modules of each compilation in a DIR: the last, first and last, or every step.",
     )
 
 
-def limit_option(default: int, what: str = "Rows") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def limit_option(
+    default: int, what: str = "rows per table"
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--limit`: how many rows are shown."""
     return click.option(
         "--limit",
         type=click.IntRange(min=0),
         default=default,
         show_default=True,
-        help=f"{what}; 0 for all.",
+        help=f"Maximum {what} (0 for no limit).",
     )
 
 
@@ -76,7 +78,7 @@ FORMAT = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Text is for people and may change; json is for programs.",
+    help="text output may change between releases; use json in scripts.",
 )
 
 
@@ -168,7 +170,7 @@ def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
     except (hlo.ProtoError, ImportError) as error:
         raise Unreadable(str(error), where={"file": name}) from None
     if not modules:
-        raise Unreadable(f"{name} holds no modules", where={"file": name})
+        raise Unreadable(f"{name}contains no modules", where={"file": name})
     return hlo.ParseResult(modules[0], (), modules)
 
 
@@ -266,7 +268,7 @@ class Inputs:
     def refuse_packed(self) -> None:
         """For those who write files in place. Raises UsageError where one lies in a packed folder."""
         if any(not isinstance(text, str) and text.archive is not None for text in self.texts):
-            raise click.UsageError("a file in a packed folder cannot be written in place")
+            raise click.UsageError("cannot write in place inside an archive")
 
     def _fail(self, error: Unreadable) -> None:
         error.show()
@@ -323,7 +325,7 @@ def say_outward_links(place: str) -> None:
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         say(
-            f"{', '.join(found[:3])}{more}: not read, a link out of the folder (hlotext --follow-links follows it)"
+            f"{', '.join(found[:3])}{more}: skipped, a link out of the folder (follow it with hlotext --follow-links)"
         )
 
 
@@ -363,7 +365,7 @@ TRIPS = click.option(
     "--trips",
     metavar="BODY=N",
     multiple=True,
-    help="How often a loop runs whose rounds the text does not tell, by its body.",
+    help="Trip count of a loop with unknown trip count, by its body.",
 )
 """The option of rounds, which `trips_of` reads."""
 

@@ -24,25 +24,25 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 @click.option(
     "-o", "--output", metavar="OUT", required=True, help="A file of one of the kinds below; - for text."
 )
-@click.option("--fill-elided", is_flag=True, help="Write zeros for constants whose values IN leaves out.")
+@click.option("--fill-elided", is_flag=True, help="Write zeros for elided constants of IN.")
 @click.option(
     "--message",
     type=click.Choice(["HloModuleProto", "HloProto", "HloModuleProtoWithConfig"]),
     help="What a .hlo.pb or .hlo.json holds; XLA's tools read the first two, JAX the first. Else the first, or the last "
     "where the header counts replicas or partitions, which only that holds.",
 )
-@click.option("--module", "name", metavar="NAME", help="Which module, of a file with several.")
+@click.option("--module", "name", metavar="NAME", help="Which of several modules.")
 @click.option(
     "--to",
     "target",
     type=click.Choice([_TEXT, _PROTO, _JSON, _TRACE]),
-    help="The kind of OUT, where its name does not end in one; trace-events for the estimated schedule.",
+    help="Kind of OUT, if its name does not show it; trace-events for the estimated schedule.",
 )
+@click.option("--chip", metavar="NAME|FILE.toml", help="For trace-events: chip of the estimated times.")
 @click.option(
-    "--chip", metavar="NAME|FILE.toml", help="Of trace-events: the chip that times are estimated for."
-)
-@click.option(
-    "--trace", metavar="XPLANE.pb", help="Of trace-events: a profiler's trace whose measured times go beside."
+    "--trace",
+    metavar="XPLANE.pb",
+    help="For trace-events: profiler trace whose measured times are shown next to the estimates.",
 )
 def command(
     file: str,
@@ -54,7 +54,7 @@ def command(
     chip: str | None,
     trace: str | None,
 ) -> None:
-    """Write the module of IN, text or any proto that holds one, as another kind of file.
+    """Convert the module of IN, text or any proto that contains one.
 
     \b
     OUT.txt       HLO text as XLA writes it, constants in full
@@ -65,7 +65,7 @@ def command(
     other viewers: a lane for the core and for each link and copy engine, live bytes of each memory space, arrows from starts
     to dones, and measured times beside.
 
-    Ids are counted anew in a proto that was text; what a proto says beside the module goes along from proto to proto.
+    Ids are renumbered if IN is text; other fields of a proto are kept from proto to proto.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def command(
       hlotext convert trace.xplane.pb --module jit_step -o step.txt
       hlotext convert step.txt --to trace-events --chip v5e -o step.trace.json.gz
 
-    Exit status: 0 fine, 2 wrong usage, unreadable input, or values that IN leaves out.
+    Exit status: 0 success, 2 usage error, unreadable input, or elided constants in IN.
     """
     kind = target or (_TEXT if output == "-" else _ENDINGS.get(os.path.splitext(output)[1]))
     if kind is None:
@@ -99,7 +99,7 @@ def command(
             if message == "HloModuleProtoWithConfig":
                 data = hlo.proto.with_config(data, module)
             elif outside:
-                say(f"{file}: {message} has no place for {', '.join(outside)}: left out")
+                say(f"{file}: {message} cannot represent {', '.join(outside)}: dropped")
             if message == "HloProto":
                 data = hlo.proto.wrapped(data)
             if kind == _JSON:
@@ -111,7 +111,7 @@ def command(
     try:
         write_bytes(output, data)
     except OSError as error:
-        raise Unreadable(f"{output} cannot be written: {error.strerror or error}") from None
+        raise Unreadable(f"{output}: cannot write: {error.strerror or error}") from None
 
 
 def _module(file: str, name: str | None) -> hlo.Module:
@@ -135,7 +135,7 @@ def _module(file: str, name: str | None) -> hlo.Module:
             chosen = [number for number, known in enumerate(names) if known.rpartition("(")[0] == name]
         if len(chosen) > 1 and names[chosen[0]] != name:
             listed = ", ".join(names[number] for number in chosen[:10])
-            raise Unreadable(f"{label} has several modules {name}: say which of {listed}")
+            raise Unreadable(f"{label} has several modules {name}; choose one of {listed}")
         if not chosen:
             raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
         return found[chosen[0]]
@@ -143,6 +143,6 @@ def _module(file: str, name: str | None) -> hlo.Module:
         raise Unreadable(f"{label}: {NO_MODULES}" if is_binary(data) else f"{label} holds no module")
     if len(found) != 1:
         raise Unreadable(
-            f"{label} holds {len(found)} modules, say which with --module: {', '.join(names[:10])}"
+            f"{label} holds {len(found)} modules; choose one with --module: {', '.join(names[:10])}"
         )
     return found[0]

@@ -29,27 +29,27 @@ _ROWS = 20
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW", required=False)
 @click.option(
-    "--fail-on", metavar="BOUNDS", help="Exit status 1 only beyond these: collectives+0,bytes+1%,changes."
+    "--fail-on", metavar="BOUNDS", help="Thresholds for exit status 1: collectives+0,bytes+1%,changes."
 )
 @click.option(
     "--write-golden",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write OLD to a file as a golden text, and end.",
+    help="Write OLD as a golden file, then exit.",
 )
 @click.option(
     "--exact",
     is_flag=True,
-    help="What makes JAX's compilation cache miss: names count; of two logs the parts of its keys.",
+    help="Find JAX compilation cache misses: names count; for two logs, parts of the keys.",
 )
 @click.option(
     "--by",
     type=click.Choice(["kind", "scope", "computation"]),
     default="kind",
     show_default=True,
-    help="How changes are grouped.",
+    help="Group changes.",
 )
-@click.option("--full", is_flag=True, help="Every change with what differs, instead of groups.")
+@click.option("--full", is_flag=True, help="List every change instead of groups.")
 @limit_option(_ROWS)
 @click.option(
     "--format",
@@ -69,12 +69,12 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """What differs between OLD and NEW: two versions of a compiler, two commits of a model, with a flag and without.
+    """Compare OLD and NEW: compiler versions, commits of a model, with and without a flag.
 
-    Fusions, calls and loops are entered. Names, ids, metadata and the order of independent operations do not count. Each is
-    a file, or a dump folder: of two folders the compilations are paired by what they are, and settings, age, chip and the
-    programs before and after optimization compared. Of one folder alone, before optimization and after. Of two steps of one
-    compilation the texts between tell which operation is which, names included.
+    Fusions, calls and loops are compared inside. Names, ids, metadata and the order of independent operations are ignored.
+    Each is a file or a dump folder. For two folders, compilations are paired by content, and settings, age, chip and the
+    programs before and after optimization are compared; for one folder, before and after optimization. For two steps of
+    one compilation, the steps between them identify operations, names included.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def command(
       hlotext diff module.txt --write-golden golden.hlo
       hlotext diff golden.hlo module.txt --format github
 
-    Exit status: 0 equal (with --fail-on: within the bounds), 1 different (or a bound is crossed), 2 unreadable input.
+    Exit status: 0 equal (with --fail-on: within thresholds), 1 different (or a threshold violated), 2 unreadable input.
     """
     if write_golden is not None:
         if new is not None:
@@ -150,7 +150,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
     changes = found.changes
     if changes.renamed:
-        echo(f"  {len(changes.renamed):,} operations only have another name")
+        echo(f"  {len(changes.renamed):,} operations renamed only")
     if full:
         changes_of: Listing[Change] = Listing(
             "diff.changes", lambda c: (c.kind, c.name, c.what, "; ".join(map(str, c.parts)))
@@ -167,7 +167,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     totals_of: Listing[TotalChange] = Listing(
         "diff.totals", lambda t: (t.name, *report.figures(t), report.difference(t))
     )
-    out.table(totals_of.table("totals that differ", totals, limit))
+    out.table(totals_of.table("different totals", totals, limit))
 
 
 def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
@@ -188,7 +188,9 @@ def _both(old: str, new: str | None) -> tuple[hlo.Module | dumps.Step, hlo.Modul
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if len(texts) != 2 or texts[0].file is None:
-        raise click.UsageError("name two modules, or a dump folder of one compilation with both ends")
+        raise click.UsageError(
+            "expected two modules, or a dump folder of one compilation with first and last text"
+        )
     first, last = texts[0].compilation, texts[1].compilation
     if first is not None and first is last and first.first is not None and first.last is not None:
         return first.first, first.last
@@ -214,7 +216,7 @@ def _load(path: str) -> hlo.Module:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if len(texts) != 1:
-        raise Unreadable(f"{path} holds {len(texts) or 'no'} modules: name a file")
+        raise Unreadable(f"{path} holds {len(texts) or 'no'} modules: specify a file")
     return _read(texts[0])
 
 
@@ -231,5 +233,5 @@ def _write(path: Path, text: str) -> None:
     try:
         write_text(path, text)
     except OSError as error:
-        raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
-    say(f"{path} written")
+        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
+    say(f"wrote {path}")

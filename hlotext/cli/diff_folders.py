@@ -49,7 +49,7 @@ def show(found: FolderDiff, limit: int) -> None:
         if not pair.is_same or len(found.pairs) == 1:
             out.heading(_title(pair))
             rows = [(name, *_values(values)) for name, values in pair.settings.items()]
-            out.table(Listing[Row]("diff.settings", tuple).table("settings that differ", rows, limit))
+            out.table(Listing[Row]("diff.settings", tuple).table("different settings", rows, limit))
             out.facts(facts)
     same = [_title(pair) for pair in found.pairs if pair.is_same]
     facts = [("the same", ", ".join(same))] if same and len(found.pairs) > 1 else []
@@ -72,15 +72,15 @@ def summary(found: FolderDiff) -> str:
     if alone:
         text += f", {alone:,} in one"
     if found.is_same:
-        return f"{text}: no setting and no operation differs"
+        return f"{text}: no differences"
     what = [
         *([f"settings differ in {settings:,}"] if settings else []),
         *([f"programs differ in {programs:,}"] if programs else []),
     ]
     if any(pair.after == "reordered" for pair in found.pairs):
-        what.append("operations stand in another order")
+        what.append("operations are in a different order")
     if settings and not programs:
-        what.append("no operation differs")
+        what.append("no operations differ")
     return f"{text}: {', '.join(what)}" if what else text
 
 
@@ -122,11 +122,11 @@ def _chips(pair: FolderPair) -> tuple[str | None, str | None]:
 def _program(pair: FolderPair, end: str) -> str:
     state = pair.before if end == "before" else pair.after
     if state is None:
-        return "not known: a text is not there, or cannot be read"
+        return "unknown: a text is missing or unreadable"
     if state == "same":
         return "the same"
     if state == "reordered":
-        return "the same operations, otherwise named or ordered"
+        return "the same operations with other names or in another order"
     changes, first = _changes(pair, end)
     text = _counts(changes) if changes is not None else "different"
     if first is None:
@@ -136,7 +136,7 @@ def _program(pair: FolderPair, end: str) -> str:
 
 def _counts(changes: Changes) -> str:
     if not len(changes):
-        return "the same operations, and the devices meet in another order"
+        return "the same operations, but collectives in another order"
     counts = changes.counts()
     parts = [f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind]]
     return f"operations {', '.join(parts)}"
@@ -229,7 +229,7 @@ def show_keys(found: CacheKeyDiff) -> None:
         for pair in found.pairs
         for part, hashes in pair.parts.items()
     ]
-    out.table(Listing[Row]("diff.key_parts", tuple).table("parts that differ", rows))
+    out.table(Listing[Row]("diff.key_parts", tuple).table("different parts", rows))
 
 
 def keys_summary(found: CacheKeyDiff) -> str:

@@ -27,9 +27,15 @@ _ROWS = 40
 """Rows that are shown unless more are asked for."""
 
 PATH = click.argument("path", metavar="DIR")
-MODULE = click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+MODULE = click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
 NAME = click.option(
-    "-i", "--instruction", "names", metavar="NAME", multiple=True, required=True, help="The instruction."
+    "-i",
+    "--instruction",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    required=True,
+    help="Name of the instruction.",
 )
 LIMIT = limit_option(_ROWS)
 
@@ -71,7 +77,7 @@ def command() -> None:
 @LIMIT
 @FORMAT
 def list_(path: str, limit: int, output_format: str) -> None:
-    """Which modules were compiled, for what, and which files and stages there are."""
+    """List the compiled modules, platforms, stages and files."""
     folder = opened(path)
     if output_format == "json":
         write_json(
@@ -113,7 +119,7 @@ def _one(c: dumps.Compilation) -> None:
         every = (
             "every change"
             if c.options.dumps_every_change
-            else f"passes that fit {expression}"
+            else f"passes matching {expression}"
             if expression
             else "no passes"
         )
@@ -128,7 +134,7 @@ def _one(c: dumps.Compilation) -> None:
         facts.append(
             (
                 "passes run",
-                f"{len(c.passes):,}, {sum(run.changed for run in c.passes):,} of them with a change",
+                f"{len(c.passes):,}, {sum(run.changed for run in c.passes):,} with changes",
             )
         )
     for note in c.notes:
@@ -174,10 +180,10 @@ def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
     metavar="STAGE",
     help="Only this stage.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Steps that changed nothing too, and every round.")
+@click.option("--all", "show_all", is_flag=True, help="Include steps without changes, and every iteration.")
 @FORMAT
 def timeline(path: str, module: str | None, stage: str | None, show_all: bool, output_format: str) -> None:
-    """What each step did: operations that came, went, changed, or only got another name; bytes of results; time.
+    """Changes of each step: operations added, removed, changed or renamed; bytes of results; time.
 
     \b
     Example:
@@ -207,9 +213,9 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
     out.table(Listing[Cells]("dump.steps", tuple).table("steps", cells, without=without))
     quiet = len(rows) - len(shown)
     if quiet:
-        echo(f"  {counted(quiet, 'step')} changed nothing (--all shows them)")
+        echo(f"  {counted(quiet, 'step')} without changes (show with --all)")
     if c.options is not None and c.options.dumps_every_change is False:
-        echo("  Only some passes were dumped, so what a step shows may be the work of passes before it.")
+        echo("  Not every pass was dumped: a step may include changes of passes before it.")
 
 
 def _cells(row: Row) -> Cells:
@@ -278,12 +284,12 @@ def _changes_json(found: Changes) -> dict[str, Any]:
 @PATH
 @NAME
 @MODULE
-@click.option("--forward", is_flag=True, help="What became of an instruction before optimization.")
+@click.option("--forward", is_flag=True, help="Follow an instruction before optimization to the final text.")
 @FORMAT
 def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, output_format: str) -> None:
-    """The operations before optimization, and the Python lines, that an instruction of the final text comes from.
+    """Origin of an instruction of the final text: operations before optimization, and Python lines.
 
-    Each with the rule of the weakest match on the way, the step where that was made, and how sure it is.
+    Each with the rule and step of the weakest match on the way, and its confidence.
     """
     c = chosen(path, module)
     follow = c.forward if forward else c.trace
@@ -299,9 +305,7 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
         return
     out = output()
     for name, links in found.items():
-        out.heading(
-            f"{name} {'became' if forward else 'comes from'}" + ("" if links else " nothing that is known")
-        )
+        out.heading(f"{name} {'became' if forward else 'comes from'}" + ("" if links else " nothing known"))
         out.table(_LINKS.table("operations", links, _ROWS))
 
 
@@ -331,9 +335,9 @@ _LINKS = Listing("dump.links", _link)
 @MODULE
 @FORMAT
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
-    """The pass that brought an instruction of the final text, its cause, and what all models say of it.
+    """The pass that inserted an instruction of the final text, its cause, and decisions of pass models.
 
-    DIR may also be one module's text: then the models that fit it say what they would decide.
+    DIR may also be one module: then the decisions of the models that apply to it.
     """
     if answers.is_module_alone(path):
         _why_in_module(path, names, output_format)
@@ -354,9 +358,9 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
     for cause, own in zip(found, said, strict=True):
         out.heading(f"{cause.instruction.name}: {cause.cause}")
         facts = [
-            ("because", cause.because or "the texts do not tell"),
-            ("brought by", _brought(cause)),
-            ("sure", cause.confidence),
+            ("because", cause.because or "unknown"),
+            ("inserted by", _brought(cause)),
+            ("confidence", cause.confidence),
         ]
         if cause.step is not None:
             facts.append(("stage", cause.step.stage))
@@ -379,7 +383,7 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
     out = output()
     for name, own in zip(names, said, strict=True):
         out.heading(name)
-        out.facts(answers.facts(own) or [("", "no model has anything to say about it")])
+        out.facts(answers.facts(own) or [("", "no model applies")])
 
 
 def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]]) -> dict[str, Any]:
@@ -391,7 +395,7 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 @MODULE
 @FORMAT
 def copies(path: str, module: str | None, output_format: str) -> None:
-    """The copies of the final text, by the pass that brought them and the cause, with their bytes."""
+    """Copies of the final text by pass and cause, with their bytes."""
     c = chosen(path, module)
     found = asked(c.copies)
     if output_format == "json":

@@ -29,24 +29,22 @@ _SHOWN = ("wrong", "precision", "not run")
 
 @click.command("bisect")
 @click.argument("path", metavar="DIR")
-@click.option(
-    "-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one (default: all)."
-)
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.  [default: all]")
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
     default=0.01,
     show_default=True,
-    help="How far an element may be from the same one before, relative to it.",
+    help="Relative tolerance per element.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="From which the arguments are drawn.")
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds for each text.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
+@click.option("--timeout", default=120.0, show_default=True, help="Time limit per module, in seconds.")
 @click.option(
     "--reduce",
     "target",
     metavar="DIR2",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the smallest pair of texts that still differs there, right.txt and wrong.txt.",
+    help="Write the smallest pair of modules that still differ to this folder, right.txt and wrong.txt.",
 )
 @limit_option(_ROWS)
 @FORMAT
@@ -60,11 +58,11 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """The first pass behind which a module of DIR computes something else. Needs hlotext[jax], and a dump of every pass.
+    """Find the first pass after which a module of DIR computes different results. Needs hlotext[jax].
 
-    Each distinct text runs on jaxlib's CPU client with the same random arguments, in a process of its own; texts for several
-    devices as replicas. A step that only drops precision is told apart by running it with wide floats. Dump with
-    --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a text without its constants does not run.
+    Each distinct module runs on jaxlib's CPU client with the same random arguments, in a child process; modules for several
+    devices run as replicas. A step that only drops precision is recognized by running it with wide floats. Dump with
+    --xla_dump_hlo_pass_re=.* --xla_dump_large_constants=true: a module with elided constants does not run.
 
     \b
     Examples:
@@ -72,7 +70,7 @@ def command(
       hlotext dump bisect dumps/ -m jit_step --seed 7
       hlotext dump bisect dumps/ --reduce fault && hlotext run fault/right.txt --against fault/wrong.txt
 
-    Exit status: 0 nothing wrong in what ran, 1 a pass is at fault, 2 unreadable input, or fewer than two texts ran.
+    Exit status: 0 no difference, 1 a pass is at fault, 2 unreadable input, or fewer than two texts ran.
     """
     folder = opened(path)
     total = sum(len(one.steps) for one in folder.compilations)
@@ -100,14 +98,14 @@ def command(
     if not found.is_clean:
         raise click.exceptions.Exit(_FOUND)
     if found.ran < 2:
-        raise Unreadable(f"{counted(found.ran, 'text')} of {found.distinct} ran: nothing can be said")
+        raise Unreadable(f"{counted(found.ran, 'text')} of {found.distinct} ran: no verdict")
 
 
 def _reduce(found: dumps.Bisection, target: Path, rtol: float, timeout: float) -> None:
     """Writes the smallest pair of texts that differs; says why where there is none."""
     texts = [_text(found, name) for name in (found.good, found.first)]
     if texts[0] is None or texts[1] is None:
-        say("nothing is written: there are no two texts of which one is wrong")
+        say("nothing written: no pair of modules differs")
         return
     try:
         pair = smallest_difference(texts[0], texts[1], rtol=rtol, timeout=timeout)
@@ -158,16 +156,16 @@ def _verdict(found: dumps.Bisection) -> str:
     if found.first is not None:
         one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.first))
         where = f"{one.pipeline}/{one.name}" if one.is_pass else one.name
-        return f"something else is computed from {where} on" + (
+        return f"results differ from {where} on" + (
             f", or one of {counted(len(found.between), 'text')} before it that do not run"
             if found.between
             else ""
         )
     if found.ran < 2:
-        return "not known, fewer than two texts ran"
+        return "unknown: fewer than two modules ran"
     if found.transient:
-        return "the last text computes what the first does, but one between does not"
-    return "every text that ran computes the same"
+        return "the last module computes the same as the first, but one in between does not"
+    return "all modules that ran compute the same results"
 
 
 def _json(found: dumps.Bisection) -> dict[str, Any]:

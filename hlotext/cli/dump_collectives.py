@@ -24,9 +24,9 @@ _ROWS = 20
 @click.command("collectives")
 @click.argument("path", metavar="DIR")
 @click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this collective.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
-@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
-@click.option("--log", metavar="FILE", help="A log whose warnings of the partitioner are shown beside.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
+@click.option("--log", metavar="FILE", help="Log with partitioner warnings to match.")
 @limit_option(_ROWS, "Collectives")
 @FORMAT
 def command(
@@ -38,18 +38,18 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """Why each collective of the final text is there, and which annotation would spare it.
+    """Cause of each collective of the final text, and an annotation that would avoid it.
 
-    The operation that needs it, the tensor that is moved, its sharding and the one that is wanted, where these come from, and
-    what changing one annotation may spare and costs; those that send most first. The mesh is read from the texts where Shardy
-    partitioned; else give it.
+    The operation that needs it, the tensor that is moved, its sharding and the required one, where these come from, and
+    savings and costs of changing one annotation; most bytes first. The mesh is read from the texts if Shardy
+    partitioned; else set --mesh.
 
     \b
     Examples:
       hlotext dump collectives dumps/
       hlotext dump collectives dumps/ --mesh dp=2,tp=4 -i all-gather.3
 
-    Exit status: 0 fine, 1 what was asked for is not there, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 not found, 2 usage error or unreadable input.
     """
     c = chosen(path, module)
     found = told(lambda: asked(lambda: c.collectives(mesh)))
@@ -80,7 +80,7 @@ def _named(found: Sequence[dumps.CollectiveCause], name: str) -> dumps.Collectiv
     for one in found:
         if name in (one.instruction.name, one.communication.start.name):
             return one
-    raise NotFound(f"there is no collective {name} in the final text")
+    raise NotFound(f"no collective {name} in the final text")
 
 
 def _warnings(found: Sequence[dumps.CollectiveCause], log: str) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ _NAMED = 4
 """Hosts that a row names; more are counted."""
 _VERDICTS = {
     "same": "all hosts compiled the same programs",
-    "local": "the programs that hosts share are the same; some hosts compiled more for themselves",
+    "local": "the shared programs are equal; some hosts compiled additional ones",
     "different": "hosts compiled different programs",
 }
 
@@ -28,7 +28,7 @@ _VERDICTS = {
 @click.command("hosts")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Processes (default: one for each core)."
+    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per core]"
 )
 @click.option(
     "--format",
@@ -38,17 +38,17 @@ _VERDICTS = {
     show_default=True,
 )
 def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> None:
-    """Which of several hosts compiled something else, from one dump folder of each: DIR... or one DIR that holds them.
+    """Find hosts that compiled a different program, from one dump folder per host: DIR... or a DIR that contains them.
 
-    Modules are told by name, programs without names and metadata: another program, other settings, a compilation that did not
-    end, and collectives in an order on which devices that wait for each other hang. What concerns one host alone is a note.
+    Modules are matched by name; names and metadata are ignored. Finds different programs and settings, unfinished
+    compilations, and orders of collectives that deadlock. Differences of a single host are notes.
 
     \b
     Examples:
       hlotext dump hosts dumps/
       hlotext dump hosts host_0/ host_1/ host_2/ --format markdown
 
-    Exit status: 0 the same, 1 different, 2 unreadable input.
+    Exit status: 0 equal, 1 different, 2 unreadable input.
     """
     try:
         report = dumps.hosts(folders, jobs=jobs or os.cpu_count() or 1)
@@ -74,14 +74,14 @@ def _show(report: dumps.HostReport) -> None:
         listing: Listing[dumps.HostFinding] = Listing(
             "dump.hosts", lambda one: (one.kind, one.module, _who(one, report), one.message)
         )
-        shown.table(listing.table("What differs, what breaks most first", report.findings))
+        shown.table(listing.table("Differences, most severe first", report.findings))
     else:
         echo("")
 
 
 def _who(finding: dumps.HostFinding, report: dumps.HostReport) -> str:
     if len(finding.hosts) == len(report.hosts):
-        return "all, no majority"
+        return "all (no majority)"
     named = ", ".join(finding.hosts[:_NAMED])
     left = len(finding.hosts) - _NAMED
     return named if left <= 0 else f"{named} and {left} more"

@@ -74,9 +74,7 @@ def command(
         found = [(None, _explained(before, after, name, platform, age=known))]
     else:
         if name is None:
-            raise click.UsageError(
-                "name a pass of the folder with --pass, or give the texts before and after it"
-            )
+            raise click.UsageError("set --pass, or give the texts before and after the pass")
         found = list(_of_folder(before, module, name, step))
     if names:
         _check(names, (explanation for _, explanation in found))
@@ -114,9 +112,7 @@ def _of_folder(
     steps = [step for step in c.steps[1:] if step.name == name and (number is None or step.index == number)]
     if not steps:
         known = ", ".join(dict.fromkeys(step.name for step in c.steps[1:]))
-        raise NotFound(
-            f"no step of {c.name} is called {name}" + (f"; there are {known[:400]}" if known else "")
-        )
+        raise NotFound(f"no step {name} in {c.name}" + (f"; there are {known[:400]}" if known else ""))
     files = c.files_of(_LOG)
     for step in steps:
         log = files[0].text() if files and name == _LOG else ""
@@ -132,7 +128,7 @@ def _check(names: tuple[str, ...], explanations: Iterable[Explanation]) -> None:
     all_of_them = list(explanations)
     for name in names:
         if not any(e.before.find(name) or e.after.find(name) for e in all_of_them):
-            raise NotFound(f"there is no instruction {name} before or after the pass")
+            raise NotFound(f"no instruction {name} before or after the pass")
 
 
 # ---- text
@@ -157,12 +153,12 @@ def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
     if explanation.verdict is not None:
         same = explanation.verdict == "agrees"
         echo(
-            "  the model makes the same module"
+            "  the model reproduces the module"
             if same
-            else "  the model makes another module: reasons may not be XLA's"
+            else "  the model produces a different module: reasons may not be XLA's"
         )
     if explanation.outcome is not None and explanation.outcome.is_from_log:
-        echo("  decisions, reasons and times are XLA's own, from its log")
+        echo("  decisions, reasons and times from XLA's log")
     groups = explanation.groups
     rows = [[group.title, f"{len(group.changes):,}", _examples(group)] for group in groups]
     columns = (
@@ -206,7 +202,7 @@ def _runs(found: list[tuple[Step | None, Explanation]]) -> None:
     """The runs of a pass, a row each."""
     out = output()
     first = found[0][1]
-    out.heading(f"{first.name} ran {len(found)} times with a change (--step N shows one)")
+    out.heading(f"{first.name} ran {len(found)} times with changes (select one with --step N)")
     rows = [
         [str(where.index), where.pipeline, _summary(one), one.groups[0].title if one.groups else ""]
         for where, one in found
@@ -227,7 +223,7 @@ def _about(explanation: Explanation, where: Step | None, names: tuple[str, ...])
         changes, decisions = explanation.of(name)
         out.heading(f"{name} in {_title(explanation, where)}")
         facts = [(change.kind, _told(change)) for change in changes] or [
-            ("unchanged", "the pass left it as it was")
+            ("unchanged", "unchanged by the pass")
         ]
         facts += [
             (d.rule, d.because if d.instruction == name else f"{d.instruction}: {d.because}")

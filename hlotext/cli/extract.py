@@ -28,16 +28,16 @@ _DEPTH = 3
     help="Operands further away become parameters.",
 )
 @click.option("--whole", is_flag=True, help="Everything that it needs, however much that is.")
-@click.option("-o", "--output", "place", metavar="FILE", help="Where to, instead of standard output.")
+@click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 def command(file: str, name: str, depth: int, whole: bool, place: str | None) -> None:
-    """Print a module of its own that computes one instruction of FILE, with what it needs.
+    """Extract the computation of one instruction of FILE as a module.
 
     \b
     Example:
       hlotext extract dump.txt -i dot.5 --depth 2 > dot.hlo
       hlotext extract dump.txt -i dot.5 --whole > dot.hlo
 
-    Exit status: 0 fine, 1 there is no such instruction, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 no such instruction, 2 usage error or unreadable input.
     """
     inputs = Inputs([file])
     for _, result in inputs:
@@ -66,4 +66,4 @@ def _write(text: str, place: str | None) -> None:
     try:
         write_text(place, text)
     except OSError as error:
-        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
+        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None

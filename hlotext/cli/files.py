@@ -84,7 +84,7 @@ class Rewriting:
                 os.fsync(file.fileno())
             waiting.in_place = status.st_nlink > 1 or not _take_after(waiting, status)
         except OSError as error:
-            raise Unreadable(f"{path} cannot be written: {error.strerror or error}") from None
+            raise Unreadable(f"{path}: cannot write: {error.strerror or error}") from None
 
     def commit(self) -> None:
         """Puts every new text in the place of the old one, or none. Raises Unreadable where that is impossible."""
@@ -97,7 +97,7 @@ class Rewriting:
                     for undo in reversed(done):
                         with suppress(OSError):
                             undo()
-                    raise Unreadable(f"{target} cannot be written: {error.strerror or error}") from None
+                    raise Unreadable(f"{target}: cannot write: {error.strerror or error}") from None
 
 
 def _new(target: str) -> _Waiting:

@@ -29,7 +29,7 @@ FINDINGS_FORMAT = click.option(
     type=click.Choice(["text", *reports.WRITERS]),
     default="text",
     show_default=True,
-    help="Text, which is full, is for people and may change; github writes annotations for GitHub Actions.",
+    help="text output may change between releases; github writes annotations for GitHub Actions.",
 )
 OUTPUT_FILE = click.option(
     "-o",
@@ -39,16 +39,18 @@ OUTPUT_FILE = click.option(
     help="Write the findings to a file instead of standard output.",
 )
 EXIT_ZERO = click.option(
-    "--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays for what cannot be read."
+    "--exit-zero",
+    is_flag=True,
+    help="Exit with 0 even if there are findings; unreadable input still exits with 2.",
 )
 MOST_SHOWN = 100
 """Findings that a text shows unless asked for more."""
 LIMIT = click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help=f"Findings to show, 0 for all.  [default: {MOST_SHOWN} as text, all in other formats]",
+    help=f"Maximum findings (0 for no limit).  [default: {MOST_SHOWN} as text, all in other formats]",
 )
-QUIET = click.option("-q", "--quiet", is_flag=True, help="No notes, and no line that counts.")
+QUIET = click.option("-q", "--quiet", is_flag=True, help="Omit notes and the summary line.")
 
 
 @attrs.define
@@ -112,16 +114,14 @@ def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsRe
 def say_cut(total: int, most: int) -> None:
     """That some findings are not shown, and how to see them."""
     if most and total > most:
-        say(
-            f"{most:,} of {total:,} findings are shown: --limit 0 shows all, --format json has all for programs"
-        )
+        say(f"{most:,} of {total:,} findings shown (all: --limit 0, or --format json)")
 
 
 def shown(finding: hlo.Diagnostic) -> hlo.Diagnostic:
     """The finding; that of a check that failed without its traceback unless that is wanted."""
     if finding.code != INTERNAL or os.environ.get(DEBUG_VARIABLE):
         return finding
-    return attrs.evolve(finding, help=f"this is a fault of hlotext: {DEBUG_VARIABLE}=1 shows the traceback")
+    return attrs.evolve(finding, help=f"this is a bug in hlotext: {DEBUG_VARIABLE}=1 shows the traceback")
 
 
 def write_report(report: reports.FindingsReport, output_format: str, output_file: Path | None = None) -> None:
@@ -141,14 +141,14 @@ def write_text_or_show(text: str, output_file: Path | None) -> None:
     try:
         write_text(output_file, text)
     except OSError as error:
-        raise Unreadable(f"{output_file} cannot be written: {error.strerror}") from None
+        raise Unreadable(f"{output_file}: cannot write: {error.strerror}") from None
 
 
 def read_problems(result: hlo.ParseResult, place: str, findings: FindingsOutput) -> bool:
     """Takes what the reader found in a file; gives whether the text is no HLO."""
     findings.add(result.diagnostics)
     if result.left_out:
-        say(f"{place}: {result.left_out:,} more findings are not listed")
+        say(f"{place}: {result.left_out:,} more findings not listed")
     return any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics)
 
 

@@ -27,23 +27,23 @@ WOULD_CHANGE = 1
     type=click.Choice(list(STYLES)),
     default="default",
     show_default=True,
-    help="One of XLA's print styles, or source: the text as it stands.",
+    help="Print style of XLA, or source: the text unchanged.",
 )
 @click.option(
-    "--option", "settings", metavar="NAME=VALUE", multiple=True, help="One print option of XLA's, on top."
+    "--option", "settings", metavar="NAME=VALUE", multiple=True, help="Set one print option of XLA."
 )
 @click.option("--elide-constants", is_flag=True, help="Print constants of more than 10 elements as {...}.")
+@click.option("--reread", is_flag=True, help="Print what XLA prints after reading FILE: its order and names.")
 @click.option(
-    "--reread", is_flag=True, help="Print what XLA prints after reading FILE: its order, its names."
+    "--age", metavar="RELEASE|DATE", help="With --reread: release of XLA, such as 0.10.2.  [default: newest]"
 )
-@click.option("--age", metavar="RELEASE|DATE", help="With --reread: which XLA, as 0.10.2; else the newest.")
 @click.option(
-    "--annotate", is_flag=True, help="The text as it stands, with line, bytes and runs behind each op line."
+    "--annotate", is_flag=True, help="Print the text with line, bytes and executions after each op line."
 )
-@click.option("-i", "--in-place", is_flag=True, help="Write each FILE instead of standard output.")
-@click.option("--lossy", is_flag=True, help="Allow -i with a style that leaves something out.")
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a FILE is not in this style.")
-@click.option("--diff", "show_diff", is_flag=True, help="Write the differences instead of the text.")
+@click.option("-i", "--in-place", is_flag=True, help="Write each FILE in place.")
+@click.option("--lossy", is_flag=True, help="Allow -i with a style that drops information.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a FILE differs from this style.")
+@click.option("--diff", "show_diff", is_flag=True, help="Print a diff instead of the text.")
 def command(
     files: tuple[str, ...],
     style: str,
@@ -60,17 +60,17 @@ def command(
     """Print each FILE in one of XLA's styles.
 
     \b
-    source       as it stands, byte for byte
+    source       unchanged, byte for byte
     default      what XLA writes into dumps
     short        no metadata, no control dependencies, no percent signs
-    canonical    names made up anew: for comparing modules
-    fingerprint  what XLA hashes to tell modules apart
+    canonical    normalized names, for comparing modules
+    fingerprint  the text that XLA hashes to identify modules
 
-    Unlike XLA, every style prints the numbers of large constants, unless --elide-constants is given. Elements of
-    tuples are written as the text writes them, behind the tuple's name (p#0) or in lines of their own.
-    --option takes the names of XLA's HloPrintOptions. With --reread computations
-    and instructions come in the order in which XLA's tools print them, renamed
-    where they rename, so that a diff against such a tool shows what it did.
+    Unlike XLA, every style prints large constants in full, unless --elide-constants is given. Elements of
+    tuples are printed as in the text, as p#0 or on lines of their own.
+    --option takes names of XLA's HloPrintOptions. With --reread, computations
+    and instructions are in the order in which XLA's tools print them, renamed
+    as they rename, so that a diff against such a tool shows its changes.
 
     \b
     Examples:
@@ -81,20 +81,20 @@ def command(
       hlotext fmt -i --option print_metadata=false --lossy golden.hlo
       echo 'y = f32[2]{0} negate(f32[2]{0} x)' | hlotext fmt --style short -
 
-    --annotate writes comments that XLA and hlotext read over, //@ train.py:12 mlp, 4.0 MiB, x48,
-    and replaces those that are there.
+    --annotate writes comments that XLA and hlotext ignore, //@ train.py:12 mlp, 4.0 MiB, x48,
+    and replaces existing ones.
 
-    With -i nothing is written unless every FILE could be read; packed files stay packed.
+    With -i, nothing is written unless every FILE can be read; packed files stay packed.
 
-    Exit status: 0 fine, 1 a FILE is not in the style (--check), 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 a FILE is not in the style (--check), 2 usage error or unreadable input.
     """
     chosen = print_style(style, elide_constants, settings, is_reread=reread, age=age)
     if annotate:
         if style != "default" or settings or elide_constants or reread:
-            raise click.UsageError("--annotate keeps the text as it stands: no style goes with it")
+            raise click.UsageError("--annotate keeps the text unchanged and excludes --style")
         chosen = chosen.annotating()
     if in_place and (check or show_diff):
-        raise click.UsageError("-i writes, --check and --diff do not: give one of them")
+        raise click.UsageError("-i excludes --check and --diff")
     if in_place:
         _write(files, chosen, lossy, annotate)
     elif check or show_diff:
@@ -109,9 +109,9 @@ def command(
 def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool, annotate: bool) -> None:
     """Writes the files in place: all of them, or none where one cannot be read, or would lose something."""
     if "-" in files:
-        raise click.UsageError("- cannot be written in place")
+        raise click.UsageError("standard input cannot be written in place")
     if style.losses and not lossy:
-        raise click.UsageError(f"this style leaves out {_list(style.losses)}: -i needs --lossy")
+        raise click.UsageError(f"this style drops {_list(style.losses)}: -i needs --lossy")
     inputs, changed, total = Inputs(files, which="all"), 0, 0
     inputs.refuse_packed()
     with Rewriting() as rewriting:
@@ -121,9 +121,7 @@ def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool, annotate: boo
             if old == new:
                 continue
             if not lossy and not annotate and (losses := _unprinted(old, result)):
-                raise Unreadable(
-                    f"{place} has {_list(losses)}, which this style leaves out: -i needs --lossy"
-                )
+                raise Unreadable(f"{place} has {_list(losses)}, which this style drops: -i needs --lossy")
             rewriting.put(place, new)
             changed += 1
         inputs.finish()

@@ -22,20 +22,18 @@ _HOPS = 3
 
 @click.command()
 @click.argument("file", metavar="FILE|DIR")
-@click.option("-i", "--instruction", "name", metavar="NAME", help="The operation to begin with.")
+@click.option("-i", "--instruction", "name", metavar="NAME", help="Initial operation.")
 @click.option(
-    "--hops", type=click.IntRange(1, 12), default=_HOPS, show_default=True, help="How far around it."
+    "--hops", type=click.IntRange(1, 12), default=_HOPS, show_default=True, help="Radius of the neighborhood."
 )
-@click.option(
-    "-m", "--module", "chosen_name", metavar="NAME|NUMBER", help="Of several compilations which one."
-)
-@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
+@click.option("-m", "--module", "chosen_name", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @click.option(
     "--most",
     type=click.IntRange(5, 2000),
     default=graph.MOST,
     show_default=True,
-    help="Operations of a picture at most.",
+    help="Maximum operations of a picture.",
 )
 @click.option(
     "--format",
@@ -43,7 +41,7 @@ _HOPS = 3
     type=click.Choice(["html", "svg", "dot"]),
     default="html",
     show_default=True,
-    help="A page; a picture; text for graphviz.",
+    help="HTML page, picture, or Graphviz text.",
 )
 @click.option(
     "-o",
@@ -52,7 +50,7 @@ _HOPS = 3
     metavar="FILE",
     default="-",
     show_default=True,
-    help="The file; - for standard output.",
+    help="Output file; - for standard output.",
 )
 def command(
     file: str,
@@ -64,15 +62,15 @@ def command(
     output_format: str,
     place: str,
 ) -> None:
-    """The graph of FILE, or of the final text of a dump folder, as one page that works offline: the neighbourhood of an
-    operation, search by name, opcode, op_name or file:line, fusions opened in place, scopes, op lines and layouts. `#name`
-    behind its address is a link.
+    """Interactive graph of FILE, or of the final text of a dump folder, as one offline HTML page: the neighborhood of an
+    operation, search by name, opcode, op_name or file:line, expandable fusions, scopes, op lines and layouts. Append
+    `#name` to its address for a link.
 
-    What only takes values apart, together or elsewhere (get-tuple-element, tuple, bitcast, copies) is folded into the edges,
-    which are as wide as their bytes are many. With --format svg or dot the neighbourhood alone, without a script.
+    Instructions that only forward or move values (get-tuple-element, tuple, bitcast, copies) are folded into the edges,
+    whose width shows bytes. --format svg and dot draw the neighborhood only.
 
-    Beside a collective stands why it is there, and which annotation would spare it; of a DIR beside every operation which
-    pass brought it, and what passes did to it since.
+    Collectives show their cause and an annotation that would avoid them; for a DIR, every operation shows the
+    pass that inserted it, and later changes.
 
     \b
     Examples:
@@ -80,7 +78,7 @@ def command(
       hlotext graph dumps/ -o graph.html
       hlotext graph dump.txt -i fusion.3 --hops 2 --format svg -o fusion.svg
 
-    Exit status: 0 fine, 1 nothing has that name, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 no such name, 2 usage error or unreadable input.
     """
     given = told(lambda: parse_mesh(mesh)) if mesh is not None else None
     module, compilation, is_whole = _meant(file, chosen_name)
@@ -110,7 +108,7 @@ def _meant(file: str, name: str | None) -> tuple[hlo.Module, dumps.Compilation |
             raise Unreadable(f"{compilation.name} has no final text")
         return module, compilation, True
     if name is not None:
-        raise NotFound(f"{file} is one module: only of a folder one can be chosen")
+        raise NotFound(f"{file} is one module: -m needs a folder")
     modules = read(file).modules
     if len(modules) > 1:
         raise Unreadable(several(file, [one.name for one in modules]))

@@ -51,34 +51,40 @@ class _Asked:
 @click.command()
 @click.argument("pattern")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
-@click.option("-c", "--count", is_flag=True, help="Only how many there are in each FILE.")
+@click.option("-c", "--count", is_flag=True, help="Print only the count per FILE.")
 @click.option(
-    "-l", "--files-with-matches", "names_only", is_flag=True, help="Only the names of FILEs with a match."
+    "-l",
+    "--files-with-matches",
+    "names_only",
+    is_flag=True,
+    help="Print only the names of FILEs with a match.",
 )
-@click.option("--full", is_flag=True, help="Whole lines: with metadata and configs, not cut to the terminal.")
+@click.option("--full", is_flag=True, help="Print whole lines, with metadata and configs.")
 @click.option(
-    "--line", metavar="FILE[:LINE[-LINE]]", help="Only what these source lines are for: model.py:12-30."
+    "--line", metavar="FILE[:LINE[-LINE]]", help="Only instructions from these source lines: model.py:12-30."
 )
-@click.option("--function", metavar="NAME", help="Only what this function is for; * for any text.")
+@click.option("--function", metavar="NAME", help="Only instructions from this function; * matches any text.")
 @click.option(
-    "--scope", metavar="SCOPE", help="Only in this scope of op_name: layer_0/attention; * for any text."
+    "--scope",
+    metavar="SCOPE",
+    help="Only instructions in this op_name scope: layer_0/attention; * matches any text.",
 )
-@click.option("--why", metavar="NAME", help="Say why the instruction of that name does not match.")
+@click.option("--why", metavar="NAME", help="Explain why the instruction of this name does not match.")
 @click.option(
     "--own",
     is_flag=True,
-    help="With --line, --function, --scope: only what the text itself says to be from there.",
+    help="With --line, --function, --scope: only instructions with metadata of their own.",
 )
 @click.option(
     "--allow-unknown",
     is_flag=True,
-    help="Opcodes, attributes and element types that hlotext does not know are no error.",
+    help="Accept unknown opcodes, attributes and element types.",
 )
 @which_option("last")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    help=f"Matches to show, 0 for all.  [default: {_MOST_SHOWN} as text, all as json]",
+    help=f"Maximum matches (0 for no limit).  [default: {_MOST_SHOWN} as text, all as json]",
 )
 @FORMAT
 def command(
@@ -100,14 +106,14 @@ def command(
     """Find instructions that match PATTERN: an op line with gaps.
 
     \b
-    %x, $A        any instruction, the same wherever the name stands
-    _  ...        anything; any further operands
+    %x, $A        any instruction, the same for every use of the name
+    _  ...        any operand; any further operands
     f32[*]  $S    shapes, with * for any text; $S takes the whole shape
     all-*         opcodes, with * for any text
     add(%a, negate(%b))
-                  operands and where they come from
+                  operands and their definitions
     dimensions={0}, channel_id=*, metadata=*relu*
-                  attributes that must be there, in any order
+                  required attributes, in any order
 
     \b
     Examples:
@@ -117,21 +123,21 @@ def command(
       hlotext grep _ dump.txt --scope 'layer_*/attention'
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
-    Many instructions do not say where they are from, such as the compiler's copies. --line, --function and --scope take
-    them for part of what is around them, and mark them as inferred; --own leaves them out.
+    Many instructions have no metadata, such as copies of the compiler. --line, --function and --scope infer
+    it from neighbors, and mark the match as inferred; --own excludes them.
 
-    Exit status: 0 something was found, 1 nothing, 2 wrong usage or unreadable input.
+    Exit status: 0 matches, 1 no match, 2 usage error or unreadable input.
     """
     try:
         wanted = parse_pattern(pattern, allow_unknown=allow_unknown)
         selection = Selection(line, function, scope)
     except PatternError as error:
         # One that matches nothing in silence would be a success to whoever asks that there be none.
-        raise click.UsageError(f"{pattern!r} is no pattern: {error}") from None
+        raise click.UsageError(f"{pattern!r} is not a pattern: {error}") from None
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if count and names_only:
-        raise click.UsageError("-c counts and -l names: give one of them")
+        raise click.UsageError("-c and -l exclude each other")
     asked = _Asked(wanted, selection, own, full, terminal_width(), is_colourful())
     inputs = Inputs(files, which=which)
     if why is not None:
@@ -175,9 +181,9 @@ def _search(
         write_json({"matches": matches, **cut})
         return bool(total)
     if total > most and not (count or names_only):
-        say(f"{most:,} of {total:,} matches are shown: --limit 0 shows all, -c counts")
+        say(f"{most:,} of {total:,} matches shown (all: --limit 0, count: -c)")
     if inferred:
-        say(f"inferred from what is around them: {inferred:,} of {total:,}; --own leaves these out")
+        say(f"inferred from neighbors: {inferred:,} of {total:,}; --own leaves these out")
     return any(counts.values())
 
 

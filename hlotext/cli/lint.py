@@ -49,72 +49,69 @@ _MANY = 20
 @click.option(
     "--select",
     metavar="CODES",
-    help="Only these rules: C101, or C for all of the family; ALL for every rule.",
+    help="Rules to run: C101, C for the family, ALL for every rule.",
 )
-@click.option("--extend-select", metavar="CODES", help="These rules too.")
-@click.option("--ignore", metavar="CODES", help="Not these rules.")
+@click.option("--extend-select", metavar="CODES", help="Rules to run in addition.")
+@click.option("--ignore", metavar="CODES", help="Rules not to run.")
 @click.option(
     "--profile",
     type=click.Choice([backend.value for backend in Backend]),
-    help="The device.  [default: as each module tells]",
+    help="Platform.  [default: from each module]",
 )
 @click.option(
-    "--config", "config_file", type=click.Path(path_type=Path), help="A TOML file instead of the nearest one."
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Configuration file.  [default: the nearest one]",
 )
 @click.option(
     "--rules",
     "rule_files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="A Python file with rules of one's own (codes Z...), which is executed.",
+    help="Python file with custom rules (codes Z...); it is executed.",
 )
-@click.option("--isolated", is_flag=True, help="Read no configuration.")
+@click.option("--isolated", is_flag=True, help="Ignore configuration files.")
 @click.option("--format", "output_format", type=click.Choice(FORMATS), default="full", show_default=True)
-@click.option("--statistics", is_flag=True, help="Only how often each code was found.")
+@click.option("--statistics", is_flag=True, help="Print only the count per code.")
 @click.option(
     "--baseline",
     metavar="FILE|DATASET",
     help="Leave out the findings that this file knows, or the newest build of a dataset of `hlotext table`.",
 )
 @click.option(
-    "--write-baseline", type=click.Path(path_type=Path), help="Write all findings to this file, and end."
+    "--write-baseline",
+    type=click.Path(path_type=Path),
+    help="Write all findings to this baseline file, then exit.",
 )
-@click.option("--diff-against", metavar="OLD", help="Leave out what is found in this file or directory too.")
+@click.option("--diff-against", metavar="OLD", help="Suppress findings that this file or directory has too.")
 @click.option(
     "--source-root",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="The checkout: GitHub, GitLab and SARIF reports then point at its Python lines.",
+    help="Source checkout: GitHub, GitLab and SARIF reports point at its Python lines.",
 )
-@click.option(
-    "--chip", metavar="NAME", help="The chip that times are estimated for.  [default: h100, v5e or cpu]"
-)
+@click.option("--chip", metavar="NAME", help="Chip for time estimates.  [default: h100, v5e or cpu]")
 @TRIPS
 @click.option(
     "--fail-on",
     metavar="CONDITION",
-    help="Findings that make the exit status 1: share>3%, of notes too.  [default: warnings]",
+    help="Findings, notes included, that give exit status 1: share>3%.  [default: warnings]",
 )
 @click.option(
     "--what-if",
     is_flag=True,
-    help="Make repairs in a copy of the text, and show time and peak memory before and after.",
+    help="Apply repairs to a copy, and show time and peak memory before and after.",
 )
-@click.option("--explain-silence", metavar="CODE", help="Say why this rule finds nothing, and end.")
-@click.option(
-    "--fix", is_flag=True, help="First let passes that keep all results do away with findings, in place."
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
-)
+@click.option("--explain-silence", metavar="CODE", help="Explain why this rule reports nothing, then exit.")
+@click.option("--fix", is_flag=True, help="Apply safe fixes in place, then lint.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
 @LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
-@click.option(
-    "--show-settings", is_flag=True, help="Show the settings and the rules that they choose, and end."
-)
-@click.option("--show-files", is_flag=True, help="List the files that would be looked at, and end.")
+@click.option("--show-settings", is_flag=True, help="Print the settings and the selected rules, then exit.")
+@click.option("--show-files", is_flag=True, help="List the files to lint, then exit.")
 @QUIET
-@click.option("--debug", is_flag=True, help="Show the traceback of a rule that fails.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a failing rule.")
 def command(
     paths: tuple[str, ...],
     select: str | None,
@@ -145,9 +142,9 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Find what costs time or memory in each FILE: collectives in loops, padding, copies, lost donations, wide types.
+    """Find wasted time and memory in each FILE: collectives in loops, padding, copies, missing donations, wide types.
 
-    Of a DIRECTORY the modules after optimization are looked at. `hlotext help rule C101` explains a code. Settings are in
+    In a DIRECTORY, modules after optimization are linted. `hlotext help rule C101` explains a code. Settings are in
     [tool.hlotext.lint] of pyproject.toml, or [lint] of hlotext.toml.
 
     \b
@@ -160,7 +157,7 @@ def command(
       hlotext lint dump.txt --chip h100 --fail-on 'share>3%'
       hlotext lint dump.txt --what-if
 
-    Exit status: 0 fine (notes do not count), 1 findings, 2 wrong usage, unreadable input or a rule that failed.
+    Exit status: 0 success (notes do not count), 1 findings, 2 usage error, unreadable input or a rule that failed.
     """
     try:
         config = _config(
@@ -254,11 +251,11 @@ def _fails(finding: lint.Finding, least: tuple[float, bool] | None) -> bool:
 def _show_settings(config: lint.Config, rules: Sequence[lint.Rule], file: Path | None) -> None:
     """Each setting with its value, the file that they come from, and the rules that they choose."""
     report = output()
-    report.heading(f"Settings of lint from {file if file is not None else 'no file'}")
+    report.heading(f"Lint settings from {file if file is not None else 'no file'}")
     report.facts(
         (field.name, _value_text(getattr(config, field.name))) for field in attrs.fields(lint.Config)
     )
-    columns = [TerminalColumn("rule", "bold"), TerminalColumn("what it finds", kind=Kind.PROSE)]
+    columns = [TerminalColumn("rule", "bold"), TerminalColumn("finds", kind=Kind.PROSE)]
     report.table(
         TerminalTable(
             "Rules that run", columns, [(rule.code, lint.code_of(rule.code).title) for rule in rules]
@@ -297,7 +294,7 @@ def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> Non
         say(note)
     code = current_code(code)
     if code not in lint.all_rules(config.rule_files):
-        raise Unreadable(f"there is no rule {code}")
+        raise Unreadable(f"no rule {code}")
     for file in files:
         try:
             silences = lint.explain_silence(_source(file), code, config)
@@ -350,7 +347,7 @@ def _files(paths: Sequence[str]) -> list[str | Text]:
             except hlo.InputError as error:
                 raise Unreadable(str(error)) from None
             if not inside:
-                raise Unreadable(f"there is no module after optimization in {path}")
+                raise Unreadable(f"no module after optimization in {path}")
             files += inside
         else:
             files.append(path)
@@ -360,9 +357,9 @@ def _files(paths: Sequence[str]) -> list[str | Text]:
 def _fix(files: Sequence[str | Text], config: lint.Config, quiet: bool) -> None:
     """Rewrites the files that passes improve, all of them or none. Unreadable ones are left to the linter to report."""
     if "-" in files:
-        raise click.UsageError("--fix writes files, so it cannot take standard input")
+        raise click.UsageError("--fix writes files and cannot read standard input")
     if any(isinstance(file, Text) for file in files):
-        raise click.UsageError("--fix writes files, so it cannot take a packed folder")
+        raise click.UsageError("--fix writes files and cannot write an archive")
     with Rewriting() as rewriting:
         for file in map(_label, files):
             try:
@@ -414,7 +411,7 @@ def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
     try:
         write_text(path, baseline.to_text())
     except OSError as error:
-        raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
     if not quiet:
         say(f"{counted(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
 
@@ -429,7 +426,7 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
 def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:
     say(reports.summary(report.findings, len(report.files)))
     if compared.known:
-        say(f"{counted(len(compared.known), 'known finding')} left out")
+        say(f"{counted(len(compared.known), 'known finding')} suppressed")
     if compared.gone and baseline is not None:
         gone = sum(entry.count for entry in compared.gone)
         codes = ", ".join(sorted({entry.code for entry in compared.gone}))

@@ -10,10 +10,10 @@ from hlotext.cli.common import Unreadable
 
 @click.command()
 @click.option(
-    "--stdio", is_flag=True, help="Over standard input and output, which is the only way; editors pass it."
+    "--stdio", is_flag=True, help="Use standard input and output (the only transport; editors pass it)."
 )
 def command(stdio: bool) -> None:
-    """Serve an editor by the language server protocol, over standard input and output.
+    """Language server over standard input and output.
 
     \b
     Needs pip install 'hlotext[lsp]'. Settings for editors: docs/editors.md.

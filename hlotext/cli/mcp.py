@@ -17,13 +17,13 @@ from hlotext.cli.common import Unreadable
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     multiple=True,
     metavar="DIR",
-    help="A folder that may be read, with all below it; else the current one.",
+    help="Folder that may be read.  [default: current folder]",
 )
 def command(roots: tuple[Path, ...]) -> None:
-    """Serve an agent by the model context protocol, over standard input and output.
+    """Model Context Protocol server over standard input and output.
 
-    Twelve tools answer questions about the modules, dump folders and traces below the folders given. Paths outside of these,
-    links and .. are refused; nothing is written and no program is run. Needs pip install 'hlotext[mcp]'.
+    Twelve read-only tools for modules, dump folders and traces below the given folders. Paths outside of these,
+    links and .. are refused; nothing is written or executed. Needs pip install 'hlotext[mcp]'.
 
     \b
     Example:

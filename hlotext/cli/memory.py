@@ -39,36 +39,41 @@ _DEFAULT_LIMIT = 12
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
-    "--chip", metavar="NAME", help=f"The chip ({', '.join(CHIPS)}): TPU's rules and capacities differ."
+    "--chip", metavar="NAME", help=f"The chip ({', '.join(CHIPS)}): rules and capacities differ between TPUs."
 )
 @click.option(
-    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text alone does not tell."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
+@click.option("--space", "memory_space", type=int, default=0, show_default=True, help="Memory space to show.")
 @click.option(
-    "--space", "memory_space", type=int, default=0, show_default=True, help="The memory space of the table."
+    "--at",
+    "moment",
+    metavar="NAME|TIME",
+    help="Live buffers at this position of the schedule instead of at the peak.",
 )
-@click.option("--at", "moment", metavar="NAME|TIME", help="What lives at that moment instead of at the peak.")
 @click.option(
     "--by",
     type=click.Choice(["op", "scope", "line", "opcode"]),
-    help="Live bytes summed, with their padding.",
+    help="Group live bytes and padding.",
 )
-@click.option("--buffer", metavar="NAME", help="Who shares the memory of an instruction and why, or why not.")
+@click.option(
+    "--buffer", metavar="NAME", help="Buffer of an instruction: what shares it, and why or why not."
+)
 @click.option(
     "--what-if",
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="The peak after donate=0,1 or remat=NAME: an estimate.",
+    help="Estimate the peak after donate=0,1 or remat=NAME.",
 )
-@click.option("--timeline", is_flag=True, help="Live bytes over time as bars.")
+@click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
 @click.option(
     "--svg",
     metavar="FILE",
     help="A picture of offsets over time; with --by of padding. - is standard output.",
 )
-@click.option("--dump", metavar="DIR", help="Of a log with a message about memory: the dump of its module.")
-@click.option("--check", is_flag=True, help="Compare what is computed with XLA's files beside the text.")
+@click.option("--dump", metavar="DIR", help="Dump folder of the module that an out-of-memory log is about.")
+@click.option("--check", is_flag=True, help="Compare with XLA's buffer assignment files next to the text.")
 @limit_option(_DEFAULT_LIMIT)
 @FORMAT
 def command(
@@ -87,13 +92,13 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """The memory of each PATH, a scheduled module or a dump folder: how full each memory space is, and what lives
-    at the peak, with padding, lives, shapes, scopes and lines of Python.
+    """Buffer assignment of each PATH, a scheduled module or a dump folder: use of each memory space, and live
+    buffers at the peak with padding, lifetimes, shapes, scopes and Python lines.
 
-    It is computed from the text as XLA's compilers assign it. Where XLA's own files (-buffer-assignment.txt and
-    others) lie beside the text, places and lives are read from them, and the report says so. Bytes are those that
-    the allocator counts, padding included. Of a log with an out-of-memory message: what must go, by operation and shape, and
-    with --dump DIR what would save it.
+    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and
+    others) are next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those
+    of the allocator, padding included. For a log with an out-of-memory message: the allocations by operation and shape; with
+    --dump DIR also changes that would fit.
 
     \b
     Examples:
@@ -104,7 +109,7 @@ def command(
       hlotext memory dump.txt --svg memory.svg
       hlotext memory oom.txt --dump dumps/
 
-    Exit status: 0 fine, 1 --check found a difference or a name is not there, 2 unreadable input, or --check had nothing
+    Exit status: 0 success, 1 --check found a difference or no such name, 2 unreadable input, or --check had nothing
     to compare.
     """
     known = _chip(chip)
@@ -143,9 +148,7 @@ def command(
     if different:
         raise click.exceptions.Exit(_DIFFERENT)
     if check and svg is None and not compared:
-        raise Unreadable(
-            "--check compared nothing: none of XLA's files about memory lies beside any of these texts"
-        )
+        raise Unreadable("--check compared nothing: no buffer assignment files of XLA next to these texts")
 
 
 def _show_logs(
@@ -159,7 +162,7 @@ def _show_logs(
     if len(logs) < len(paths):
         known = [place for place, _ in logs]
         other = next(place for place in paths if place not in known)
-        raise Unreadable(f"{other} holds no message about memory, and logs and modules do not go together")
+        raise Unreadable(f"{other} has no out-of-memory message (logs and modules cannot be mixed)")
     found = [memory_message.explained(place, message, dump) for place, message in logs]
     if output_format == "json":
         write_json({"messages": [memory_message.json_of(one, limit) for one in found]})
@@ -254,7 +257,7 @@ def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None
             raise Unreadable(str(error).splitlines()[0]) from None
         except memory.MemoryModelError as error:
             if text.file is not None and compilation is not None and compilation.last is None:
-                say(f"{called}: the compilation left no final text, so that its memory is not known")
+                say(f"{called}: no final text in this compilation, so no buffer assignment")
                 continue
             raise Unreadable(f"{called}: {error}") from None
         read = _read(label, text) if len(modules) == 1 else None
@@ -286,7 +289,7 @@ def _read(label: str, text: dumps.Text) -> memory.Assignment | None:
     """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
     read, why = memory.load_beside(text.real_path)
     if why:
-        say(f"{label}: XLA's files beside it are not used: {why}")
+        say(f"{label}: ignoring XLA's files next to it: {why}")
     return read
 
 
@@ -347,8 +350,8 @@ def _write_svg(place: str, asked: _Asked) -> None:
     try:
         write_text(place, text)
     except OSError as error:
-        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
-    say(f"{place} written")
+        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    say(f"wrote {place}")
 
 
 def _fast_json(computed: memory.Assignment) -> dict[str, Any] | None:

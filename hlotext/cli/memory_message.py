@@ -53,7 +53,7 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
     )
     if len(fitting) != 1:
         known = ", ".join(one.name for one in whole[:5])
-        what = f"module {message.module}" if message.module else "one module, which the message does not name"
+        what = f"module {message.module}" if message.module else "one module, not named in the message"
         raise Unreadable(f"{dump} does not hold {what}: {known}")
     compilation = fitting[0]
     for step in reversed(compilation.steps):
@@ -93,9 +93,9 @@ def show(out: Output, found: Explained, limit: int) -> None:
         )
         out.table(listing.table(title, shares, limit))
     if held.is_cut:
-        out.note("the log ends inside the table: there may be more")
+        out.note("the log ends inside the table; rows may be missing")
     if found.assignment is None:
-        out.note("with --dump DIR the module's own lines, its peak and what would lower it are shown")
+        out.note("use --dump DIR for source lines, the peak, and changes that lower it")
         return
     _show_module(out, found, limit)
 
@@ -117,9 +117,9 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         savings: Listing[out_of_memory.Saving] = Listing(
             "memory.savings", lambda one: (one.saved, _enough(one, must), one.what, one.line)
         )
-        out.table(savings.table("What would lower the peak, each alone: estimates", saved, limit))
+        out.table(savings.table("Changes that would lower the peak (each alone; estimates)", saved, limit))
     else:
-        out.note("neither a donation nor computing one of the largest arrays again lowers the peak")
+        out.note("no donation or rematerialization of the largest arrays lowers the peak")
 
 
 def _must_go(found: Explained) -> float | None:

@@ -25,7 +25,7 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
     """How full each memory space is."""
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
-    title = "Memory spaces (unused: of the heap at its fullest; ~: estimated)"
+    title = "Memory spaces (unused: share of the heap at its peak; ~ estimated)"
     report.table(Listing("memory.spaces", _space).table(title, [full for full in spaces if full.needed]))
     zero = usage.space_usage(shown, 0)
     fast = shown.fast_memory
@@ -55,7 +55,7 @@ def _space(full: usage.SpaceUsage) -> Row:
     )
 
 
-FAST_NOTE = ": places there are the compiler's own search, which the text does not tell"
+FAST_NOTE = ": offsets come from a search of the compiler that the text does not show"
 
 
 def fast_name(shown: memory.Assignment) -> str:
@@ -105,7 +105,7 @@ def show_groups(report: Output, groups: Sequence[usage.LiveGroup], by: str, wher
 
 
 def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
-    """Live bytes over time as bars."""
+    """Draw live bytes over the schedule as bars."""
     bars = memory_picture.bars(shown, memory_space, _BARS)
     full = usage.space_usage(shown, memory_space)
     echo(f"\nLive in {full.name} over time (light: static, {byte_text(full.static)}; > the peak)")
@@ -131,14 +131,14 @@ def show_buffer(report: Output, explained: explanation.BufferExplanation, limit:
     listing: Listing[explanation.Sharer] = Listing(
         "memory.sharers", lambda one: (one.name, _life(one.live_range), one.bytes, one.why)
     )
-    report.table(listing.table("Must share this memory", explained.must_share, limit))
-    report.table(listing.table("Lie in the same bytes at other times", explained.in_turn, limit))
+    report.table(listing.table("Must alias this buffer", explained.must_share, limit))
+    report.table(listing.table("Share these bytes at other times", explained.in_turn, limit))
     refused: Listing[explanation.Refusal] = Listing("memory.refusals")
-    report.table(refused.table("Operands that it is not written over", explained.refusals))
+    report.table(refused.table("Operands not reused in place", explained.refusals))
 
 
 def _life(span: tuple[int, int] | None) -> str:
-    return "off the schedule" if span is None else f"{span[0]}-{span[1]}"
+    return "not in the schedule" if span is None else f"{span[0]}-{span[1]}"
 
 
 def show_what_if(report: Output, outcomes: Iterator[what_if.WhatIf]) -> None:
@@ -167,8 +167,12 @@ def show_differences(report: Output, differences: Sequence[memory.AssignmentDiff
     estimated = len(differences) - len(real)
     report.facts(
         [
-            ("check", "what is computed is what XLA wrote" if not real else f"{len(real)} differences"),
-            *([("estimated", f"{estimated} places that the text does not tell differ")] if estimated else []),
+            ("check", "equal to XLA's files" if not real else f"{len(real)} differences"),
+            *(
+                [("estimated", f"{estimated} offsets differ that the text does not show")]
+                if estimated
+                else []
+            ),
         ]
     )
     report.table(Listing[memory.AssignmentDifference]("memory.differences").table("Differences", real, limit))

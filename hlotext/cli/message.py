@@ -37,7 +37,7 @@ _FACTS = {
 @limit_option(_LIMIT, "Rows of allocations")
 @FORMAT
 def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
-    """What messages of XLA's compilers and of JAX say, in logs with or without prefixes, tracebacks, lines of JSON:
+    """Explain messages of XLA compilers and JAX in logs (prefixes, tracebacks and JSON lines are fine):
     out of memory, rematerialization, kernels, donation, shardings, slow compilations, cache keys.
 
     \b
@@ -46,7 +46,7 @@ def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
       hlotext message train.log --format json
       kubectl logs pod | hlotext message -
 
-    Exit status: 0 fine, 1 there is no message, 2 unreadable input.
+    Exit status: 0 success, 1 no message, 2 unreadable input.
     """
     documents = []
     report = output()
@@ -66,7 +66,7 @@ def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
     if output_format == "json":
         write_json({"files": documents})
     if not total:
-        raise NotFound(f"no message of a compiler is known in {', '.join(files)}")
+        raise NotFound(f"no known compiler message in {', '.join(files)}")
 
 
 def _show(report: Output, place: str, message: messages.Message, limit: int) -> None:
@@ -113,7 +113,7 @@ def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> No
     listing = Listing("message.allocations", row)
     report.table(listing.table("Largest allocations", memory.allocations, limit))
     if memory.is_cut:
-        report.note("the log ends inside the table: there may be more")
+        report.note("the log ends inside the table; rows may be missing")
 
 
 def _json(message: messages.Message) -> dict[str, Any]:

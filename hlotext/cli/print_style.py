@@ -107,7 +107,7 @@ class PrintStyle:
 
     @property
     def losses(self) -> list[str]:
-        """What this style leaves out or makes up anew, in words; empty where it keeps everything."""
+        """What this style drops or makes up anew, in words; empty where it keeps everything."""
         if self.options is None:
             return []
         lost = (what for name, (keep, what) in _KEEPS.items() if getattr(self.options, name) not in keep)
@@ -141,7 +141,7 @@ def print_style(
     preset = STYLES[name]
     if preset is None:
         if elide_constants or is_reread or any(settings):
-            raise click.UsageError("style source is the text as it stands; options need another --style")
+            raise click.UsageError("style source keeps the text unchanged; options need another --style")
         return PrintStyle(name, None)
     options = preset()
     if not elide_constants:
@@ -159,7 +159,7 @@ def _setting(text: str) -> tuple[str, Any]:
     if name not in defaults:
         close = difflib.get_close_matches(name, defaults, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(defaults)}"
-        raise click.UsageError(f"no print option is called {name}; {hint}")
+        raise click.UsageError(f"no print option {name}; {hint}")
     default = defaults[name]
     words: dict[str, Any]
     if isinstance(default, SubcomputationMode):

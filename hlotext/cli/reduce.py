@@ -21,20 +21,23 @@ from hlotext.syntax.source.inputs import several
 @click.argument("file")
 @click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option(
-    "--timeout", default=60.0, show_default=True, help="Seconds for each run; running longer is no failure."
+    "--timeout",
+    default=60.0,
+    show_default=True,
+    help="Time limit per run, in seconds; a timeout is not a failure.",
 )
 @click.option("--max-tests", default=2000, show_default=True, help="How often COMMAND is run at most.")
 def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
-    """Print the smallest module, made from FILE, for which COMMAND still fails (ends with a status other than 0).
+    """Reduce FILE to a smallest module for which COMMAND still fails (exit status other than 0).
 
-    {} in COMMAND stands for the file to try; without {} it comes last.
+    {} in COMMAND is replaced with the candidate file; without {} it is appended.
 
     \b
     Examples:
       hlotext reduce dump.txt -- python compile_and_run.py
       hlotext reduce dump.txt -- sh -c '! grep -q "all-gather(" {}'
 
-    Exit status: 0 fine, 1 COMMAND does not fail for FILE, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 COMMAND does not fail for FILE, 2 usage error or unreadable input.
     """
     result = read(file)
     if len(result.modules) != 1:

@@ -21,16 +21,16 @@ from hlotext.view import report
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR [FILE|DIR] | DATASET")
 @click.option(
-    "-o", "--output", "place", metavar="FILE", required=True, help="The page; - for standard output."
+    "-o", "--output", "place", metavar="FILE", required=True, help="Output file; - for standard output."
 )
-@click.option("--chip", metavar="NAME|FILE.toml", help=f"For times and capacities: {', '.join(CHIPS)}.")
-@click.option("--mesh", metavar="NAME=SIZE,...", help="The mesh, the most major axis first: dp=2,tp=4.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Of several compilations which one.")
+@click.option("--chip", metavar="NAME|FILE.toml", help=f"Chip: {', '.join(CHIPS)}.")
+@click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
 @click.option(
-    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Where the text alone does not tell."
+    "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
 @click.option(
-    "--trace", metavar="XPLANE.pb", help="A profiler's trace: measured times beside the least ones."
+    "--trace", metavar="XPLANE.pb", help="A profiler's trace: measured times next to the lower bounds."
 )
 @click.option(
     "--format",
@@ -47,14 +47,16 @@ from hlotext.view import report
     help="Exit status 1 if the newest build of a DATASET is worse than the last good one: any, or some of "
     f"{', '.join(FIGURES)}.",
 )
-@click.option("--accepted", metavar="FILE", help="Steps that are meant: lines MODULE BUILD FIGURE  # why.")
+@click.option(
+    "--accepted", metavar="FILE", help="File of accepted changes: lines MODULE BUILD FIGURE  # why."
+)
 @click.option(
     "--percent",
     type=click.FloatRange(min=0),
     default=0,
-    help="Changes of up to so many percent are no steps.",
+    help="Ignore changes up to this many percent.",
 )
-@click.option("--title", help="What stands above it; else the module's name.")
+@click.option("--title", help="Title.  [default: name of the module]")
 def command(
     paths: tuple[str, ...],
     place: str,
@@ -69,15 +71,15 @@ def command(
     percent: float,
     title: str | None,
 ) -> None:
-    """One HTML page about a module or a dump folder, or about two side by side: memory over the schedule, costs by scope
+    """Self-contained HTML report of one or two modules or dump folders: memory over the schedule, costs by scope
     and line, padding, collectives, the schedule in lanes, passes, thunks, findings.
 
     Of a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the page
     shows the trend of each figure of each module, and for each change the first build and what appeared or grew there,
     with its Python line. Needs the extra `hlotext[sql]` too.
 
-    Everything is in the one file; it loads nothing and works from a mail. What the input cannot tell is left out, with one
-    line why. Needs the extra `hlotext[report]`.
+    The file is self-contained and works offline. Sections without data are omitted, with one
+    line that says why. Needs the extra `hlotext[report]`.
 
     \b
     Examples:
@@ -86,10 +88,10 @@ def command(
       hlotext report tables/ -o nightly.html --accepted accepted.txt --fail-on peak_bytes,wire_bytes
       hlotext report module_0001.jit_step.after_optimizations.txt -o report.html
 
-    Exit status: 0 fine, 1 the folder has no such module or the newest build is worse, 2 wrong usage or unreadable input.
+    Exit status: 0 success, 1 the folder has no such module or the newest build is worse, 2 usage error or unreadable input.
     """
     if len(paths) > 2:
-        raise click.UsageError("a report is about one module, or two")
+        raise click.UsageError("a report takes one or two inputs")
     if len(paths) == 1 and report_builds.is_builds(paths[0]):
         report_builds.write(paths[0], place, output_format, accepted, percent, fail_on, title)
         return
@@ -123,5 +125,5 @@ def write_page(place: str, page: str) -> None:
     try:
         write_text(place, page)
     except OSError as error:
-        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
-    say(f"{place} written, {len(page.encode()) / 1e6:.1f} MB")
+        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    say(f"wrote {place}, {len(page.encode()) / 1e6:.1f} MB")

@@ -33,20 +33,20 @@ from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
     "rule_files",
     multiple=True,
     metavar="FILE.toml",
-    help="Rules as op lines, applied to a fixpoint before any pass. May be given again.",
+    help="Rules as op lines, applied to a fixpoint before any pass; repeatable.",
 )
 @click.option(
     "--check-rules",
     is_flag=True,
-    help="Try each rule on its example instead: it must fire and compute the same on the CPU.",
+    help="Test each rule on its example: it must fire and compute the same results on the CPU.",
 )
-@click.option("-i", "--in-place", is_flag=True, help="Write each FILE instead of standard output.")
-@click.option("--stats", is_flag=True, help="Say on standard error what each pass did and how long it took.")
-@click.option("--no-verify", is_flag=True, help="Do not check the module after each pass.")
+@click.option("-i", "--in-place", is_flag=True, help="Write each FILE in place.")
+@click.option("--stats", is_flag=True, help="Print changes and time of each pass to standard error.")
+@click.option("--no-verify", is_flag=True, help="Do not verify the module after each pass.")
 @click.option(
     "--dump-to",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the module after each pass here.",
+    help="Write the module after each pass to this folder.",
 )
 def command(
     files: tuple[str, ...],
@@ -74,19 +74,19 @@ def command(
       hlotext rewrite -r rules.toml dump.txt
       hlotext rewrite --check-rules -r rules.toml
 
-    Exit status: 0 fine, 1 a pass failed, left a module that is wrong, or a rule does not hold, 2 wrong usage or unreadable
+    Exit status: 0 success, 1 a pass failed, left a module that is wrong, or a rule does not hold, 2 usage error or unreadable
     input.
     """
     if check_rules:
         if files or names or not rule_files:
-            raise click.UsageError("--check-rules takes files of rules (-r) and nothing else")
+            raise click.UsageError("--check-rules takes only rule files (-r)")
         _check(rule_files)
         return
     if not files:
         raise click.UsageError("Missing argument 'FILE...'.")
     passes = _passes(names, rule_files, platform or "", age or "")
     if in_place and "-" in files:
-        raise click.UsageError("- cannot be written in place")
+        raise click.UsageError("standard input cannot be written in place")
     pipeline, inputs = Pipeline(tuple(passes), verify=not no_verify, dump_to=dump_to), Inputs(files)
     if in_place:
         inputs.refuse_packed()

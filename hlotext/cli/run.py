@@ -34,14 +34,14 @@ _DIFFERENT = 1
     metavar="FILE.npy",
     help="An argument; once for each, instead of random ones.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="From which random arguments are drawn.")
-@click.option("--wide", is_flag=True, help="Floats narrower than f32 as f32: what is left is no rounding.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
+@click.option("--wide", is_flag=True, help="Compute floats narrower than f32 as f32, to exclude rounding.")
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
     default=0.01,
     show_default=True,
-    help="With --against: what is no difference.",
+    help="With --against: relative tolerance.",
 )
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to compile and run.")
 @FORMAT
@@ -56,10 +56,10 @@ def command(
     timeout: float,
     output_format: str,
 ) -> None:
-    """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a process that may die of it.
+    """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are spelt out; several devices run as replicas, each
-    with the same arguments. The results say what the text computes, the time nothing of another device.
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas, each
+    with the same arguments. Results are those of the module; times say nothing about other devices.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def command(
       hlotext run before.txt --against after.txt --seed 3
       hlotext run dump.txt -c fused_computation.7
 
-    Exit status: 0 fine, 1 other results than --against, or no such computation, 2 unreadable input, or it does not run.
+    Exit status: 0 success, 1 results differ from --against, or no such computation, 2 unreadable input, or execution failed.
     """
     first = _entry(_module(file), computation)
     second = _module(against) if against is not None else None
@@ -78,7 +78,7 @@ def command(
     except (OSError, NotExecutable) as error:
         raise Unreadable(str(error)) from None
     except ValueError as error:
-        raise Unreadable(f"an --input is no .npy file: {error}") from None
+        raise Unreadable(f"--input is not a .npy file: {error}") from None
     far = _compared(ours, theirs) if theirs is not None else None
     if output_format == "json":
         write_json(_json(ours, far))

@@ -46,7 +46,7 @@ class RunFigures:
     unknown_loops: int
     """Loops that count once, for want of their trip count."""
     unknown_calls: int
-    """Custom calls of unknown cost, of which only the bytes count."""
+    """Custom calls of unknown cost, counted by bytes only."""
     bound: str
     """`at least`, `at most` or `about`; nothing where neither is said."""
 

@@ -99,7 +99,7 @@ class _Found:
 def _index(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(part.isdecimal() and len(part) < 19 for part in parts):
-        raise click.UsageError("--element takes indices with commas between")
+        raise click.UsageError("--element takes comma-separated indices")
     return tuple(int(part) for part in parts)
 
 
@@ -123,7 +123,7 @@ def _show(
         facts.append(("each part on", f"{found.replication:,} device{'s' if found.replication != 1 else ''}"))
     if found.waste:
         facts.append(
-            ("wasted", f"{100 * found.waste:.3g} % of what is allocated, since sizes divide unevenly")
+            ("wasted", f"{100 * found.waste:.3g} % of allocated bytes, because sizes divide unevenly")
         )
     if found.problem is not None:
         facts.append(("parts", found.problem))
@@ -211,8 +211,8 @@ def _write_svg(place: str, text: str) -> None:
     try:
         write_text(place, text)
     except OSError as error:
-        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
-    say(f"{place} written")
+        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    say(f"wrote {place}")
 
 
 def _json(
@@ -270,7 +270,7 @@ def _show_module(
     arguments = tables["arguments"]
     facts = [("arguments on a device", byte_text(sum(one.device_bytes or 0 for one in arguments)))]
     if analysis.is_partitioned(module):
-        facts.append(("shapes", "are those of one device: the module is partitioned"))
+        facts.append(("shapes", "per device (the module is partitioned)"))
     else:
         facts.insert(0, ("arguments", byte_text(sum(one.global_bytes or 0 for one in arguments))))
     report.facts(facts)

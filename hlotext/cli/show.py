@@ -34,21 +34,19 @@ _LISTS = frozenset(
 
 @click.command()
 @FILES
-@click.option(
-    "-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation instead."
-)
+@click.option("-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help=f"Rows in each table; 0 for all.  [default: {_DEFAULT_LIMIT}; in json: all]",
+    help=f"Maximum rows per table (0 for no limit).  [default: {_DEFAULT_LIMIT}; json: all]",
 )
 @click.option(
     "--arguments",
     is_flag=True,
-    help="Arguments and results instead: shapes, layouts, shardings, bytes, donation, aliases.",
+    help="Show arguments and results: shapes, layouts, shardings, bytes, donation, aliases.",
 )
-@click.option("--full", is_flag=True, help="Of a DIR everything about each module, instead of a row.")
+@click.option("--full", is_flag=True, help="For a DIR, show each module in full instead of a row.")
 @which_option("last")
 @FORMAT
 def command(
@@ -60,13 +58,13 @@ def command(
     which: Which,
     output_format: str,
 ) -> None:
-    """What is in each FILE: header, computations, opcodes, loops, the largest arrays, memory spaces and
-    padding, collectives with their groups, custom calls, and the lines of Python that it comes from.
+    """Summarize each FILE: header, computations, opcodes, loops, the largest arrays, memory spaces and
+    padding, collectives with their groups, custom calls, and Python source lines.
 
-    Bytes are those that the layouts ask for, padding included. Memory is counted by what is written: arrays
-    that follow each other in the same place count both, views and what stands in fusions count nothing.
-    A FILE that is a single op line is shown as with -i. A DIR with several modules is shown as a table of them. Of a
-    profiler's trace (.xplane.pb): which modules ran, how often, how long, and what their operations took.
+    Bytes include layout padding. Memory spaces count bytes written: arrays that reuse the same buffer
+    count each time; views and instructions inside fusions do not count.
+    A FILE with a single op line is shown as with -i; a DIR with several modules as one table. For a
+    profiler trace (.xplane.pb): modules, number of runs, and measured times of operations.
 
     \b
     Examples:
@@ -77,7 +75,7 @@ def command(
       hlotext show trace.xplane.pb
       hlotext show --format json dump.txt | jq '.modules[0].collective_groups'
 
-    Exit status: 0 fine, 1 there is no instruction of that NAME, 2 unreadable input.
+    Exit status: 0 success, 1 no instruction of that name, 2 unreadable input.
     """
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)

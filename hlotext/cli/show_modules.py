@@ -29,8 +29,8 @@ def show_modules(
     report.table(attrs.evolve(table, left_out=len(found) - len(rows)))
     unknown = list(notes)
     if unknown:
-        report.note(f"{counted(len(unknown), 'word')} not known to this release; check lists them")
-    report.note("--full tells everything about each.")
+        report.note(f"{counted(len(unknown), 'word')} unknown to this release (listed by hlotext check)")
+    report.note("--full shows each in full.")
 
 
 _ENDING = re.compile(r"(\.txt|\.hlo)?(\.gz|\.xz|\.zst)?$")

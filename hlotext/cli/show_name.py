@@ -50,7 +50,7 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
         found += ((place, one) for one in here)
     if not found:
         if places:
-            missing = NotFound(f"nothing is called {wanted} in {', '.join(places)}{hints}")
+            missing = NotFound(f"no instruction or computation {wanted} in {', '.join(places)}{hints}")
             missing.show()
         inputs.finish()
         raise click.exceptions.Exit(NOT_FOUND)
@@ -111,7 +111,7 @@ class _Hints:
 
 def _runs(runs: int | None) -> str:
     if runs is None:
-        return "runs as often as values tell"
+        return "trip count depends on run-time values"
     return {0: "never runs", 1: "runs once"}.get(runs, f"runs {runs:,} times")
 
 
@@ -135,7 +135,7 @@ def _show_instruction(report: Output, place: str, details: InstructionDetails, l
     frames: Listing[StackFrame] = Listing(
         "show.frames", lambda one: (f"{one.file}:{one.line}:{one.column}", one.function)
     )
-    report.table(frames.table("Python, innermost first", details.frames, limit))
+    report.table(frames.table("Python frames, innermost first", details.frames, limit))
     for body in details.bodies:
         report.text("Body, without metadata and backend configs", body)
     if details.kernel is not None:

@@ -30,7 +30,7 @@ def show_summary(
     for table in _tables(summary, limit):
         report.table(table)
     unknown: Listing[str] = Listing("show.notes", lambda note: (note,))
-    report.table(unknown.table("Not known to this release", notes))
+    report.table(unknown.table("Unknown to this release", notes))
 
 
 # ---- facts
@@ -43,7 +43,7 @@ _PLURALS = {
     "branch": "branches",
     "async body": "async bodies",
     "called by custom call": "called by custom calls",
-    "applied": "applied to elements",
+    "applied": "reducers",
 }
 """Uses of several computations."""
 _SHOWN_FILES = 5
@@ -63,20 +63,20 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     if aliased.arrays:
         yield (
             "",
-            f"{aliased.arrays:,} of them, {byte_text(aliased.allocated_bytes)}, in the memory of arguments",
+            f"{aliased.arrays:,} of them, {byte_text(aliased.allocated_bytes)}, reuse donated argument buffers",
         )
     if summary.constants.arrays:
         yield "constants", _total_text(summary.constants)
     if summary.run is not None:
         yield from _run_facts(summary.run)
     if summary.compiler is not None:
-        yield "compiler's own", _compiler_text(summary.compiler)
+        yield "internal to the compiler", _compiler_text(summary.compiler)
     if summary.chip is not None and summary.chip_source is not None:
         choice = ChipChoice(chip_named(summary.chip), summary.chip_source, summary.chip_candidates)
         yield "chip", str(choice)
     if summary.peak_memory is not None:
         peak = summary.peak_memory
-        yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (hlotext memory tells what lives then)"
+        yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name}(details: hlotext memory)"
     yield "computations", ", ".join(_uses(summary))
     inside = sum(count.in_fusions for count in summary.opcodes)
     yield (
@@ -106,17 +106,17 @@ def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
     more = f" {run.bound}" if run.bound else ""
     yield "one run", f"{amount(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
     if run.unknown_loops:
-        yield "", f"{counted(run.unknown_loops, 'loop')} of unknown count, counted as one round"
+        yield "", f"{counted(run.unknown_loops, 'loop')} with unknown trip count, counted once"
     if run.unknown_calls:
         yield (
             "",
-            f"{counted(run.unknown_calls, 'custom call')} of unknown cost, of which only the bytes count",
+            f"{counted(run.unknown_calls, 'custom call')} of unknown cost, counted by bytes only",
         )
 
 
 def _compiler_text(figures: CompilerFigures) -> str:
     calls = (
-        counted(figures.unknown_calls, "call") + " of unknown cost left out" if figures.unknown_calls else ""
+        counted(figures.unknown_calls, "call") + " of unknown cost excluded" if figures.unknown_calls else ""
     )
     parts = [
         f"{amount(figures.flops)} flops",
@@ -228,11 +228,11 @@ def _tables(summary: ModuleFacts, limit: int | None) -> Iterator[TerminalTable]:
     def transfer(row: Transfer) -> Row:
         return space(row.source), space(row.target), row.copies, row.allocated_bytes
 
-    written = "Memory spaces: what is written to them"
+    written = "Bytes written per memory space"
     yield Listing("show.memory_spaces", memory).table(written, summary.memory_spaces)
     yield Listing("show.transfers", transfer).table("Copies between memory spaces", summary.transfers)
     yield Listing("show.arrays", _array).table("Largest arrays", summary.largest_arrays, limit)
-    yield Listing("show.padded", _padded).table("Most padding, by shape", summary.most_padded, limit)
+    yield Listing("show.padded", _padded).table("Most padding by shape", summary.most_padded, limit)
     title = "Collectives and transfers: bytes on each device"
     yield Listing("show.collectives", _collective).table(title, summary.collective_groups, limit)
     yield Listing("show.loops", _loop).table("Loops", summary.loops, limit)

@@ -1,4 +1,4 @@
-"""What `hlotext show` says of a profiler's trace: which modules ran, how often, how long, and what took the time."""
+"""What `hlotext show` says in a profiler trace: which modules ran, how often, how long, and what took the time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def trace_of(place: str) -> hlo.proto.Trace | None:
 
 def show_trace(report: Output, place: str, trace: hlo.proto.Trace, limit: int | None) -> None:
     """Prints the modules, then for each what its operations took."""
-    report.heading(f"{place}: {counted(len(trace.modules), 'module')} of a profiler's trace")
+    report.heading(f"{place}: {counted(len(trace.modules), 'module')} in a profiler trace")
     if not trace.modules:
         report.note(NO_MODULES)
     report.table(Listing("show.traced", _module).table("Modules", trace.modules, limit))
     if trace.others:
-        report.note(f"ran without their HLO in the trace: {', '.join(trace.others)}")
+        report.note(f"ran, but the trace has no HLO for them: {', '.join(trace.others)}")
     ran = sorted((module for module in trace.modules if module.times), key=lambda one: -_weight(one))
     for module in ran[:limit]:
         _show_times(report, module, limit)
@@ -47,7 +47,7 @@ def _module(module: hlo.proto.TracedModule) -> Row:
     return module.name, module.program_id, module.runs, _time(module.seconds), _time(each), count
 
 
-NO_MODULES = "this trace holds no HLO: the profiler keeps it in the plane /host:metadata, if HLO protos are switched on"
+NO_MODULES = "no HLO in this trace: enable HLO protos in the profiler (plane /host:metadata)"
 
 
 def _weight(module: hlo.proto.TracedModule) -> float:
@@ -70,7 +70,7 @@ def _show_times(report: Output, module: hlo.proto.TracedModule, limit: int | Non
     if not any(time.launches for time in module.times.values()):
         without += ["launches", "launching"]
     where = f" on each of {devices} devices" if devices > 1 else ""
-    title = f"{module.name}: measured{where}, all runs together, callees included"
+    title = f"{module.name}: measured{where}, summed over runs, callees included"
     report.table(listing.table(title, _names(module), limit, without=without))
 
 

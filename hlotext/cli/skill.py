@@ -14,18 +14,18 @@ from hlotext.ir.files import write_text
 
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]")
-@click.option("--force", is_flag=True, help="Replace pages that are there already.")
+@click.option("--force", is_flag=True, help="Overwrite existing pages.")
 def command(folder: Path | None, force: bool) -> None:
-    """Copy the pages for agents to DIR: which command answers which question, and how to bound its output.
+    """Copy instructions for agents to DIR: which command answers which question, and how to bound its output.
 
-    Without DIR their place in the installed package is printed. Pages that are there already are kept unless --force says so.
+    Without DIR, print their folder in the installed package. Existing pages are kept unless --force is given.
 
     \b
     Examples:
       hlotext skill
       hlotext skill skills/hlotext
 
-    Exit status: 0 fine, 2 a page is there already, or cannot be written.
+    Exit status: 0 success, 2 a page exists or cannot be written.
     """
     pages = pages_of_skill()
     if folder is None:
@@ -33,13 +33,13 @@ def command(folder: Path | None, force: bool) -> None:
         return
     there = [name for name in pages if (folder / name).exists()]
     if there and not force:
-        raise Unreadable(f"{folder} has {', '.join(there)} already: --force replaces them")
+        raise Unreadable(f"{folder} has {', '.join(there)} already (overwrite with --force)")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
             write_text(folder / name, text)
     except OSError as error:
-        raise Unreadable(f"{folder} cannot be written: {error.strerror}") from None
+        raise Unreadable(f"{folder}: cannot write: {error.strerror}") from None
     say(f"{len(pages)} pages are in {folder}")
 
 

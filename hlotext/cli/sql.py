@@ -47,11 +47,11 @@ _ROWS = 50
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[QUERY] DATASET|FILE|DIR|URL...")
-@click.option("-q", "--query", "name", metavar="NAME", help="A ready query instead of one of your own.")
-@click.option("--list", "is_list", is_flag=True, help="List the ready queries, and end.")
-@click.option("--show", is_flag=True, help="Print the SQL of the ready query, and end.")
+@click.option("-q", "--query", "name", metavar="NAME", help="Predefined query.")
+@click.option("--list", "is_list", is_flag=True, help="List the predefined queries, then exit.")
+@click.option("--show", is_flag=True, help="Print the SQL of the predefined query, then exit.")
 @click.option(
-    "-p", "--param", "given", multiple=True, metavar="NAME=VALUE", help="What $NAME in the query stands for."
+    "-p", "--param", "given", multiple=True, metavar="NAME=VALUE", help="Value of $NAME in the query."
 )
 @click.option(
     "--format",
@@ -61,17 +61,15 @@ _ROWS = 50
     show_default=True,
     help="Text is for people and may change.",
 )
-@click.option("-o", "--output", "place", metavar="FILE", help="Where to, instead of standard output.")
+@click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 @click.option("-n", "--rows", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Of text.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long the query may take.",
+    help="Time limit.",
 )
-@click.option(
-    "--memory", metavar="SIZE", help="What it may hold: 4GB.  [default: four fifths of what there is]"
-)
+@click.option("--memory", metavar="SIZE", help="Memory limit: 4GB.  [default: 80% of memory]")
 @BUILD
 @which_option("last")
 @JOBS
@@ -90,10 +88,10 @@ def command(
     which: Which,
     jobs: int | None,
 ) -> None:
-    """Answer a QUERY over the tables of a dataset, or of modules that are read for it: `modules`, `instructions`, `operands`
-    and the others, which docs/tables.md lists.
+    """Run a QUERY over the tables of a dataset, or of modules read on the fly: `modules`, `instructions`, `operands`
+    and others (docs/tables.md).
 
-    DuckDB runs it. It sees the tables, and no file, network or setting, so that a query from elsewhere can be tried.
+    DuckDB runs it without access to files, network or settings, so untrusted queries are safe.
     `newest()` and `before(build)` name builds; these are ordered by their names. Needs the extra `hlotext[sql]`.
 
     \b
@@ -104,7 +102,7 @@ def command(
       hlotext sql "select opcode, count(*) from instructions group by all" dump/
       hlotext sql --query appeared tables/ --format csv -o appeared.csv
 
-    Exit status: 0 fine, 1 there is no such ready query, 2 wrong usage, a query that is none, or unreadable input.
+    Exit status: 0 success, 1 no such predefined query, 2 usage error, invalid query, or unreadable input.
     """
     if is_list:
         _list(output_format)
@@ -115,18 +113,16 @@ def command(
         raise NotFound(str(error.args[0])) from None
     if show:
         if ready is None:
-            raise click.UsageError("--show prints a ready query: --query NAME says which")
+            raise click.UsageError("--show needs --query NAME")
         emit(ready.sql)
         return
     if ready is None and not words:
-        raise click.UsageError(
-            "a query is missing: SQL in quotes, or --query NAME (--list shows what there is)"
-        )
+        raise click.UsageError("missing query: SQL in quotes, or --query NAME (see --list)")
     text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
     if not places:
-        raise click.UsageError("a dataset or modules are missing")
+        raise click.UsageError("missing dataset or modules")
     if output_format == "parquet" and place is None:
-        raise click.UsageError("parquet goes to a file: -o FILE")
+        raise click.UsageError("parquet needs -o FILE")
     parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}
     parameters |= _parameters(given, None if ready is None else set(parameters))
     try:
@@ -139,11 +135,11 @@ def command(
             _write(result, output_format, place, rows, "" if ready is None else ready.title)
             if result.lacking:
                 say(
-                    f"of some modules there is no table {', '.join(result.lacking)}: hlotext table --append --tables "
+                    f"some modules have no table {', '.join(result.lacking)}: hlotext table --append --tables "
                     f"{','.join(result.lacking)} adds it"
                 )
     except QueryError as error:
-        raise click.UsageError(f"the query is refused: {error}") from None
+        raise click.UsageError(f"query error: {error}") from None
     except (InputError, ImportError) as error:
         raise Unreadable(str(error)) from None
     if has_failed:
@@ -182,7 +178,7 @@ def _list(output_format: str) -> None:
         return
     columns = [
         TerminalColumn("name", "bold"),
-        TerminalColumn("what it answers", kind=Kind.PROSE),
+        TerminalColumn("answers", kind=Kind.PROSE),
         TerminalColumn("parameters"),
     ]
     cells = [
@@ -194,7 +190,9 @@ def _list(output_format: str) -> None:
         for one in found
     ]
     output().table(
-        TerminalTable("Ready queries: hlotext sql --query NAME [-p PARAMETER=VALUE] DATASET", columns, cells)
+        TerminalTable(
+            "Predefined queries: hlotext sql --query NAME [-p PARAMETER=VALUE] DATASET", columns, cells
+        )
     )
 
 
@@ -258,13 +256,13 @@ def _to_file(place: str, data: bytes) -> None:
     try:
         write_bytes(place, data)
     except OSError as error:
-        raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
-    say(f"{place} written, {len(data) / 1e6:.1f} MB")
+        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    say(f"wrote {place}, {len(data) / 1e6:.1f} MB")
 
 
 def _show(result: Result, rows: Sequence[Sequence[Any]], left_out: int, title: str) -> None:
     if not rows:
-        say("the query gives no rows")
+        say("no rows")
         return
     columns = [
         TerminalColumn(title, is_number=is_number)

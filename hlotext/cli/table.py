@@ -33,16 +33,14 @@ _MANY_PARTS = 16
 BUILD = click.option(
     "--build",
     metavar="NAME",
-    help="Of which build the modules are.  [default: the folder right below the one that is given, else the file's]",
+    help="Build of the modules.  [default: the first folder below the given one, else that of the file]",
 )
-JOBS = click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each processor]"
-)
+JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
 
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="FILE|DIR|URL...")
-@click.option("-o", "--output", "dataset", required=True, metavar="DIR|URL", help="The dataset.")
+@click.option("-o", "--output", "dataset", required=True, metavar="DIR|URL", help="Dataset to write.")
 @click.option(
     "--tables",
     "names",
@@ -51,11 +49,9 @@ JOBS = click.option(
 )
 @BUILD
 @which_option("last")
-@click.option("--append", is_flag=True, help="Add to a dataset that holds other inputs.")
+@click.option("--append", is_flag=True, help="Add to a dataset of other inputs.")
 @JOBS
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Of a Dask cluster whose workers do it: tcp://host:8786."
-)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")
 @click.option(
     "--retries",
     type=click.IntRange(min=0),
@@ -63,10 +59,10 @@ JOBS = click.option(
     show_default=True,
     help="On a cluster, after an error.",
 )
-@click.option("--retry", is_flag=True, help="Also what an earlier run found unreadable.")
-@click.option("--anew", is_flag=True, help="Also what is there already.")
-@click.option("--no-compact", is_flag=True, help="Leave the files of many inputs apart.")
-@click.option("-q", "--quiet", is_flag=True, help="No line that counts.")
+@click.option("--retry", is_flag=True, help="Retry inputs that were unreadable before.")
+@click.option("--anew", is_flag=True, help="Convert inputs again.")
+@click.option("--no-compact", is_flag=True, help="Do not merge files of many inputs.")
+@click.option("-q", "--quiet", is_flag=True, help="Omit the summary line.")
 @FORMAT
 def command(
     places: tuple[str, ...],
@@ -84,12 +80,12 @@ def command(
     quiet: bool,
     output_format: str,
 ) -> None:
-    """Write what is in modules as tables, a folder of Parquet files for each table: `hlotext sql` and whatever reads Parquet
-    asks them questions.
+    """Export modules as tables, a folder of Parquet files for each table, for `hlotext sql` and other tools that read
+    Parquet.
 
-    An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and what else fsspec and
-    its packages know. What was done by an earlier run and has not changed is left out; a run that was stopped goes on. What
-    cannot be read is reported, stands in the table `modules`, and holds nothing up. Needs the extra `hlotext[tables]`; for
+    An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and others of fsspec.
+    Unchanged inputs of earlier runs are skipped, so an interrupted run resumes. Unreadable inputs are
+    reported and listed in the table `modules`. Needs the extra `hlotext[tables]`; for
     URLs the package of their kind (s3fs, gcsfs, aiohttp) too; for --scheduler `hlotext[dist]`.
 
     \b
@@ -98,7 +94,7 @@ def command(
       hlotext table dump/ -o s3://bucket/tables --append --build 2026-11-22
       hlotext table 's3://bucket/nightly/*/' -o s3://bucket/tables --scheduler tcp://scheduler:8786
 
-    Exit status: 0 fine, 2 wrong usage, or an input that could not be read.
+    Exit status: 0 success, 2 usage error, or an input that could not be read.
     """
     began = time.monotonic()
     try:

@@ -28,19 +28,20 @@ _MOST = 40
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option("--command-buffers", is_flag=True, help="Show command buffers, and what ends each.")
+@click.option("--overlap", is_flag=True, help="Show what overlaps each asynchronous operation.")
+@click.option("--check", is_flag=True, help="Compare with XLA's thunk list next to the text.")
 @click.option(
-    "--command-buffers", is_flag=True, help="After the pass that makes command buffers; what ends each."
+    "--executable", is_flag=True, help="Show the parts of executables in dump folders, and what is missing."
 )
-@click.option(
-    "--overlap", is_flag=True, help="What runs between the start of an asynchronous operation and its end."
-)
-@click.option("--check", is_flag=True, help="Compare with the thunks that XLA listed beside the text.")
-@click.option(
-    "--executable", is_flag=True, help="What the executables of dump folders consist of, and what is missing."
-)
-@click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Where the text alone does not tell.")
+@click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Platform, if the text does not show it.")
 @limit_option(_MOST)
-@click.option("--rules", "show_rules", is_flag=True, help="What becomes which thunk, and where XLA says so.")
+@click.option(
+    "--rules",
+    "show_rules",
+    is_flag=True,
+    help="Show the rules from instructions to thunks, with XLA functions.",
+)
 @FORMAT
 def command(
     paths: tuple[str, ...],
@@ -55,10 +56,10 @@ def command(
 ) -> None:
     """The thunks of each PATH: kernels, copies, library calls, collectives, loops, in the order of execution.
 
-    A PATH is a scheduled module of GPU or CPU, whose thunks are predicted; a dump folder, packed or not; or a
-    list of thunks that XLA wrote (thunk_sequence.txt, thunk_metadata.txt, a serialized CPU executable). With
-    kernel launches where XLA's list stands beside the text. TPU programs have no thunks: of them, what
-    after_codegen says.
+    A PATH is a scheduled GPU or CPU module, whose thunks are predicted; a dump folder or archive; or a
+    thunk list of XLA (thunk_sequence.txt, thunk_metadata.txt, a serialized CPU executable). Kernel
+    launches are shown if XLA's list is next to the text. TPU programs have no thunks: for them,
+    the operations of after_codegen.
 
     \b
     Examples:
@@ -67,13 +68,13 @@ def command(
       hlotext thunks dump/ --check
       hlotext thunks dump/ --executable
 
-    Exit status: 0 fine, 1 --check found a difference, 2 unreadable input, or --check had nothing to compare.
+    Exit status: 0 success, 1 --check found a difference, 2 unreadable input, or --check had nothing to compare.
     """
     if show_rules:
         _show_rules(output_format)
         return
     if not paths:
-        raise click.UsageError("name a module, a dump folder or a list of thunks")
+        raise click.UsageError("missing argument: a module, a dump folder or a thunk list")
     if executable:
         thunks_executables.show(paths, limit, output_format)
         return
@@ -97,9 +98,7 @@ def command(
     if any(differences for _, differences in different):
         raise click.exceptions.Exit(_DIFFERENT)
     if check and all(differences is None for _, differences in different):
-        raise Unreadable(
-            "--check compared nothing: no list of thunks that XLA wrote lies beside any of these texts"
-        )
+        raise Unreadable("--check compared nothing: no thunk list of XLA next to these texts")
 
 
 @attrs.frozen(kw_only=True)
@@ -272,9 +271,9 @@ def _show_runs(report: Output, tree: thunks.Thunks) -> None:
         why = run.cause.message if run.cause is not None else ""
         rows.append((f"{first.number}-{last.number}", len(run.thunks), where, what, end, why))
     listing = Listing[Row]("thunks.runs", tuple)
-    report.table(listing.table("Runs that can be captured, and what ended each", rows))
+    report.table(listing.table("Command buffers: capturable runs, and what ended each", rows))
     if not rows:
-        echo("No thunk of this program can be captured under its options.")
+        echo("No thunk of this program can be captured with these options.")
 
 
 def _show_overlap(report: Output, tree: thunks.Thunks) -> None:
@@ -286,9 +285,9 @@ def _show_overlap(report: Output, tree: thunks.Thunks) -> None:
         done = str(found.done.number) if found.done is not None else "not in this sequence"
         rows.append((found.start.number, done, start.kind, found.start.name, len(names), text))
     listing = Listing[Row]("thunks.overlaps", tuple)
-    report.table(listing.table("Asynchronous operations and what runs before they are done", rows))
+    report.table(listing.table("Asynchronous operations and what overlaps them", rows))
     if not rows:
-        echo("Nothing in this program runs asynchronously.")
+        echo("No asynchronous operations in this program.")
 
 
 def _show_differences(differences: Differences) -> None:
@@ -297,7 +296,7 @@ def _show_differences(differences: Differences) -> None:
     for difference in differences:
         echo(str(difference))
     if not differences:
-        echo("As XLA lists them: kinds, order, nesting, names and neighbours.")
+        echo("Equal to XLA's list: kinds, order, nesting, names and neighbors.")
 
 
 def _show_rules(output_format: str) -> None:
@@ -309,7 +308,7 @@ def _show_rules(output_format: str) -> None:
         "thunks.rules",
         lambda r: (r.platform, r.instruction, r.thunks, r.source, "yes" if r.is_seen else "in source only"),
     )
-    output().table(listing.table("What becomes which thunk", rows))
+    output().table(listing.table("Instructions and their thunks", rows))
 
 
 # ---- JSON

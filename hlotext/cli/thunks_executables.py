@@ -26,9 +26,9 @@ def show(paths: tuple[str, ...], limit: int, output_format: str) -> None:
     report = output()
     for one in found:
         report.heading(f"{one.name} ({one.platform or 'unknown platform'})")
-        report.table(_PARTS.table("What the executable consists of", one.parts))
+        report.table(_PARTS.table("Parts of the executable", one.parts))
         kernels = sorted(one.kernels, key=lambda kernel: (-len(kernel.launches), kernel.name))
-        report.table(_KERNELS.table("Kernels, the most often launched first", kernels, limit))
+        report.table(_KERNELS.table("Kernels, most launches first", kernels, limit))
 
 
 _PARTS: Listing[compiler.ExecutablePart] = Listing(

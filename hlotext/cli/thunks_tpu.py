@@ -24,17 +24,13 @@ def show(report: Output, one: OnTpu, limit: int) -> None:
     """The operations in the order of execution, as text."""
     report.heading(f"{one.label}: {len(one.operations):,} operations (tpu)")
     cycles = [operation.cycles for operation in one.operations if operation.cycles is not None]
-    echo(
-        "TPU programs have no thunks: these are the scheduled operations with what the compiler says of each."
-    )
+    echo("TPU programs have no thunks: these are the scheduled operations with figures of the compiler.")
     if cycles:
-        echo(f"Cycles are its estimates for one execution: {len(cycles):,} operations have one.")
+        echo(f"Cycles are compiler estimates for one execution: {len(cycles):,} operations have one.")
     else:
-        echo("This text has no estimated cycles; the after_codegen text has.")
+        echo("This text has no estimated cycles; see the after_codegen text.")
     report.table(
-        Listing("thunks.operations", _row).table(
-            "Operations in the order of execution", one.operations, limit
-        )
+        Listing("thunks.operations", _row).table("Operations in execution order", one.operations, limit)
     )
 
 

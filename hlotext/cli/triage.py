@@ -34,21 +34,21 @@ _KEYS: dict[str, Callable[[triage.Examined], float]] = {
 @click.option(
     "--chip",
     metavar="NAME",
-    help="The chip of all modules.  [default: as folder or text tells, else assumed]",
+    help="Chip of all modules.  [default: from folder or text, else assumed]",
 )
 @click.option(
     "--sort",
     type=click.Choice(list(_KEYS)),
     default="time",
     show_default=True,
-    help="Rank modules by least time, peak memory, or bytes sent.",
+    help="Rank modules by minimum time, peak memory, or bytes sent.",
 )
 @click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes.  [default: one for each processor]",
+    help="Processes.  [default: one per core]",
 )
 @limit_option(_ROWS, "Modules")
 @click.option(
@@ -61,11 +61,11 @@ _KEYS: dict[str, Callable[[triage.Examined], float]] = {
 def command(
     paths: tuple[str, ...], chip: str | None, sort: str, jobs: int | None, limit: int, output_format: str
 ) -> None:
-    """Rank many modules by time, memory and traffic, and say what to do first.
+    """Rank many modules by time, memory and traffic, and list the most valuable repairs.
 
-    Of a DIR the last text of each compilation is taken. Modules are ranked by the least time of one run; below stand the most
-    valuable repairs over all of them that the text proves possible, each with what it saves, and what memory holds at the
-    peak. Costs that nothing proves to be avoidable stand apart.
+    In a DIR, the last text of each compilation is used. Modules are ranked by the minimum time of one run. Below are the
+    most valuable repairs that the text proves possible, each with its saving, and the contents of memory at the
+    peak. Large costs without such a proof are listed separately.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def command(
       hlotext triage dumps/ other.txt --chip h100 --sort memory
       hlotext triage dumps/ --format markdown
 
-    Exit status: 0 fine, 2 wrong usage or unreadable input (the rest is shown).
+    Exit status: 0 success, 2 usage error or unreadable input (the rest is shown).
     """
     config = lint.Config(chip=chip_of(chip).name if chip is not None else "")
     found = triage.run(paths, triage.Settings(config), jobs)
@@ -107,11 +107,11 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -
 
 def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]]]:
     yield "Action", found.actions[:_ACTIONS]
-    yield "Large cost without a proof", found.suspects[:_SUSPECTS]
+    yield "Large cost, not proved avoidable", found.suspects[:_SUSPECTS]
 
 
 def _facts(found: triage.Triage) -> list[tuple[str, str]]:
-    facts = [("least time", f"{seconds(_step(found))}, one run of each")] if found.modules else []
+    facts = [("minimum time", f"{seconds(_step(found))}, one run of each")] if found.modules else []
     assumed: dict[str, int] = {}
     for one in found.modules:
         if one.is_chip_assumed:
@@ -121,11 +121,11 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
     early = sum(not one.is_bound for one in found.modules)
     if early:
-        facts.append(("not optimized", f"{counted(early, 'module')}, whose times are no bounds"))
+        facts.append(("not optimized", f"{counted(early, 'module')}, whose times are not lower bounds"))
     if found.failures:
         facts.append(("unreadable", counted(len(found.failures), "file")))
     if not found.actions and found.modules:
-        facts.append(("actions", "none: nothing that costs enough is proved to be avoidable"))
+        facts.append(("actions", "none: no large cost is proved avoidable"))
     return facts
 
 
@@ -148,7 +148,7 @@ def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int
             one.place,
         )
 
-    title = "Modules (waits: the share of the time in which the core waits for transfers)"
+    title = "Modules (stalled: share of time the core waits for transfers)"
     return Listing("triage.modules", row).table(title, ranked, limit)
 
 
@@ -177,7 +177,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
         for role in triage.Role
         if not any(content.role is role and content.bytes for one in fullest for content in one.contents)
     ]
-    title = "Main memory at the peak, the fullest modules first"
+    title = "Main memory at the peak, largest first"
     return Listing("triage.memory", row).table(title, fullest, without=empty)
 
 

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "final", "open"]),
     default="auto",
     show_default=True,
-    help="Whether layouts are final, so that values keep theirs. auto: once the module is scheduled.",
+    help="Treat layouts as final. auto: if the module is scheduled.",
 )
 @click.option(
     "--mixed-precision",
     type=click.Choice(["auto", "yes", "no"]),
     default="auto",
     show_default=True,
-    help="Whether an operation may mix float types. auto: in text of the TPU compiler.",
+    help="Allow mixed float types. auto: in text of the TPU compiler.",
 )
 @LIMIT
 @OUTPUT_FILE
@@ -57,7 +57,7 @@ def command(
     exit_zero: bool,
     quiet: bool,
 ) -> None:
-    """Check that each FILE is well-formed HLO, as XLA's own verifier would, and say all that is wrong.
+    """Verify that each FILE is well-formed HLO, as XLA's verifier does, and report every error.
 
     Shapes, types and called computations, layouts, the schedule, asynchronous pairs, replica groups, shardings, aliasing,
     stack frames. Every finding has a code; `hlotext help rule V101` explains it.
@@ -68,7 +68,7 @@ def command(
       hlotext verify --format sarif expected/*.hlo > findings.sarif
       hlotext verify --layouts final - < fused.txt
 
-    Exit status: 0 fine (notes do not count), 1 errors or warnings, 2 wrong usage or unreadable input.
+    Exit status: 0 success (notes do not count), 1 errors or warnings, 2 usage error or unreadable input.
     """
     findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
     inputs = Inputs(files, with_errors=True, which=which)

@@ -50,8 +50,11 @@ _KNOWN = {
     "file": (Kind.PLACE, 9),
     **dict.fromkeys(("opcode", "family"), (Kind.NAME, 4)),
     "kind": (Kind.WORD, 8),
-    **dict.fromkeys(("what it does", "what is wrong", "why", "because", "meaning", "note"), (Kind.PROSE, 7)),
-    **dict.fromkeys(("what", "evidence", "holds", "when XLA prints it"), (Kind.PROSE, 6)),
+    **dict.fromkeys(
+        ("summary", "problem", "finding", "finds", "answers", "reason", "why", "because", "meaning", "note"),
+        (Kind.PROSE, 7),
+    ),
+    **dict.fromkeys(("what", "evidence", "printed"), (Kind.PROSE, 6)),
 }
 """What columns of a title are, and how important: a title means the same in all tables."""
 

@@ -107,7 +107,7 @@ def _local(path: str, build: str | None, which: Which) -> Iterator[Input]:
     is_packed = os.path.isfile(path) and is_archive(path)
     texts = list(module_texts([path], which))
     if not texts:
-        raise InputError(f"there is no text of a module in {path}")
+        raise InputError(f"no module found in {path}")
     for text in texts:
         outer = path if is_packed else text.archive or text.path
         stat = os.stat(outer)
@@ -123,14 +123,14 @@ def _remote(url: str, build: str | None, which: Which) -> Iterator[Input]:
     if not names:
         info = place.info()
         if info.get("type") == "directory":
-            raise InputError(f"there is no text of a module in {url}")
+            raise InputError(f"no module found in {url}")
         if is_archive(place.url):
             raise InputError(f"{url}: a packed folder is read where it lies on this machine only")
         yield _object(place.url, build if build is not None else _build_of("", place.url), info)
         return
     texts = list(texts_of(_Listed(place.url, names), which))
     if not texts:
-        raise InputError(f"there is no text of a module in {url}")
+        raise InputError(f"no module found in {url}")
     for text in texts:
         named = build if build is not None else _build_of(text.path, place.url)
         yield _object(
