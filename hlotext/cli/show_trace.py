@@ -1,4 +1,4 @@
-"""What `hlotext show` says in a profiler trace: which modules ran, how often, how long, and what took the time."""
+"""`hlotext show` of a profiler trace: modules, runs, and measured times of operations."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _call(name: str, module: object, arguments: tuple[Any, ...], options: dict[s
 
 
 class ModuleMethods:
-    """What packages do with a module, each the same as a function; see the function for options and results."""
+    """Methods that are functions of packages; see the function for options and results."""
 
     __slots__ = ()
 
