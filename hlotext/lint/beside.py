@@ -40,7 +40,7 @@ _PART = 0.5
 """Of the time of a collective, that independent work must take for the collective to be worth hiding."""
 _MOST = 256
 """Instructions of a computation that are looked at, those that take longest."""
-_HOST = 10e-6
+HOST_ANSWERS = 10e-6
 """Seconds until the host has what it asked the device for, and has started what comes next (inferred)."""
 
 
@@ -71,7 +71,7 @@ def percent_waited_for_host(loop: Instruction, trips: int | None, context: Conte
         return 100.0
     around = _rounds(context.module).around(loop.computation)
     rounds = (_UNKNOWN_ROUNDS if trips is None else trips) * context.runs(loop) * around
-    return 100 * _HOST * rounds / total
+    return 100 * HOST_ANSWERS * rounds / total
 
 
 def is_share_known(one: Communication, context: Context) -> bool:

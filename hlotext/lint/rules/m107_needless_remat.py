@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.analysis import byte_text, written_bytes
 from hlotext.analysis.sizes import VIEWS
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_computed_again, is_product_call, size_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -20,7 +21,7 @@ class NeedlessRemat(Rule):
     name = "needless-remat"
     title = "needless rematerialization by jax.checkpoint"
     waste = "again"
-    is_proved = False  # the author may mean larger sizes than those of this text
+    severity = Severity.NOTE  # the author may mean larger sizes than those of this text
     needs_optimized = True
 
     share: ClassVar[float] = 0.05

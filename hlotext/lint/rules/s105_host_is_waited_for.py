@@ -8,10 +8,9 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend, byte_text, memory_space, total_of
-from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.beside import percent_waited_for_host
+from hlotext.lint.beside import HOST_ANSWERS, percent_waited_for_host
 from hlotext.lint.helpers import is_librarys, is_of_package, size_of, times, works
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.started import as_by_default
@@ -87,7 +86,7 @@ class HostIsWaitedFor(Rule):
             f"the host copies {byte_text(total_of(index).unpadded_bytes)} from the device and waits for it{times(runs)} "
             "in a loop, to know which branch to start",
             "compute both and select (jnp.where), if they are cheap",
-            severity=Severity.WARNING,
+            seconds=HOST_ANSWERS * runs,
         )
 
     def _copies(self, context: Context) -> Iterator[Report]:
