@@ -43,6 +43,10 @@ PLAIN = {
 """The Python type for each description of a value in the attribute table that is no class of its own."""
 
 
+_OF_PARTS = ("Metadata", "Statistics", "Window")
+"""Values that a mapping of their parts means too."""
+
+
 def attribute_type(name: str) -> str:
     """The type of an attribute's value."""
     words = ATTRIBUTES[name].value
@@ -56,6 +60,8 @@ def given_type(name: str) -> str:
         return "Mapping[str, str] | str"
     if read == "ReplicaGroups":
         return "ReplicaGroups | Sequence[Sequence[int]] | str"
+    if read in _OF_PARTS:
+        return f"{read} | Mapping[str, object] | str"
     return f"{read} | str" if read[0].isupper() and not read.startswith(("Sequence", "Computation")) else read
 
 

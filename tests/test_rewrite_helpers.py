@@ -167,3 +167,60 @@ def test_what_does_not_fit_changes_nothing(refused: Callable[[hlo.Module], objec
     with pytest.raises(rewrite.EditError, match=said):
         refused(module)
     assert str(module) == LOOP
+
+
+GATHERED = """HloModule m, num_partitions=4
+
+ENTRY e {
+  x = f32[4,8] parameter(0)
+  g = f32[16,8] all-gather(x), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, dimensions={0}
+  ROOT n = f32[16,8] negate(g)
+}
+"""
+
+
+def test_groups_of_another_size_resize_a_collective_and_its_users() -> None:
+    module = hlo.parse(GATHERED)
+    with module.transaction():
+        module.attributes["num_partitions"] = 8
+        changed = rewrite.change_attributes(module.instruction("g"), replica_groups="{{0,1,2,3,4,5,6,7}}")
+    assert [one.name for one in changed] == ["g", "n"]
+    assert str(module.entry.root.shape) == "f32[32,8]"
+    assert not list(hlo.verify(module))
+
+
+def test_attributes_that_do_not_fit_change_nothing() -> None:
+    module = hlo.parse(GATHERED)
+    with pytest.raises(hlo.EditError):
+        rewrite.change_attributes(module.instruction("g"), dimensions=(5,))
+    assert str(module) == GATHERED
+    assert rewrite.change_attributes(module.instruction("g"), channel_id=None)
+    assert "channel_id" not in module.instruction("g").attributes
+
+
+def test_a_new_computation_inherits_what_is_asked_for() -> None:
+    module = hlo.parse(
+        'ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x), metadata={op_name="net/sine"} }'
+    )
+    b = rewrite.Builder.new(module, "f", ["f32[4]"], like=module.entry.root)
+    found = b.finish(b.cosine(b.computation.parameters[0]))
+    assert found.root.metadata is not None
+    assert found.root.metadata.op_name == "net/sine"
+    assert found.parameters[0].metadata is None
+
+
+def test_attributes_as_mappings() -> None:
+    module = hlo.parse("ENTRY e { x = f32[4,4] parameter(0)  ROOT y = f32[4,4] negate(x) }")
+    y = module.entry.root
+    y.attributes["metadata"] = {"op_name": "a/b", "source_file": "x.py", "source_line": 3}
+    y.attributes["statistics"] = {"count_nan": 1}
+    assert 'metadata={op_name="a/b" source_file="x.py" source_line=3}' in str(y)
+    assert "statistics={visualizing_index=0,count_nan=1}" in str(y)
+    with pytest.raises(hlo.EditError, match="no field 'name'"):
+        y.attributes["metadata"] = {"name": "a/b"}
+    b = rewrite.Builder.new(module, "larger", ["f32[]", "f32[]"])
+    larger = b.finish(b.maximum(*b.computation.parameters))
+    b = rewrite.Builder.after(y)
+    window = {"size": (2, 2), "stride": "2x2", "pad": [(0, 0), (1, 1)]}
+    pooled = b.reduce_window(y, b.constant(0.0, "f32"), window=window, to_apply=larger)
+    assert "window={size=2x2 stride=2x2 pad=0_0x1_1}" in str(pooled)

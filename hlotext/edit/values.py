@@ -30,6 +30,7 @@ from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
+from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.words import shown as shown_text
@@ -503,7 +504,47 @@ def _literal_with_shape(value: Any, shape: Shape | None) -> Any:
     return Literal.from_array(value) if hasattr(value, "__array__") and hasattr(value, "dtype") else None
 
 
+def _metadata(value: Any, shape: Shape | None) -> Metadata | None:
+    if not isinstance(value, Mapping):
+        return None
+    known = [field.name for field in attrs.fields(Metadata)]
+    for name in value:
+        if name not in known:
+            raise ValueError(f"it has no field {shown(name)}, but {', '.join(known)}")
+    return Metadata(**value)
+
+
+def _window(value: Any, shape: Shape | None) -> Any:
+    """A window from its parts as they are printed: `{"size": (3, 3), "pad": [(1, 1), (0, 0)]}`, or texts."""
+    if not isinstance(value, Mapping):
+        return None
+    return reader().value(
+        "window", f"{{{' '.join(f'{name}={_by_x(part)}' for name, part in value.items())}}}"
+    )
+
+
+def _by_x(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    return "x".join(
+        "_".join(map(str, one)) if isinstance(one, list | tuple) else str(int(one)) for one in _items(part)
+    )
+
+
+def _statistics(value: Any, shape: Shape | None) -> Any:
+    """Numbers by name; the one that is shown, `visualizing_index`, is the first unless it is among them."""
+    if not isinstance(value, Mapping):
+        return None
+    entries = {"visualizing_index": 0, **value}
+    return reader().value(
+        "statistics", f"{{{','.join(f'{name}={number}' for name, number in entries.items())}}}"
+    )
+
+
 _MAKERS: dict[str, Any] = {
+    "metadata": _metadata,
+    "window": _window,
+    "statistics": _statistics,
     "frontend_attributes": _frontend_attributes,
     "backend_config": _backend_config,
     "replica_groups": _replica_groups,

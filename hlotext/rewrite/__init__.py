@@ -27,7 +27,7 @@ from hlotext.rewrite.ordering import (
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
 from hlotext.rewrite.pipeline import PassError, Pipeline, PipelineStep, bisect
-from hlotext.rewrite.propagation import change_operands, change_shape
+from hlotext.rewrite.propagation import change_attributes, change_operands, change_shape
 from hlotext.rewrite.reduction import Reduction, reduce
 from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
 from hlotext.rewrite.rewriter import (
@@ -68,6 +68,7 @@ __all__ = [
     "add_parameter",
     "apply_rules",
     "bisect",
+    "change_attributes",
     "change_entry_layout",
     "change_operands",
     "change_shape",

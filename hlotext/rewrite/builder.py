@@ -81,9 +81,17 @@ class Builder(OpcodeMethods):
 
     @classmethod
     def new(
-        cls, module: Module, name: str, shapes: Sequence[Shape] = (), before: Computation | None = None
+        cls,
+        module: Module,
+        name: str,
+        shapes: Sequence[Shape | str] = (),
+        before: Computation | None = None,
+        *,
+        like: Instruction | None = None,
     ) -> Builder:
         """A builder of a new computation with a parameter for each shape, at the end of a module or before another.
+
+        Its instructions inherit from `like`, as those of `before` and `after` do.
 
         >>> b = Builder.new(Module("m"), "sum", [shape_of("f32"), shape_of("f32")])
         >>> print(b.finish(b.add(*b.computation.parameters)))
@@ -95,7 +103,8 @@ class Builder(OpcodeMethods):
         """
         builder = cls(draft(module, name), None, None, before)
         for shape in shapes:
-            builder.parameter(shape)
+            builder.parameter(values.shape(shape, f"a parameter of {name}"))
+        builder.like = like
         return builder
 
     def finish(self, root: Instruction) -> Computation:
@@ -127,7 +136,7 @@ class Builder(OpcodeMethods):
         """
         operands = number_operands(self, opcode, operands)
         row = opcodes.opcode(opcode)
-        named = {_attribute_name(row, key): value for key, value in attributes.items() if value is not None}
+        named = {attribute_name(row, key): value for key, value in attributes.items() if value is not None}
         own_name = self._name(name or opcode)
         if shape is not None:
             shape = values.shape(shape, own_name)
@@ -355,7 +364,7 @@ def _passed_on(instruction: Instruction) -> Shape | None:
     return None
 
 
-def _attribute_name(row: Opcode | None, key: str) -> str:
+def attribute_name(row: Opcode | None, key: str) -> str:
     """The attribute's name in the text for a keyword: `control_predecessors` is `control-predecessors`."""
     if row is not None:
         for name in opcodes.allowed_attributes(row):

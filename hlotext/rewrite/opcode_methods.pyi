@@ -43,9 +43,9 @@ class Common(TypedDict, total=False):
     sharding: Sharding | str | None
     frontend_attributes: Mapping[str, str] | str | None
     control_predecessors: Sequence[Instruction] | None
-    statistics: Statistics | str | None
+    statistics: Statistics | Mapping[str, object] | str | None
     origin: OriginalValue | str | None
-    metadata: Metadata | str | None
+    metadata: Metadata | Mapping[str, object] | str | None
     backend_config: BackendConfig | str | None
 
 class OpcodeMethods:
@@ -394,7 +394,7 @@ class OpcodeMethods:
         *operands: Operand,
         shape: Shape | str | None = ...,
         dim_labels: ConvolutionDimensionNumbers | str,
-        window: Window | str | None = ...,
+        window: Window | Mapping[str, object] | str | None = ...,
         feature_group_count: int | None = ...,
         batch_group_count: int | None = ...,
         convolution_kind: ConvolutionKind | str | None = ...,
@@ -446,7 +446,7 @@ class OpcodeMethods:
         *operands: Operand,
         shape: Shape | str,
         custom_call_target: str,
-        window: Window | str | None = ...,
+        window: Window | Mapping[str, object] | str | None = ...,
         dim_labels: ConvolutionDimensionNumbers | str | None = ...,
         feature_group_count: int | None = ...,
         batch_group_count: int | None = ...,
@@ -850,7 +850,7 @@ class OpcodeMethods:
         *operands: Operand,
         shape: Shape | str | None = ...,
         to_apply: Computation,
-        window: Window | str | None = ...,
+        window: Window | Mapping[str, object] | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def remainder(
@@ -975,7 +975,7 @@ class OpcodeMethods:
         shape: Shape | str | None = ...,
         select: Computation,
         scatter: Computation,
-        window: Window | str | None = ...,
+        window: Window | Mapping[str, object] | str | None = ...,
         **common: Unpack[Common],
     ) -> Instruction: ...
     def send(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import traits
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import default_laid_out, laid_out
+from hlotext.rewrite.builder import attribute_name, default_laid_out, laid_out
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 
 MAX_CHANGES = 64
@@ -35,6 +36,32 @@ def change_operands(
     with module.transaction():
         propagation = _Propagation(instruction)
         instruction.change(operands=operands, typed=False)
+        return propagation.run(shape if shape is not None else _inferred(instruction))
+
+
+def change_attributes(
+    instruction: Instruction, shape: Shape | None = None, **attributes: Any
+) -> list[Instruction]:
+    """Gives an instruction other attributes, infers its shape, and propagates it as `change_shape` does.
+
+    Replica groups of another size resize a collective with all that uses it. None takes an attribute away; names are those of
+    the text, with underscores.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse(
+    ...     "ENTRY e { x = f32[2,8] parameter(0)  s = f32[1,8] slice(x), slice={[0:1], [0:8]}  ROOT r = f32[1,8] negate(s) }"
+    ... )
+    >>> [i.name for i in change_attributes(module.find("s"), slice="{[0:2], [0:4]}")]
+    ['s', 'r']
+    """
+    module = _module_of(instruction)
+    row = opcodes.opcode(instruction.opcode)
+    given = {attribute_name(row, name): value for name, value in attributes.items()}
+    attributes = {**dict(instruction.attributes), **given}
+    kept = {name: value for name, value in attributes.items() if value is not None}
+    with module.transaction():
+        propagation = _Propagation(instruction)
+        instruction.change(attributes=kept, typed=False)
         return propagation.run(shape if shape is not None else _inferred(instruction))
 
 
