@@ -194,8 +194,11 @@ def test_attributes_that_do_not_fit_change_nothing() -> None:
     with pytest.raises(hlo.EditError):
         rewrite.change_attributes(module.instruction("g"), dimensions=(5,))
     assert str(module) == GATHERED
-    assert rewrite.change_attributes(module.instruction("g"), channel_id=None)
-    assert "channel_id" not in module.instruction("g").attributes
+    negated = module.instruction("n")
+    rewrite.change_attributes(negated, metadata={"op_name": "a"})
+    assert "metadata" in negated.attributes
+    rewrite.change_attributes(negated, metadata=None)
+    assert str(module) == GATHERED
 
 
 def test_a_new_computation_inherits_what_is_asked_for() -> None:
