@@ -165,3 +165,25 @@ def test_pictures_style_themselves_alone() -> None:
         assert rules
         for selectors in re.findall(r"(?<=[{};])([^{}@;]+)\{", "{" + re.sub(r"@media[^{]*\{", "", rules)):
             assert all(one.strip().startswith(f".{name[1]} ") for one in selectors.split(",")), selectors
+
+
+def test_traces_are_tables() -> None:
+    """Programs of a profiler's trace, and the operations of one, the longest first."""
+    data = (support.DATA / "proto" / "two_programs.xplane.pb").read_bytes()
+    trace = hlo.proto.read_trace(data)
+    shown = bundle(trace)["text/html"]
+    for module in trace.modules:
+        assert f"<td>{module.name}</td>" in shown
+    timed = max(trace.modules, key=lambda one: len(one.times))
+    first = max(timed.times, key=lambda name: timed.times[name].seconds)
+    assert f"<tr><td>{first}</td>" in bundle(timed)["text/html"]
+
+
+def test_pictures_follow_the_notebook() -> None:
+    """Its theme and not the system's: dark rules hold below the marks of dark notebooks, for the picture alone."""
+    shown = bundle(memory.assign(hlo.load(STEP)))["text/html"]
+    assert "prefers-color-scheme" not in shown
+    assert '[data-jp-theme-light="false"] .hlotext-' in shown
+    styles = "".join(re.findall(r"<style>(.*?)</style>", shown, re.DOTALL))
+    for selectors in re.findall(r"([^{}]+)\{", styles):
+        assert all(".hlotext" in part for part in selectors.split(",")), selectors

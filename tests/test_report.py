@@ -402,3 +402,36 @@ def test_equal_arrays_of_layers_are_one_row(tmp_path: Path) -> None:
     )
     assert row["bytes"] == told["bytes"] == 5 * 256
     assert row["label"] == f"{told['name']} ..." == "a0 ..."
+
+
+def test_source_lines_are_shown_with_their_costs(tmp_path: Path) -> None:
+    """Lines with what `cost` gives them and those around; never a file outside of the folder, by a link neither."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.py").write_text("SECRET\n" * 20)
+    folder = tmp_path / "project"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "pkg" / "model.py").write_text("".join(f"line {n} <b>\n" for n in range(1, 21)))
+    (folder / "linked.py").symlink_to(tmp_path / "outside" / "secret.py")
+    names = (
+        "/build/pkg/model.py",
+        "../outside/secret.py",
+        str(tmp_path / "outside" / "secret.py"),
+        "linked.py",
+    )
+    lines = "".join(
+        f'  a{n} = f32[64,64]{{1,0}} sine(p), metadata={{source_file="{name}" source_line=9}}\n'
+        for n, name in enumerate(names)
+    )
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[64,64]{1,0} parameter(0)\n"
+        f'{lines}  ROOT r = f32[64,64]{{1,0}} custom-call(a0, a1, a2, a3), custom_call_target="t"\n}}\n'
+    )
+    subject_ = ReportInput("m", module, given_platform="cpu", source=str(folder))
+    text = report_page(subject_)
+    assert "SECRET" not in text
+    assert "3 files of the module are not below the folder" in text
+    assert "line 9 &lt;b&gt;" in text
+    assert "line 6 &lt;b&gt;" in text
+    assert "line 5 &lt;b&gt;" not in text
+    (row,) = re.findall(r'<tr data-line="/build/pkg/model.py:9".*?</tr>', text)
+    assert f'data-v="{int(subject_.cost.by("line")["/build/pkg/model.py:9"].bytes_accessed)}"' in row

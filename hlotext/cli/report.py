@@ -29,6 +29,7 @@ from hlotext.view import report
 @click.option(
     "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
+@click.option("--source", metavar="DIR", help="The program's files: their lines with what they cost.")
 @click.option(
     "--trace", metavar="XPLANE.pb", help="A profiler's trace: measured times next to the lower bounds."
 )
@@ -64,6 +65,7 @@ def command(
     mesh: str | None,
     module: str | None,
     platform: str | None,
+    source: str | None,
     trace: str | None,
     output_format: str,
     fail_on: tuple[str, ...],
@@ -105,6 +107,8 @@ def command(
         subjects = [
             report.subject(path, module=module, chip=row, platform=platform, mesh=given) for path in paths
         ]
+        if source is not None:
+            subjects = [attrs.evolve(one, source=source) for one in subjects]
         if trace is not None:
             subjects = [attrs.evolve(one, traced=traced(trace, one.module)) for one in subjects]
         page = report.report_page(*subjects, title=title)

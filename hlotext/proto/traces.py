@@ -16,6 +16,7 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.value import mimebundle
 from hlotext.proto import wire
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.metadata import text
@@ -157,6 +158,8 @@ class TracedModule:
         """True if `count` is of kernels; False for programs that ran on the CPU."""
         return any(name.startswith("/device:") for name in self.devices)
 
+    _repr_mimebundle_ = mimebundle
+
     def time_of(self, instruction: Instruction) -> OpTime | None:
         """Time of an instruction of the module; None if the trace does not have it.
 
@@ -174,6 +177,8 @@ class Trace:
     """The programs whose modules it holds, in the order of the file."""
     others: tuple[str, ...]
     """Names of programs that ran, and whose modules it does not hold."""
+
+    _repr_mimebundle_ = mimebundle
 
 
 def read_trace(data: bytes, name: str = "") -> Trace:

@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 
 from hlotext import cost, diff, layout, memory
 from hlotext.analysis import byte_text, total_of
-from hlotext.analysis.quantities import amount, counted
+from hlotext.analysis.quantities import amount, counted, seconds
 from hlotext.diff.report import difference, figures, totals
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding, FindingList, ParseResult
@@ -26,9 +26,11 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.ir.values.sharding import Sharding
 from hlotext.memory import usage
+from hlotext.proto.traces import Trace, TracedModule
 from hlotext.view import memory_picture
 from hlotext.view.layout_picture import LayoutPicture
 from hlotext.view.pygments_lexer import HloLexer
+from hlotext.view.svg_style import in_notebook
 
 MOST_LINES = 200
 MOST_ROWS = 12
@@ -43,6 +45,7 @@ _STYLE = """<style>
 .hlotext th,.hlotext .d{color:#7b8494;font-weight:500}
 .hlotext summary{cursor:pointer;color:#7b8494}
 .hlotext svg{max-width:760px;height:auto;background:#fff}
+[data-jp-theme-light="false"] .hlotext svg[class^="hlotext-"],.vscode-dark .hlotext svg[class^="hlotext-"]{background:none}
 .hlotext .k,.hlotext .kp,.hlotext .kc{color:#9a5fb4;font-weight:600}.hlotext .kt{color:#b8562a}.hlotext .nv{color:#2f80c8}
 .hlotext .nf{color:#2b8a57;font-weight:600}.hlotext .na{color:#7b8494}.hlotext .s{color:#a0791a}.hlotext .mi,.hlotext .m{color:#b8562a}.hlotext .c{color:#7b8494}
 </style>"""  # noqa: E501 - a style
@@ -54,7 +57,7 @@ def html(value: object) -> str | None:
     if drawn is None:
         return None
     try:
-        return f'{_STYLE}<div class="hlotext">{drawn(value)}</div>'
+        return in_notebook(f'{_STYLE}<div class="hlotext">{drawn(value)}</div>')
     except (ValueError, LookupError, ArithmeticError):
         return None
 
@@ -284,6 +287,35 @@ def _diff(one: diff.Diff) -> str:
     )
 
 
+def _trace(one: Trace) -> str:
+    said = counted(len(one.modules), "program")
+    if one.others:
+        said += f", and {counted(len(one.others), 'program')} without a module"
+    rows = [
+        (
+            module.name,
+            "" if module.runs is None else f"{module.runs:,}",
+            "" if module.seconds is None else seconds(module.seconds),
+            f"{len(module.times):,}",
+            ", ".join(module.devices[:4]),
+        )
+        for module in one.modules
+    ]
+    titles = ("program", "#runs", "#time of all runs", "#operations", "devices")
+    return _head("trace", said) + _table(titles, rows)
+
+
+def _traced(one: TracedModule) -> str:
+    times = sorted(one.times.items(), key=lambda item: -item[1].seconds)
+    rows = [
+        (name, seconds(time.seconds), f"{time.count:,}", time.devices[0].device if time.devices else "")
+        for name, time in times
+    ]
+    runs = "runs not told apart" if one.runs is None else counted(one.runs, "run")
+    kind = "#kernels" if one.counts_kernels else "#times"
+    return _head(one.name, f"program, {runs}") + _table(("operation", "#time", kind, "slowest device"), rows)
+
+
 _DRAWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Module, _module),
     (Computation, _computation),
@@ -297,4 +329,6 @@ _DRAWN: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (memory.Assignment, _memory),
     (cost.Analysis, _cost),
     (diff.Diff, _diff),
+    (Trace, _trace),
+    (TracedModule, _traced),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from hlotext.findings import escape
+from hlotext.ir.memo import late
 
 
 def opening(name: str, attributes: str, title: str) -> str:
@@ -18,6 +20,24 @@ def style(name: str, light: Mapping[str, str], dark: Mapping[str, str], media: s
     """
     query = f"{media} and (prefers-color-scheme:dark)" if media else "(prefers-color-scheme:dark)"
     return f"<style>{_rules(name, light)}@media {query}{{{_rules(name, dark)}}}</style>"
+
+
+def in_notebook(pictures: str) -> str:
+    """The same markup with dark rules that follow the notebook's theme in place of the system's."""
+    return _DARK().sub(_themed, pictures)
+
+
+_DARK = late(r"@media [^{]*prefers-color-scheme:dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+_THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark")
+"""What notebooks mark a dark page with: Jupyter, and Visual Studio Code."""
+
+
+def _themed(match: re.Match[str]) -> str:
+    rules = (rule.partition("{") for rule in match[1].split("}") if rule)
+    return "".join(
+        f"{','.join(f'{theme} {part}' for theme in _THEMES for part in selectors.split(','))}{{{declared}}}"
+        for selectors, _, declared in rules
+    )
 
 
 def _rules(name: str, declarations: Mapping[str, str]) -> str:

@@ -138,6 +138,7 @@ const showOperation = async (side, name) => {
   }
   for (const [body, text] of row.bodies || []) { heading(`Calls ${body}`); panel.append(make("pre", text)); }
   const rows = mark(side, row.name);
+  if (row.line) markLine(row.line, false);
   if (rows.length) {
     heading("On this page");
     const list = make("ul");
@@ -155,6 +156,13 @@ const showOperation = async (side, name) => {
 // ---- a line of Python
 
 const isOfLine = (row, line) => row.line === line || row.short_line === line;
+const markLine = (line, isShown) => {
+  for (const row of document.querySelectorAll("table.source tr[data-line]")) {
+    const isHere = row.dataset.line === line || row.dataset.short === line;
+    row.classList.toggle("chosen", isHere);
+    if (isHere && isShown) { row.closest("details").open = true; row.scrollIntoView({ block: "center" }); }
+  }
+};
 const showLine = async (line) => {
   begin(line);
   let total = 0;
@@ -166,11 +174,7 @@ const showLine = async (line) => {
   }
   if (!total) panel.append(make("p", "No operation that this page embeds is of this line."));
   mark("a");
-  for (const row of document.querySelectorAll("table.source tr[data-line]")) {
-    const isHere = row.dataset.line === line || row.dataset.short === line;
-    row.classList.toggle("chosen", isHere);
-    if (isHere) { row.closest("details").open = true; row.scrollIntoView({ block: "center" }); }
-  }
+  markLine(line, !opener?.closest("table.source"));
 };
 
 // ---- addresses

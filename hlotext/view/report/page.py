@@ -31,6 +31,7 @@ from hlotext.view.report.sections import (
     passes,
     runtime,
     schedule,
+    source,
 )
 from hlotext.view.report.subject import ReportInput
 from hlotext.view.report.templates import environment
@@ -39,6 +40,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
     ("memory", "Memory", memory.section),
     ("scopes", "Scopes", costs.by_scope),
     ("lines", "Lines of Python", costs.by_line),
+    ("source", "Source", source.section),
     ("padding", "Padding", padding.section),
     ("collectives", "Collectives", collectives.section),
     ("schedule", "Schedule", schedule.section),

@@ -131,6 +131,41 @@ class Chart:
 
 
 @attrs.frozen
+class SourceLine:
+    """One line of the program, with what it costs in one run."""
+
+    number: int
+    """From 1; 0 for a gap."""
+    text: str
+    seconds: float | None = None
+    """The least time; None where the chip is not known."""
+    bytes: int = 0
+    flops: float = 0
+    findings: int = 0
+    operations: int = 0
+
+    @property
+    def figures(self) -> tuple[tuple[float, str], ...]:
+        """Each figure as a number and for people, those that are 0 as an empty text."""
+        time = "" if not self.seconds else str(_TEXTS["seconds"](self.seconds))
+        return (
+            (self.seconds or 0.0, time),
+            (self.bytes, byte_text(self.bytes) if self.bytes else ""),
+            (self.flops, str(amount(self.flops)) if self.flops else ""),
+            (self.findings, str(self.findings or "")),
+        )
+
+
+@attrs.frozen
+class SourceFile:
+    """Lines of one file of the program."""
+
+    name: str
+    """As the module names it."""
+    lines: Sequence[SourceLine]
+
+
+@attrs.frozen
 class Section:
     """One part of a report."""
 
@@ -142,6 +177,7 @@ class Section:
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
+    sources: Sequence[SourceFile] = ()
 
 
 @attrs.frozen

@@ -34,6 +34,8 @@ class ReportInput:
     given_platform: str | None = None
     mesh: DeviceMesh | None = None
     notes: tuple[str, ...] = ()
+    source: str | None = None
+    """A folder with the program's files."""
     traced: TracedModule | None = None
     """The module's program in a profiler's trace."""
 

@@ -78,7 +78,7 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
 def by_line(subject: ReportInput) -> Section:
     """The lines of the program."""
     found = subject.cost
-    times = _seconds_by(subject, "line")
+    times = seconds_by(subject, "line")
     parts = found.by("line")
     rows = [_row(name, part, found, times) for name, part in parts.items()]
     rows.sort(key=lambda row: (row[0] == UNKNOWN_LINE, -(row[-1] or 0) if times else 0))
@@ -120,7 +120,7 @@ def _row(name: str, part: cost.Cost, found: cost.Analysis, times: dict[str, floa
 
 
 def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
-    times = _seconds_by(subject, "scope")
+    times = seconds_by(subject, "scope")
     rows = [_row(name, part, found, times) for name, part in found.by("scope").items()]
     columns = _SCOPES if times is not None else _SCOPES[:-1]
     return PageTable(
@@ -141,7 +141,7 @@ def _core(subject: ReportInput) -> Iterable[tuple[Any, float]]:
     return () if estimate is None else ((one.instruction, one.seconds) for one in estimate.instructions)
 
 
-def _seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
+def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
     """Seconds of the core by scope or line; None where the chip is not known."""
     if subject.estimate is None:
         return None
