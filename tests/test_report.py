@@ -435,3 +435,32 @@ def test_source_lines_are_shown_with_their_costs(tmp_path: Path) -> None:
     assert "line 5 &lt;b&gt;" not in text
     (row,) = re.findall(r'<tr data-line="/build/pkg/model.py:9".*?</tr>', text)
     assert f'data-v="{int(subject_.cost.by("line")["/build/pkg/model.py:9"].bytes_accessed)}"' in row
+
+
+def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None:
+    """Live bytes, moved bytes and times that differ, by size whichever side has more; equal rows are left out."""
+    paths = []
+    for number, width in enumerate((256, 512)):
+        place = tmp_path / f"{number}.txt"
+        place.write_text(
+            f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  p = f32[{width},64]{{1,0}} parameter(0)\n"
+            "  q = f32[64]{0} parameter(1)\n"
+            f'  a = f32[{width},64]{{1,0}} sine(p), metadata={{op_name="big/sin" source_file="m.py" source_line=1}}\n'
+            '  b = f32[64]{0} sine(q), metadata={op_name="same/sin" source_file="m.py" source_line=2}\n'
+            f'  ROOT r = f32[{width}]{{0}} custom-call(a, b), custom_call_target="t", '
+            'metadata={op_name="t" source_file="m.py" source_line=3}\n}\n'
+        )
+        paths.append(place)
+    sides = [subject(place, chip="v5e", platform="tpu") for place in paths]
+    found = Page(report_page(*sides))
+    moved = found.tables["ab-differences-moved"].records()
+    assert "m.py:2" not in {row["name"] for row in moved}
+    sizes = [abs(float(row["difference"] or 0)) for row in moved]
+    assert sizes == sorted(sizes, reverse=True)
+    for row in moved:
+        old, new = (one.cost.by("line")[str(row["name"])].bytes_accessed for one in sides)
+        assert (row["before"], row["after"], row["difference"]) == (old, new, new - old)
+    assert {"ab-differences-live", "ab-differences-times"} <= set(found.tables)
+    assert found.text.count('<svg class="overlay"') == 1
+    same = Page(report_page(sides[0], sides[0]))
+    assert not [name for name in same.tables if "differences" in name]

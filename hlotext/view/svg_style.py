@@ -29,7 +29,7 @@ def in_notebook(pictures: str) -> str:
 
 _DARK = late(r"@media [^{]*prefers-color-scheme:dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
 _THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark")
-"""What notebooks mark a dark page with: Jupyter, and Visual Studio Code."""
+"""Marks of a dark notebook: Jupyter's, and Visual Studio Code's."""
 
 
 def _themed(match: re.Match[str]) -> str:

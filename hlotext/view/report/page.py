@@ -24,6 +24,7 @@ from hlotext.view.report.sections import (
     collectives,
     comparison,
     costs,
+    differences,
     lint,
     measured,
     memory,
@@ -99,6 +100,11 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     compared = None
     if len(sides) == 2:
         compared = comparison.section(diff.compare(subjects[0].module, subjects[1].module))
+        compared = attrs.evolve(
+            compared,
+            tables=[*differences.tables(*subjects), *compared.tables],
+            pictures=list(differences.pictures(*subjects)),
+        )
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
     platforms = [subject.platform for subject in subjects]

@@ -1,4 +1,4 @@
-"""What a report consists of: sections of facts, charts and tables, as plain values."""
+"""Parts of a report as plain values: sections of facts, charts, tables, sources and pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PageColumn:
     title: str
     kind: str = "text"
     is_bar: bool = False
-    """Whether a bar stands behind the number."""
+    """True if a bar is drawn behind the number."""
     hatched: str = ""
     """The key of the column whose number is the hatched part of the bar: padding, or what is waited for."""
 
@@ -65,6 +65,11 @@ def signed_bytes(count: float) -> str:
     return f"−{byte_text(int(-count))}" if count < 0 else byte_text(int(count))
 
 
+def signed_seconds(time: float) -> str:
+    """Seconds that may be fewer than before."""
+    return f"{'−' if time < 0 else ''}{seconds(abs(time))}".replace("us", "µs")
+
+
 _WORDS = ("text", "code", "operation", "line")
 """Kinds of texts; the last two lead to an operation, and to the operations of a line of Python."""
 _TEXTS: Mapping[str, Any] = {
@@ -75,7 +80,7 @@ _TEXTS: Mapping[str, Any] = {
     "count": lambda value: f"{value:,}",
     "bytes": signed_bytes,
     "amount": amount,
-    "seconds": lambda value: seconds(value).replace("us", "µs"),
+    "seconds": signed_seconds,
     "share": lambda value: share(value, 1),
     "factor": lambda value: f"{value:.2g}×" if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f} ms",
@@ -93,11 +98,11 @@ class PageTable:
     total: int | None = None
     """How many rows there are where not all are here."""
     is_open: bool = True
-    """Whether it is shown from the start; else it is folded."""
+    """True if it is shown from the start, and not folded."""
 
     @property
     def left_out(self) -> int:
-        """How many more rows there are."""
+        """Number of rows that are not shown."""
         return 0 if self.total is None else max(0, self.total - len(self.rows))
 
     def bar(self, row: Sequence[Cell], number: int) -> tuple[float, float] | None:
@@ -166,6 +171,16 @@ class SourceFile:
 
 
 @attrs.frozen
+class Picture:
+    """A picture that needs no script."""
+
+    title: str
+    caption: str
+    svg: str
+    """Markup in which text of modules is escaped."""
+
+
+@attrs.frozen
 class Section:
     """One part of a report."""
 
@@ -178,6 +193,7 @@ class Section:
     tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
     sources: Sequence[SourceFile] = ()
+    pictures: Sequence[Picture] = ()
 
 
 @attrs.frozen

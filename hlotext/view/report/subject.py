@@ -1,4 +1,4 @@
-"""What a report is about: one module, with its compilation where there is a dump folder. Facts are found once."""
+"""Subject of a report: one module, with its compilation where there is a dump folder. Facts are found once."""
 
 from __future__ import annotations
 

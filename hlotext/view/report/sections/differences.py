@@ -1,0 +1,92 @@
+"""Two modules of a report against each other: memory over the schedule, scopes and lines, the largest differences first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hlotext.analysis import byte_text
+from hlotext.findings import escape
+from hlotext.memory import MemoryModelError, usage
+from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut
+from hlotext.view.report.sections.costs import seconds_by
+from hlotext.view.report.subject import ReportInput
+
+_BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
+_WIDE, _HIGH, _TOP = 900, 190, 16
+_MOST_POINTS = 2_000
+"""Points of a line that is drawn: of more the largest of those that fall together."""
+
+
+def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
+    """What lives at the peak by scope, what moves by line, and least times by line; equal rows are left out."""
+    try:
+        live = [_live(one) for one in (before, after)]
+    except MemoryModelError:
+        live = [{}, {}]
+    moved = [
+        {name: part.bytes_accessed for name, part in one.cost.by("line").items()} for one in (before, after)
+    ]
+    times = [seconds_by(one, "line") for one in (before, after)]
+    yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
+    yield from _table("differences-moved", "Bytes moved by line", _BYTES, moved)
+    if times[0] is not None and times[1] is not None:
+        yield from _table("differences-times", "Least time by line", _TIMES, [times[0], times[1]])
+
+
+def _live(one: ReportInput) -> dict[str, float]:
+    space = usage.space_usage(one.memory, 0)
+    arrays = usage.live_arrays(one.memory, 0, space.peak_time)
+    return {group.name: float(group.bytes) for group in usage.group_by(arrays, "scope")}
+
+
+def _table(
+    id: str, title: str, columns: Sequence[PageColumn], sides: Sequence[dict[str, float]]
+) -> Iterator[PageTable]:
+    old, new = sides
+    rows: list[tuple[Cell, ...]] = []
+    for name in dict.fromkeys((*old, *new)):
+        a, b = old.get(name, 0.0), new.get(name, 0.0)
+        if a != b:
+            rows.append((name, a or None, b or None, b - a, (b - a) / a if a else None))
+    rows.sort(key=lambda row: (-abs(float(row[3] or 0)), str(row[0])))
+    if rows:
+        yield PageTable(id, title, columns, cut(rows), len(rows))
+
+
+def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
+    """Live bytes of the main memory of both over the schedule, one above the other, each stretched to its own length."""
+    try:
+        lines = [[size for _, size in one.memory.timeline(0)] for one in (before, after)]
+    except MemoryModelError:
+        return
+    if not all(lines):
+        return
+    top = max(max(line) for line in lines) or 1
+    drawn = []
+    for key, line in zip("ab", lines, strict=True):
+        points = _points(line, top)
+        peak = max(line)
+        says = f"{'before' if key == 'a' else 'after'}: peak {byte_text(peak)} at step {line.index(peak):,} of {len(line):,}"
+        drawn.append(f'<path class="{key}" d="{points}"><title>{escape.html(says)}</title></path>')
+    peaks = [byte_text(max(line)) for line in lines]
+    label = f"live bytes over the schedule: before at most {peaks[0]}, after at most {peaks[1]}"
+    scale = f'<text x="4" y="12">{byte_text(top)}</text><line x1="0" x2="{_WIDE}" y1="{_TOP}" y2="{_TOP}"/>'
+    svg = (
+        f'<svg class="overlay" viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape.html(label)}">'
+        f"{scale}{''.join(drawn)}</svg>"
+    )
+    yield Picture(
+        "Memory over the schedule", f"Before (grey) at most {peaks[0]}, after (blue) at most {peaks[1]}.", svg
+    )
+
+
+def _points(line: Sequence[int], top: int) -> str:
+    step = max(1, len(line) // _MOST_POINTS)
+    most = [max(line[at : at + step]) for at in range(0, len(line), step)]
+    wide = _WIDE / max(1, len(most))
+    high = _HIGH - _TOP
+    path = [
+        f"{'M' if not n else 'L'}{n * wide:.1f} {_HIGH - size / top * high:.1f}H{(n + 1) * wide:.1f}"
+        for n, size in enumerate(most)
+    ]
+    return "".join(path)
