@@ -1,13 +1,15 @@
 """A dump folder of one real program with a text for every step, and what its views cost.
 
-`python -m tests.bench.steps make FOLDER [--target cpu|tpu] [--layers N]` compiles the training step of a transformer of N
-unrolled layers, its weights sharded over 8 devices (needs jax; for tpu libtpu, no device).
-`python -m tests.bench.steps FOLDER` measures timeline, why of everything and collectives, against parsing.
+`python -m tests.bench.steps make FOLDER [--target cpu|tpu] [--layers N] [--steps M]` compiles the training step of a
+transformer of N unrolled layers, its weights sharded over 8 devices (needs jax; for tpu libtpu, no device). With `--steps`
+more steps follow the compiler's own until there are M: each renames one instruction, for good.
+`python -m tests.bench.steps FOLDER` measures timeline, why of everything and of one name, and collectives, against parsing.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 import time
@@ -75,6 +77,42 @@ def make(folder: str, target: str = "tpu", layers: int = 8) -> None:
     jax.jit(step, donate_argnums=(0, 1)).lower(weights, weights, tokens).compile(compiler_options=options)
 
 
+_STEP = re.compile(r"(.+?)\.(\d{4})\.(.+)\.after_(.+?)\.before_(.+)\.txt")
+_DEFINED = re.compile(r"^  (?:ROOT )?%([\w.\-]+) = ", re.M)
+_NAME = re.compile(r"%([\w.\-]+)")
+
+
+def lengthen(folder: Path, steps: int) -> None:
+    """Puts steps between those of the compiler, each of which renames one instruction, until there are so many."""
+    found = {path: row for path in folder.glob("*.txt") if (row := _STEP.fullmatch(path.name))}
+    own = sorted(found, key=lambda path: int(found[path][2]))
+    others = [path for path in folder.glob("*after_optimizations*.txt") if path not in found]
+    texts = [path.read_text(encoding="utf-8") for path in own]
+    for path in own:
+        path.unlink()
+    names: dict[str, str] = {}
+
+    def renamed(text: str) -> str:
+        return _NAME.sub(lambda name: "%" + names.get(name[1], name[1]), text)
+
+    number = 0
+    for at, (path, text) in enumerate(zip(own, texts, strict=True)):
+        head, _, pipeline, after, before = found[path].groups()
+        left = (steps - len(own) - 2) * (at + 1) // len(own) - (number - at)  # two texts are no steps of passes
+        (folder / f"{head}.{number:04d}.{pipeline}.after_{after}.before_{before}.txt").write_text(renamed(text))
+        number += 1
+        defined = [name for name in _DEFINED.findall(text) if name not in names]
+        for turn in range(left):
+            if defined:
+                one = defined[turn * len(defined) // left]
+                names[one] = f"{one}.renamed.{number}"
+            name = f"{head}.{number:04d}.{pipeline}.after_rename-{turn}.before_{before}.txt"
+            (folder / name).write_text(renamed(text))
+            number += 1
+    for path in others:
+        path.write_text(renamed(path.read_text(encoding="utf-8")))
+
+
 def measure(folder: str) -> None:
     """Processor time of each view, in a compilation of its own."""
     import hlotext as hlo
@@ -112,6 +150,7 @@ def measure(folder: str) -> None:
     assert c.after is not None
     names = [one.name for one in c.after.instructions()]
     timed("identity", lambda: c.identity)
+    timed("why of one, once read", lambda: c.why(names[len(names) // 2]))
     timed(f"why of all {len(names):,}", lambda: dumps.causes.causes(c, names))
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most")
 
@@ -120,6 +159,8 @@ def main(words: list[str]) -> None:
     if words[:1] == ["make"]:
         options = dict(zip(words[2::2], words[3::2], strict=True))
         make(words[1], options.get("--target", "tpu"), int(options.get("--layers", "8")))
+        if "--steps" in options:
+            lengthen(Path(words[1]), int(options["--steps"]))
         print(f"{len(list(Path(words[1]).iterdir()))} files in {words[1]}")
     else:
         measure(words[0])
