@@ -98,8 +98,12 @@ def lengthen(folder: Path, steps: int) -> None:
     number = 0
     for at, (path, text) in enumerate(zip(own, texts, strict=True)):
         head, _, pipeline, after, before = found[path].groups()
-        left = (steps - len(own) - 2) * (at + 1) // len(own) - (number - at)  # two texts are no steps of passes
-        (folder / f"{head}.{number:04d}.{pipeline}.after_{after}.before_{before}.txt").write_text(renamed(text))
+        left = (steps - len(own) - 2) * (at + 1) // len(own) - (
+            number - at
+        )  # two texts are no steps of passes
+        (folder / f"{head}.{number:04d}.{pipeline}.after_{after}.before_{before}.txt").write_text(
+            renamed(text)
+        )
         number += 1
         defined = [name for name in _DEFINED.findall(text) if name not in names]
         for turn in range(left):

@@ -107,10 +107,10 @@ class Tagged:
 
     def _places_of_own(self, node: hlo.Instruction, own: list[hlo.Instruction]) -> tuple[bool, bool]:
         """Whether the operation that has the collective's tag is carried out before it, and behind it."""
-        if node.opcode.startswith("collective-permute") and self._sends_slice(node):
-            return False, True
         kinds = {one.opcode for one in own}
         kinds = kinds - MOVES or kinds
+        if node.opcode.startswith("collective-permute") and kinds <= MOVES and self._sends_slice(node):
+            return False, True
         before, behind = (
             any(one.opcode in kinds for one in self._near(node, is_backward=b)) for b in (True, False)
         )

@@ -32,7 +32,7 @@ from hlotext.syntax.source.inputs import InputError
 
 _LINE = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\((.*)$", re.M)
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", re.M)
-_TAG = re.compile(r'op_name="[^"]*\b(t\d+t)/[^"/]*"')
+_TAG = re.compile(r'op_name="(?:[^"]*/)?(t\d+t/(?:(?!t\d+t/)[^"])*)"')
 _CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
 _TRANSFORMED = re.compile(
     r"transformed %?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\(.*? to %?([\w.\-]+) = "
@@ -68,7 +68,7 @@ class Op:
 
 
 def read(text: str) -> dict[str, Op]:
-    """The operations of a text by name."""
+    """The operations of a text by name; what an asynchronous start wraps stands for itself nowhere else."""
     found: dict[str, Op] = {}
     home = ""
     for line in text.splitlines():
@@ -85,6 +85,13 @@ def read(text: str) -> dict[str, Op]:
         found[name] = Op(name, opcode, tag[1] if tag else "", operands, calls[1] if calls else "", home)
         if opcode == "parameter":
             found[name] = attrs.evolve(found[name], number=rest.partition(")")[0])
+    wraps = {op.calls: op for op in found.values() if op.opcode == "async-start" and op.calls}
+    for name, op in list(found.items()):
+        if op.home in wraps:
+            if base(op.opcode) in JUDGED:
+                start = wraps[op.home]
+                found[start.name] = attrs.evolve(start, opcode=f"{base(op.opcode)}-start")
+            del found[name]
     return found
 
 
@@ -183,6 +190,8 @@ class Witness:
             return self._fusions[at, name]
         own = {tag for _, tag in mine if tag}
         tags = own or self._read(after[name], at)
+        if not tags:
+            return None
         others = [op for op in before.values() if op.opcode == "fusion"]
         equal = [
             op
@@ -252,7 +261,8 @@ class Witness:
             for one in old.values()
             if base(one.opcode) == kind and (one.name not in new or one.home != op.home)
         )
-        return None if any(read & self._read(one, at - 1) for one in rivals) else ""
+        alike = kind != "copy" and not op.tag  # without a tag nothing tells whether it was moved here
+        return None if any(alike or read & self._read(one, at - 1) for one in rivals) else ""
 
     def _is_put_in(self, op: Op, old: dict[str, Op]) -> bool:
         """Whether the log says that it was put in front of something of another kind."""
@@ -302,7 +312,10 @@ class Verdict:
 
 
 def _opened(folder: Path) -> dumps.Compilation:
-    return next(one for one in dumps.open(folder).compilations if one.after is not None)
+    found = next((one for one in dumps.open(folder).compilations if one.after is not None), None)
+    if found is None:
+        raise ValueError("there is no final text")
+    return found
 
 
 def verdicts(folder: Path) -> Iterator[Verdict]:
@@ -349,7 +362,7 @@ def main(argv: list[str] | None = None) -> int:
         release = json.loads((folder / "about.json").read_text())["jax"]
         try:
             found = list(verdicts(folder))
-        except (ValueError, InputError, StopIteration) as error:
+        except (ValueError, InputError) as error:
             print(f"{folder.name}: {error}")
             continue
         for one in found:

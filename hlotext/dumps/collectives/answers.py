@@ -179,6 +179,7 @@ class _Answers:
             origin=self.schemes.origin(part),
             scheme=self.schemes.scheme(part),
             suggestions=self.advice.suggestions(part),
+            doubts=_doubts(part, found),
         )
         return attrs.evolve(made, because=wording.sentence(made, part))
 
@@ -190,6 +191,16 @@ def _where(compilation: Compilation, before: Step) -> Where:
         if program is None or "xla.sdy.meshes" not in program.attributes.get("frontend_attributes", {}):
             return "gspmd"
     return {"tpu": "tpu", "gpu": "gpu"}.get(compilation.platform or "", "cpu")  # type: ignore[return-value]
+
+
+def _doubts(part: Written, found: Match) -> tuple[str, ...]:
+    """Why an answer is not sure."""
+    doubts = list(dict.fromkeys(part.doubts))
+    if found.is_any:
+        doubts.append("another collective of the partitioner fits as well")
+    elif not found.is_sure:
+        doubts.append("only sizes and groups tell which collective of the partitioner it was")
+    return tuple(doubts)
 
 
 def _confidence(part: Written, found: Match, has_mesh: bool) -> Confidence:

@@ -124,6 +124,8 @@ class Reason:
     """The HLO sharding that is wanted, where the text before partitioning has it."""
     result: int | None = None
     """Of a reshard that a result of the program wants the number of the result."""
+    doubts: tuple[str, ...] = ()
+    """Why it is not sure, or unknown, in a few words each."""
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
     if reason.cause == PROGRAM:
         line = f", line {reason.user.line}" if reason.user is not None and reason.user.line else ""
         return f"because the program asks for it (shard_map{line})"
-    return UNTOLD
+    return f"{UNTOLD}: {'; '.join(reason.doubts)}" if reason.doubts else UNTOLD
 
 
 def sure_of(reason: Reason) -> str:
@@ -64,7 +64,8 @@ def sure_of(reason: Reason) -> str:
         )
         if is_known
     ]
-    return f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
+    told = f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
+    return f"{told} (not sure: {'; '.join(reason.doubts)})" if reason.doubts else told
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:

@@ -128,9 +128,8 @@ class Pairing:
         """True if a new operation reads a known one, by few steps and into fusions."""
         for operand in new.operands[:4]:
             op = self.new.ops.get(operand)
-            if op is not None and op.opcode == "parameter":
-                inner = behind(self.new, op, None)
-                op = inner[0] if inner is not None else op
+            while op is not None and op.opcode == "parameter" and (inner := behind(self.new, op, None)):
+                op = inner[0]
             if operand == name or (op is not None and op.name == name):
                 return True
             if op is not None and depth and self.is_fresh(op) and self._reads(op, name, depth - 1):

@@ -1,0 +1,80 @@
+"""The judges of fresh compilations, on texts of a few lines whose truth is plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hlotext as hlo
+from tests.judges.collectives import Tagged
+from tests.judges.identity import Log, Witness, log_of, read
+
+FIRST = """HloModule m
+
+ENTRY %e (p.0: f32[8]) -> f32[8] {
+  %p.0 = f32[8]{0} parameter(0)
+  %sin.0 = f32[8]{0} sine(%p.0), metadata={op_name="jit(f)/t0t/sin"}
+  ROOT %psum.0 = f32[8]{0} all-reduce(%sin.0), to_apply=%add, metadata={op_name="jit(f)/t1t/psum"}
+}
+"""
+SECOND = FIRST.replace("%psum.0", "%all-reduce.1").replace("all-reduce(%sin.0)", "all-reduce(%copy.2)").replace(
+    "  ROOT", "  %copy.2 = f32[8]{0} copy(%sin.0)\n  ROOT"
+)  # fmt: skip
+
+
+def test_tags_and_the_log_tell_who_brought_an_operation() -> None:
+    texts = [read(FIRST), read(SECOND)]
+    witness = Witness(texts, Log({}, {}, {"copy.2": "sin.0"}))
+    assert witness.truth("all-reduce.1")[0] == {0}  # the same tag, once in each text
+    assert witness.truth("copy.2") == (None, {1})  # put in front of an operand, and without a tag
+
+
+def test_without_a_witness_nothing_is_judged() -> None:
+    texts = [read(FIRST.replace('metadata={op_name="jit(f)/t1t/psum"}', "")), read(SECOND)]
+    witness = Witness([texts[0], {n: o for n, o in texts[1].items() if n != "psum.0"}], Log({}, {}, {}))
+    assert witness.truth("all-reduce.1")[0] == {1}  # what bears the tag came there
+    replaced = Witness(texts, Log({"all-reduce.1": [("psum.0", "all-reduce")]}, {}, {}))
+    assert replaced.truth("all-reduce.1")[1] == {0}
+
+
+def test_the_log_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "plain.log"
+    path.write_text(
+        "I1 1 hlo_computation.cc:1] transformed %a.1 = (f32[2]{0}, s32[]) tuple(%x, %y) to %b.2 = f32[2]{0} copy(%x)\n"
+        "I1 1 hlo_instruction.cc:2] CloneWithNewOperands:\n  %c.1 = f32[2]{0} copy(%x), metadata={}\n"
+        "I1 1 hlo_instruction.cc:3]   new operands:\n"
+        "I1 1 hlo_instruction.cc:4]     %z.3\n"
+        "I1 1 hlo_instruction.cc:5] Replacing operand 0 of dot.4 with copy, was reshape.40\n"
+    )
+    log = log_of(path)
+    assert log.replaced == {"b.2": [("a.1", "tuple")]}
+    assert log.cloned == {("copy", ("z.3",)): ["c.1"]}
+    assert log.put_in == {"copy": "reshape.40"}
+
+
+BEFORE = """HloModule m
+
+ENTRY %e (x: f32[8,4]) -> f32[8,4] {
+  %x = f32[8,4]{1,0} parameter(0), sharding={devices=[2,1]<=[2]}
+  %sin = f32[8,4]{1,0} sine(%x), sharding={devices=[2,1]<=[2]}, metadata={op_name="jit(f)/t0t/sin"}
+  ROOT %cos = f32[8,4]{1,0} cosine(%sin), sharding={replicated}, metadata={op_name="jit(f)/t1t/cos"}
+}
+"""
+AFTER = """HloModule m, num_partitions=2
+
+ENTRY %e_spmd (param: f32[4,4]) -> f32[8,4] {{
+  %param = f32[4,4]{{1,0}} parameter(0), sharding={{devices=[2,1]<=[2]}}
+  %sin.1 = f32[4,4]{{1,0}} sine(%param), metadata={{op_name="jit(f)/t0t/sin"}}
+  %all-gather = f32[8,4]{{1,0}} all-gather(%sin.1), dimensions={{0}}, replica_groups=[1,2]<=[2], metadata={{op_name="{name}"}}
+  ROOT %cos.1 = f32[8,4]{{1,0}} cosine(%all-gather), metadata={{op_name="jit(f)/t1t/cos"}}
+}}
+"""
+
+
+def test_tags_tell_why_a_collective_is_there() -> None:
+    """Whether it bears the name of its tensor or of its reader."""
+    for name in ("jit(f)/t0t/sin", "jit(f)/t1t/cos"):
+        judge = Tagged(hlo.parse(BEFORE), hlo.parse(AFTER.format(name=name)))
+        (collective,) = judge.made
+        truth = judge.truth(collective)
+        assert truth is not None
+        assert (truth.causes, truth.users, truth.tensors) == ({"reshard"}, {"cos"}, {"sin"})
