@@ -208,6 +208,9 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
     if tensor is None or tensor.opcode != end.opcode or sides.local(tensor) != leaves_of(end):
         alike = _moved_by_others(sides, end)
         if not alike:
+            alike, end = _in_its_place(sides, collective), collective.operands[0]
+            chain = [collective]
+        if not alike:
             return None
         found = _read(sides, collective, end, alike[0], chain)
         return None if found is None else attrs.evolve(found, is_one_of_several=len(alike) > 1)
@@ -226,6 +229,17 @@ def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction
     ]
     found = sides.narrowed(named, end) if named else []
     return found if len({(one.opcode, str(sides.sharding(one))) for one in found}) == 1 else []
+
+
+def _in_its_place(sides: Sides, collective: hlo.Instruction) -> list[hlo.Instruction]:
+    """The operation whose result was carried out elsewhere and brought to its place before this collective moves it on."""
+    key, source = sides.after.key[collective], collective.operands[0]
+    named = [
+        one
+        for one in sides.before.by_key.get(key, ())
+        if sides.local(one) == leaves_of(source) != leaves_of(collective)
+    ]
+    return sides.narrowed(named, source) if is_marked(source) and sides.after.key[source] == key else []
 
 
 def is_marked(node: hlo.Instruction) -> bool:
