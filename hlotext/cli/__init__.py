@@ -157,6 +157,9 @@ class _Commands(CommandGroup):
                     result = super().invoke(ctx)
             else:
                 result = super().invoke(ctx)
+            if (asked := sys.modules.get("hlotext.cli.table_options")) is not None:
+                with ctx:
+                    asked.asked().check()
             sys.stdout.flush()
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)

@@ -18,6 +18,7 @@ from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.documents import note_error, write_json
 from hlotext.cli.output import ReadingBar
 from hlotext.cli.pager import is_held
+from hlotext.cli.table_options import table_options
 from hlotext.findings import escape
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hlotext.ir.values.age import XlaAge
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 FILES = click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...")
 """One or more paths: files, dump folders, packed ones, or `-` for standard input."""
@@ -72,7 +74,7 @@ def limit_option(
     )
 
 
-FORMAT = click.option(
+_FORMAT = click.option(
     "--format",
     "output_format",
     type=click.Choice(["text", "json"]),
@@ -80,6 +82,11 @@ FORMAT = click.option(
     show_default=True,
     help="text output may change between releases; use json in scripts.",
 )
+
+
+def FORMAT(command: F) -> F:  # noqa: N802
+    """`--format`, and which columns and rows of tables."""
+    return table_options(_FORMAT(command))
 
 
 class Unreadable(click.ClickException):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import click
 
+from hlotext.cli.table_options import asked, number_of
 from hlotext.cli.widths import GAP, INDENT, Kind, TerminalColumn, cell_width, fit, shorter, wrapped
 from hlotext.findings import escape
 
@@ -52,6 +53,8 @@ class TerminalTable:
     columns: Sequence[TerminalColumn]
     rows: Sequence[Sequence[str]]
     left_out: int = 0
+    is_arranged: bool = False
+    """True if columns and rows are already those that the command line asks for."""
 
 
 def terminal_width() -> int | None:
@@ -141,6 +144,7 @@ class Output:
 
     def table(self, table: TerminalTable) -> None:
         """A table; nothing for one without rows."""
+        table = table if table.is_arranged else _arranged(table)
         if not table.rows:
             return
         self._blank()
@@ -148,12 +152,17 @@ class Output:
         fitted = fit(table.columns, [[printable(cell) for cell in row] for row in table.rows], self.width)
         columns = [table.columns[number] for number in fitted.columns]
         self._row(columns, fitted.widths, [(column.title,) for column in columns], "dim")
-        for row in fitted.rows:
+        for row, full in zip(fitted.rows, table.rows, strict=True):
             self._row(columns, fitted.widths, row)
+            below = "; ".join(
+                f"{table.columns[n].title} {printable(full[n])}" for n in fitted.below if full[n]
+            )
+            for line in wrapped(below, (self.width or 1 << 30) - 3 * INDENT) if below else ():
+                self._line(self._styled(f"{' ' * 3 * INDENT}{line}", "dim"))
         gone = [
             column.title
             for n, column in enumerate(table.columns)
-            if n not in fitted.columns and any(row[n] for row in table.rows)
+            if n not in (*fitted.columns, *fitted.below) and any(row[n] for row in table.rows)
         ]
         more = [f"... and {table.left_out:,} more"] if table.left_out else []
         if gone:
@@ -203,6 +212,21 @@ class Output:
         if not self._is_first:
             self._line("")
         self._is_first = False
+
+
+def _arranged(table: TerminalTable) -> TerminalTable:
+    """The table with the columns and in the order that the command line asks for."""
+    options = asked()
+    names = [(column.title,) for column in table.columns]
+    place = options.sort_column(names)
+    rows = list(table.rows)
+    if place is not None:
+        rows = options.in_order(rows, lambda row: number_of(row[place]))
+    chosen = options.chosen(names)
+    if chosen is None:
+        return attrs.evolve(table, rows=rows)
+    rows = [[row[n] for n in chosen] for row in rows] if chosen else []
+    return attrs.evolve(table, columns=[table.columns[n] for n in chosen], rows=rows)
 
 
 def output() -> Output:

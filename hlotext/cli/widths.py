@@ -98,6 +98,8 @@ class Fitted:
     """The width of each of these."""
     rows: tuple[tuple[tuple[str, ...], ...], ...]
     """Row by row the cells of these columns, each as its lines."""
+    below: tuple[int, ...] = ()
+    """The numbers of columns without room that tell rows apart: their cells go below each row."""
 
 
 _PIPED = 120
@@ -123,8 +125,12 @@ def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width:
         return Fitted(tuple(numbers), tuple(natural), tuple(tuple((cell,) for cell in row) for row in rows))
     # What no row has is not missed.
     kept = [n for n in numbers if not rows or any(row[n] for row in rows)] or [0]
+    below: list[int] = []
     while len(kept) > 1 and sum(_least(columns[n], natural[n]) for n in kept) > _budget(width, kept):
-        kept.remove(min(kept, key=lambda n: (columns[n].rank + (0 if n else _FIRST), -n)))
+        number, is_needed = _expendable(columns, rows, kept, below)
+        kept.remove(number)
+        if is_needed:
+            below.append(number)
     budget = _budget(width, kept)
     caps = _caps([columns[n] for n in kept], [natural[n] for n in kept], budget)
     forms: dict[int, list[tuple[str, ...]]] = {}
@@ -150,7 +156,27 @@ def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width:
             caps[place] = sizes[kept[place]] + left
             form(place)
     shown = tuple(tuple(forms[n][row] for n in kept) for row in range(len(rows)))
-    return Fitted(tuple(kept), tuple(sizes[n] for n in kept), shown)
+    alike: dict[tuple[tuple[str, ...], ...], int] = {}
+    for number, cells in enumerate(shown):
+        first = alike.setdefault(cells, number)
+        below += [n for n in kept if rows[first][n] != rows[number][n] and n not in below]
+    return Fitted(tuple(kept), tuple(sizes[n] for n in kept), shown, tuple(below))
+
+
+def _expendable(
+    columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], kept: list[int], below: list[int]
+) -> tuple[int, bool]:
+    """The column to drop: the least important one without which rows stay distinct; True if there is none such."""
+    order = sorted(kept, key=lambda n: (columns[n].rank + (0 if n else _FIRST), -n))
+    wanted = _distinct(rows, [*kept, *below])
+    for number in order:
+        if _distinct(rows, [n for n in (*kept, *below) if n != number]) == wanted:
+            return number, False
+    return order[0], True
+
+
+def _distinct(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> int:
+    return len({tuple(row[n] for n in numbers) for row in rows})
 
 
 def _budget(width: int, kept: Sequence[int]) -> int:

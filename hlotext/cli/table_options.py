@@ -1,0 +1,132 @@
+"""`--columns` and `--sort`: the columns of tables that are shown, and their order of rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+import click
+
+from hlotext.syntax.source.reporter import did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+_KEY = __name__
+_NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+(?:e[+-]?\d+)?")
+_SCALES = {
+    "n": 1e-9,
+    "u": 1e-6,
+    "µ": 1e-6,
+    "m": 1e-3,
+    "K": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "Ki": 2.0**10,
+    "Mi": 2.0**20,
+    "Gi": 2.0**30,
+    "Ti": 2.0**40,
+}
+
+
+@attrs.define
+class TableOptions:
+    """Columns and order that the command line asks for."""
+
+    columns: tuple[str, ...] = ()
+    sort: str = ""
+    """The column to sort by; with a leading `-` in the opposite order."""
+    known: dict[str, None] = attrs.field(factory=dict)
+    """All columns of tables so far."""
+
+    def chosen(self, titles: Sequence[Sequence[str]]) -> list[int] | None:
+        """Numbers of the columns to show, given all names of each; None if no columns are asked for."""
+        self.known.update((name, None) for names in titles for name in names)
+        if not self.columns:
+            return None
+        return [n for wanted in self.columns if (n := _place(wanted, titles)) is not None]
+
+    def sort_column(self, titles: Sequence[Sequence[str]]) -> int | None:
+        """Number of the column to sort by; None if there is none."""
+        return _place(self.sort.removeprefix("-"), titles)
+
+    def in_order(self, things: Sequence[Any], value: Callable[[Any], Any]) -> list[Any]:
+        """The things by a value: the largest number first, texts in alphabetical order, unknown ones last."""
+        numbers = [thing for thing in things if isinstance(value(thing), int | float)]
+        texts = [thing for thing in things if isinstance(value(thing), str) and value(thing)]
+        rest = [
+            thing for thing in things if not isinstance(value(thing), int | float | str) or value(thing) == ""
+        ]
+        is_reversed = self.sort.startswith("-")
+        return [
+            *sorted(numbers, key=value, reverse=not is_reversed),
+            *sorted(texts, key=value, reverse=is_reversed),
+            *rest,
+        ]
+
+    def check(self) -> None:
+        """Raises UsageError for a column that no table had."""
+        for wanted in (*self.columns, self.sort.removeprefix("-")):
+            if wanted and wanted not in self.known:
+                known = ", ".join(filter(None, self.known)) or "none"
+                meant = did_you_mean(wanted, list(self.known)) or f"columns: {known}"
+                raise click.UsageError(f"no column {wanted!r}; {meant}")
+
+
+def _place(wanted: str, titles: Sequence[Sequence[str]]) -> int | None:
+    """The column of a title, else of a JSON field."""
+    for position in range(max(map(len, titles), default=0)):
+        for n, names in enumerate(titles):
+            if wanted and wanted == names[position]:
+                return n
+    return None
+
+
+def number_of(text: str) -> float | str:
+    """The number at the beginning of a text with its unit's prefix; the text if there is none."""
+    match = _NUMBER.match(text.removeprefix("~"))
+    if match is None or not match[0].strip(",."):
+        return text
+    unit = text.removeprefix("~")[match.end() :].strip()
+    scale = _SCALES.get(
+        unit[:2] if unit[1:2] == "i" else unit[:1] if len(unit) > 1 or unit in "KMGTP" else "", 1.0
+    )
+    return float(match[0].replace(",", "")) * scale
+
+
+def asked() -> TableOptions:
+    """The options of the running command."""
+    ctx = click.get_current_context(silent=True)
+    found: TableOptions = TableOptions() if ctx is None else ctx.meta.setdefault(_KEY, TableOptions())
+    return found
+
+
+def _columns(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        asked().columns = tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _sort(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        asked().sort = value.strip()
+
+
+def table_options(command: F) -> F:
+    """Adds `--columns` and `--sort`."""
+    command = click.option(
+        "--columns",
+        metavar="NAME,...",
+        expose_value=False,
+        callback=_columns,
+        help="Columns of text tables to show, by title or JSON field.",
+    )(command)
+    return click.option(
+        "--sort",
+        "_sort_by",
+        metavar="NAME",
+        expose_value=False,
+        callback=_sort,
+        help="Sort text tables by this column; -NAME reverses.",
+    )(command)
