@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 import traceback
 from collections import Counter
 
@@ -63,11 +64,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="where seeds begin")
     parser.add_argument("--edits", type=int, default=8, help="edits of each module")
     parser.add_argument("--most", type=int, default=20, help="differences to print")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so long")
     given = parser.parse_args(arguments)
     done = wrong = 0
     happened: Counter[str] = Counter()
     seed = given.seed
-    while done < given.count:
+    began = time.monotonic()
+    while done < given.count and time.monotonic() - began < given.seconds:
         try:
             done += sequence(seed, given.edits, happened)
         except Exception as error:
