@@ -13,7 +13,16 @@ project = "hlotext"
 author = "The hlotext developers"
 copyright = f"2026, {author}"
 version = release = installed("hlotext")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "one_file", "tables"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "one_file",
+    "tables",
+    "live",
+]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "README.md"]
@@ -22,7 +31,11 @@ html_title = "hlotext"
 html_static_path = ["_static"]
 html_css_files = ["hlotext.css"]
 html_theme_options = {"sidebar_hide_name": False}
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
 autodoc_member_order = "bysource"
 autoclass_content = "class"
 nitpicky = False

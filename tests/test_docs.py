@@ -9,6 +9,7 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -90,6 +91,21 @@ def test_nothing_is_installed_from_a_registry(page: Path) -> None:
     assert not [
         command for command in found if not re.search(r"--from [./]|[./]\S*hlotext|-e [.'\"]", command)
     ]
+
+
+def test_the_first_page_tests_what_it_says(monkeypatch: pytest.MonkeyPatch, hlo: Any) -> None:
+    """Its pytest block passes, with the fixture of the plugin."""
+    monkeypatch.chdir(support.ROOT)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "index.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    for block in blocks:
+        found: dict[str, Any] = {}
+        exec(block, found)
+        tests = [one for key, one in found.items() if key.startswith("test_")]
+        assert tests
+        for one in tests:
+            one(hlo)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
