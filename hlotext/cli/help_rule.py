@@ -8,7 +8,6 @@ import hlotext as hlo
 from hlotext.cli.common import FORMAT, NotFound, say, write_json
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
-from hlotext.lint import registry
 from hlotext.syntax.source import codes as syntax_codes
 from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.verify import codes as verify_codes
@@ -33,9 +32,9 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
     known = hlo.lint.every_code()  # loads the rules
     chosen = []
     for code in codes or known:
-        if note := registry.note_of(code.upper()):
+        if note := hlo.lint.registry.note_of(code.upper()):
             say(note)
-        rule = known.get(registry.current_code(code.upper()))
+        rule = known.get(hlo.lint.registry.current_code(code.upper()))
         if rule is None:
             raise NotFound(
                 f"no code {code}; {did_you_mean(code.upper(), known) or '`hlotext help rule` lists all'}"

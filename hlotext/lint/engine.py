@@ -24,7 +24,6 @@ from hlotext.lint.config import Config
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
-from hlotext.lint.repairs import tried
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
 from hlotext.semantics.infer import infer_shape
@@ -87,7 +86,11 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
 def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> Finding:
     """The finding of a cause with the outcome of its repairs, in all its places together."""
     repairs = [report.repair for rule, report, _ in places if rule.code == whole.code and report.repair]
-    return attrs.evolve(whole, what_if=tried(repairs, context)) if repairs else whole
+    if not repairs:
+        return whole
+    from hlotext.lint.repairs import tried
+
+    return attrs.evolve(whole, what_if=tried(repairs, context))
 
 
 def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:

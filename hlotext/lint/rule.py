@@ -23,7 +23,6 @@ from hlotext.analysis import (
     is_optimized,
     written_bytes,
 )
-from hlotext.dumps.compilation import Compilation
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -34,6 +33,7 @@ from hlotext.lint.price import Prices, prices_of
 from hlotext.memory.without import peak_without
 
 if TYPE_CHECKING:
+    from hlotext.dumps.compilation import Compilation
     from hlotext.lint.repairs import Repair
 
 WASTES = {

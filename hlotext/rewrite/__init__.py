@@ -10,39 +10,79 @@
 {'sine_to_cosine': 1}
 """
 
+from typing import TYPE_CHECKING
+
 from hlotext.edit.parameters import add_parameter, remove_parameter
+from hlotext.ir.doors import door
 from hlotext.ir.errors import EditError
-from hlotext.rewrite.builder import Builder, shape_of
-from hlotext.rewrite.entry_layout import change_entry_layout
-from hlotext.rewrite.extraction import extract
-from hlotext.rewrite.importing import import_computation
-from hlotext.rewrite.loop_state import add_loop_value, keep_loop_values
-from hlotext.rewrite.ordering import (
-    depends,
-    move_after,
-    next_instruction,
-    previous_instruction,
-    replace_preserving_sharding,
-)
-from hlotext.rewrite.outlining import inline, outline
-from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
-from hlotext.rewrite.pipeline import PassError, Pipeline, PipelineStep, bisect
-from hlotext.rewrite.propagation import change_attributes, change_operands, change_shape
-from hlotext.rewrite.reduction import Reduction, reduce
-from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
-from hlotext.rewrite.rewriter import (
-    Listener,
-    Profile,
-    RefusedRewriteWarning,
-    Rewrite,
-    RewriteError,
-    RewriteRule,
-    RuleProfile,
-    apply_rules,
-    pattern,
-)
-from hlotext.rewrite.rule_files import ApplyRules, FileRule, RuleFileError, load_rules, read_rules
-from hlotext.rewrite.text_rules import rule
+
+if TYPE_CHECKING:
+    from hlotext.rewrite.builder import Builder, shape_of
+    from hlotext.rewrite.entry_layout import change_entry_layout
+    from hlotext.rewrite.extraction import extract
+    from hlotext.rewrite.importing import import_computation
+    from hlotext.rewrite.loop_state import add_loop_value, keep_loop_values
+    from hlotext.rewrite.ordering import (
+        depends,
+        move_after,
+        next_instruction,
+        previous_instruction,
+        replace_preserving_sharding,
+    )
+    from hlotext.rewrite.outlining import inline, outline
+    from hlotext.rewrite.passes import PASSES, Pass, PassResult, make_pass, parse_passes
+    from hlotext.rewrite.pipeline import PassError, Pipeline, PipelineStep, bisect
+    from hlotext.rewrite.propagation import change_attributes, change_operands, change_shape
+    from hlotext.rewrite.reduction import Reduction, reduce
+    from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
+    from hlotext.rewrite.rewriter import (
+        Listener,
+        Profile,
+        RefusedRewriteWarning,
+        Rewrite,
+        RewriteError,
+        RewriteRule,
+        RuleProfile,
+        apply_rules,
+        pattern,
+    )
+    from hlotext.rewrite.rule_files import ApplyRules, FileRule, RuleFileError, load_rules, read_rules
+    from hlotext.rewrite.text_rules import rule
+else:
+    __getattr__ = door(
+        __name__,
+        builder=("Builder", "shape_of"),
+        entry_layout=("change_entry_layout",),
+        extraction=("extract",),
+        importing=("import_computation",),
+        loop_state=("add_loop_value", "keep_loop_values"),
+        ordering=(
+            "depends",
+            "move_after",
+            "next_instruction",
+            "previous_instruction",
+            "replace_preserving_sharding",
+        ),
+        outlining=("inline", "outline"),
+        passes=("PASSES", "Pass", "PassResult", "make_pass", "parse_passes"),
+        pipeline=("PassError", "Pipeline", "PipelineStep", "bisect"),
+        propagation=("change_attributes", "change_operands", "change_shape"),
+        reduction=("Reduction", "reduce"),
+        regions=("convert_region", "insert_after", "sink_constants"),
+        rewriter=(
+            "Listener",
+            "Profile",
+            "RefusedRewriteWarning",
+            "Rewrite",
+            "RewriteError",
+            "RewriteRule",
+            "RuleProfile",
+            "apply_rules",
+            "pattern",
+        ),
+        rule_files=("ApplyRules", "FileRule", "RuleFileError", "load_rules", "read_rules"),
+        text_rules=("rule",),
+    )
 
 __all__ = [
     "PASSES",

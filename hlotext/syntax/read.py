@@ -179,7 +179,7 @@ class _Reading:
                     raise
                 return self._by_reference(start)  # which knows best what may have been meant
         errors = self.reporter.count(Severity.ERROR)
-        position = self._head(module, start, recovery.tolerant_scanner.TolerantScanner.recover_head)
+        position = self._head(module, start, recovery.head_recovery.recover_head)
         scanner = Scanner(module, self.reporter, self.infer)
         # Valid text is read as by `parse`; guesses begin with the line where that fails.
         try:

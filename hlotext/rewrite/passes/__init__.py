@@ -4,77 +4,138 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
-from hlotext.rewrite.passes.all_reduce_promotion import AllReducePromotion
-from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
-from hlotext.rewrite.passes.anonymize import Anonymize
+from hlotext.ir.doors import door
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
-from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-from hlotext.rewrite.passes.call_inliner import CallInliner
-from hlotext.rewrite.passes.combine_collectives import CombineCollectives
-from hlotext.rewrite.passes.comparison_expander import ComparisonExpander
-from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
-from hlotext.rewrite.passes.conditional_canonicalizer import ConditionalCanonicalizer
-from hlotext.rewrite.passes.constant_folding import ConstantFolding
-from hlotext.rewrite.passes.control_flow import WhileToOneTrip
-from hlotext.rewrite.passes.convert_mover import ConvertMover
-from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
-from hlotext.rewrite.passes.cse_barrier_expander import CseBarrierExpander
-from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
-from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
-from hlotext.rewrite.passes.float_normalization import FloatNormalization
-from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
-from hlotext.rewrite.passes.hlo_constant_splitter import HloConstantSplitter
-from hlotext.rewrite.passes.hlo_module_dce import HloModuleDCE
-from hlotext.rewrite.passes.layout_normalization import (
-    BitcastSimplifier,
-    LayoutNormalization,
-)
-from hlotext.rewrite.passes.map_inline import MapInline
-from hlotext.rewrite.passes.rename_fusions import RenameFusions, RenameInstructions
-from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
-from hlotext.rewrite.passes.reshape_mover import ReshapeMover
-from hlotext.rewrite.passes.root_instruction_sinker import RootInstructionSinker
-from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
-from hlotext.rewrite.passes.select_and_scatter_expander import SelectAndScatterExpander
-from hlotext.rewrite.passes.sharding_remover import ShardingRemover
-from hlotext.rewrite.passes.simplify_fp_conversions import SimplifyFPConversions
-from hlotext.rewrite.passes.single_device import SingleDevice
-from hlotext.rewrite.passes.sort_iota_fusion import SortIotaFusion
-from hlotext.rewrite.passes.sort_simplifier import SortSimplifier
-from hlotext.rewrite.passes.stable_sort_expander import StableSortExpander
-from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
-from hlotext.rewrite.passes.topk_decomposer import TopkDecomposer
-from hlotext.rewrite.passes.transpose_folding import TransposeFolding
-from hlotext.rewrite.passes.tree_reduction_rewriter import TreeReductionRewriter
-from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
-from hlotext.rewrite.passes.unroll_loops import UnrollLoops
-from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
-from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
-from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
-from hlotext.rewrite.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
 
-PASSES: dict[str, type[Pass]] = {
-    kind.name: kind
-    for kind in (
-        AlgebraicSimplifier, Anonymize, BitcastSimplifier, CallInliner, CanonicalNames, CombineCollectives,
-        CommonSubexpressionElimination, ConstantFolding, DeadCodeElimination, FlattenCallGraph, LayoutNormalization,
-        RemoveShardings, ReshapeDecomposer, ReshapeMover, SingleDevice, StripMetadata, TupleSimplifier, UnrollLoops,
-        WhileToOneTrip, ComputationDeduplicator, DotDecomposer, DynamicDimensionSimplifier, TransposeFolding,
-        WhileLoopSimplifier, BatchedGatherScatterNormalizer, GatherSimplifier, ScatterSimplifier,
-        WhileLoopInvariantCodeMotion, WhileLoopConstantSinking, HloModuleDCE, ComparisonExpander,
-        ConditionalCanonicalizer, StableSortExpander, ZeroSizedHloElimination, SortSimplifier,
-        ConvertMover, CseBarrierExpander, MapInline, SimplifyFPConversions, AllToAllDecomposer,
-        HloConstantSplitter, ShardingRemover, RootInstructionSinker, RenameFusions,
-        RenameInstructions, FloatNormalization, TopkDecomposer, TreeReductionRewriter,
-        SelectAndScatterExpander, SortIotaFusion, AllReducePromotion,
+if TYPE_CHECKING:
+    from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
+    from hlotext.rewrite.passes.all_reduce_promotion import AllReducePromotion
+    from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
+    from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+    from hlotext.rewrite.passes.call_inliner import CallInliner
+    from hlotext.rewrite.passes.comparison_expander import ComparisonExpander
+    from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
+    from hlotext.rewrite.passes.conditional_canonicalizer import ConditionalCanonicalizer
+    from hlotext.rewrite.passes.constant_folding import ConstantFolding
+    from hlotext.rewrite.passes.control_flow import WhileToOneTrip
+    from hlotext.rewrite.passes.convert_mover import ConvertMover
+    from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
+    from hlotext.rewrite.passes.cse_barrier_expander import CseBarrierExpander
+    from hlotext.rewrite.passes.dce import DeadCodeElimination
+    from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
+    from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+    from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
+    from hlotext.rewrite.passes.float_normalization import FloatNormalization
+    from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
+    from hlotext.rewrite.passes.hlo_constant_splitter import HloConstantSplitter
+    from hlotext.rewrite.passes.hlo_module_dce import HloModuleDCE
+    from hlotext.rewrite.passes.layout_normalization import (
+        BitcastSimplifier,
+        LayoutNormalization,
     )
-}  # fmt: skip
+    from hlotext.rewrite.passes.map_inline import MapInline
+    from hlotext.rewrite.passes.rename_fusions import RenameFusions, RenameInstructions
+    from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
+    from hlotext.rewrite.passes.reshape_mover import ReshapeMover
+    from hlotext.rewrite.passes.root_instruction_sinker import RootInstructionSinker
+    from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
+    from hlotext.rewrite.passes.select_and_scatter_expander import SelectAndScatterExpander
+    from hlotext.rewrite.passes.sharding_remover import ShardingRemover
+    from hlotext.rewrite.passes.simplify_fp_conversions import SimplifyFPConversions
+    from hlotext.rewrite.passes.single_device import SingleDevice
+    from hlotext.rewrite.passes.sort_iota_fusion import SortIotaFusion
+    from hlotext.rewrite.passes.sort_simplifier import SortSimplifier
+    from hlotext.rewrite.passes.stable_sort_expander import StableSortExpander
+    from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
+    from hlotext.rewrite.passes.topk_decomposer import TopkDecomposer
+    from hlotext.rewrite.passes.transpose_folding import TransposeFolding
+    from hlotext.rewrite.passes.tree_reduction_rewriter import TreeReductionRewriter
+    from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+    from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
+    from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
+    from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
+    from hlotext.rewrite.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
+
+_CLASSES = {
+    "algsimp": "algsimp:AlgebraicSimplifier",
+    "anonymize": "anonymize:Anonymize",
+    "bitcast-simplifier": "layout_normalization:BitcastSimplifier",
+    "call-inliner": "call_inliner:CallInliner",
+    "canonical-names": "strip:CanonicalNames",
+    "combine-collectives": "combine_collectives:CombineCollectives",
+    "cse": "cse:CommonSubexpressionElimination",
+    "constant-folding": "constant_folding:ConstantFolding",
+    "dce": "dce:DeadCodeElimination",
+    "flatten-call-graph": "flatten_call_graph:FlattenCallGraph",
+    "layout-normalization": "layout_normalization:LayoutNormalization",
+    "remove-shardings": "strip:RemoveShardings",
+    "reshape-decomposer": "reshape_decomposer:ReshapeDecomposer",
+    "reshape-mover": "reshape_mover:ReshapeMover",
+    "single-device": "single_device:SingleDevice",
+    "strip-metadata": "strip:StripMetadata",
+    "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
+    "unroll-loops": "unroll_loops:UnrollLoops",
+    "while-to-one-trip": "control_flow:WhileToOneTrip",
+    "computation-deduplicator": "computation_deduplicator:ComputationDeduplicator",
+    "dot-decomposer": "dot_decomposer:DotDecomposer",
+    "dynamic-dimension-simplifier": "dynamic_dimension_simplifier:DynamicDimensionSimplifier",
+    "transpose-folding": "transpose_folding:TransposeFolding",
+    "simplify-while-loops": "while_loop_simplifier:WhileLoopSimplifier",
+    "batched-gather-scatter-normalizer": "batched_gather_scatter_normalizer:BatchedGatherScatterNormalizer",
+    "gather-simplifier": "gather_simplifier:GatherSimplifier",
+    "scatter-simplifier": "scatter_simplifier:ScatterSimplifier",
+    "while-loop-invariant-code-motion": "while_loop_invariant_code_motion:WhileLoopInvariantCodeMotion",
+    "while-loop-constant-sinking": "while_loop_constant_sinking:WhileLoopConstantSinking",
+    "hlo-module-dce": "hlo_module_dce:HloModuleDCE",
+    "comparison-expander": "comparison_expander:ComparisonExpander",
+    "conditional-canonicalizer": "conditional_canonicalizer:ConditionalCanonicalizer",
+    "stable-sort-expander": "stable_sort_expander:StableSortExpander",
+    "zero-sized-hlo-elimination": "zero_sized_hlo_elimination:ZeroSizedHloElimination",
+    "sort-simplifier": "sort_simplifier:SortSimplifier",
+    "convert-mover": "convert_mover:ConvertMover",
+    "cse-barrier-expander": "cse_barrier_expander:CseBarrierExpander",
+    "map-inline": "map_inline:MapInline",
+    "simplify-fp-conversions": "simplify_fp_conversions:SimplifyFPConversions",
+    "all-to-all-decomposer": "all_to_all_decomposer:AllToAllDecomposer",
+    "hlo-constant-splitter": "hlo_constant_splitter:HloConstantSplitter",
+    "sharding-remover": "sharding_remover:ShardingRemover",
+    "root-instruction-sinker": "root_instruction_sinker:RootInstructionSinker",
+    "rename-fusions": "rename_fusions:RenameFusions",
+    "rename-instructions": "rename_fusions:RenameInstructions",
+    "float-normalization": "float_normalization:FloatNormalization",
+    "topk-decomposer": "topk_decomposer:TopkDecomposer",
+    "tree-reduction-rewriter": "tree_reduction_rewriter:TreeReductionRewriter",
+    "select-and-scatter-expander": "select_and_scatter_expander:SelectAndScatterExpander",
+    "sort-iota-fusion": "sort_iota_fusion:SortIotaFusion",
+    "all-reduce-promotion": "all_reduce_promotion:AllReducePromotion",
+}
+"""Module and class of each pass of this room, by its name."""
+
+
+class _Passes(Mapping[str, type[Pass]]):
+    """Each pass is imported when it is asked for: all of them take longer than a run of one on a small module."""
+
+    def __getitem__(self, name: str) -> type[Pass]:
+        module, kind = _CLASSES[name].split(":")
+        found: type[Pass] = getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+PASSES: Mapping[str, type[Pass]] = _Passes()
 """Every pass of this room by its name."""
 
 MODELS: dict[str, str] = {
@@ -91,6 +152,13 @@ MODELS: dict[str, str] = {
     "post-scheduling-copies": "hlotext.compiler.copies:PostSchedulingCopies",
 }
 """Models of XLA's passes in higher layers, by name: module and class, imported on access."""
+
+if not TYPE_CHECKING:
+    _kinds: dict[str, list[str]] = {}
+    for _place in _CLASSES.values():
+        _module, _, _kind = _place.partition(":")
+        _kinds.setdefault(_module, []).append(_kind)
+    __getattr__ = door(__name__, **_kinds)
 
 
 def find_pass(name: str) -> type[Pass] | None:

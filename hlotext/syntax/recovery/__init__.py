@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hlotext.ir.doors import door
 
 if TYPE_CHECKING:
+    from hlotext.syntax.recovery import head_recovery as head_recovery
     from hlotext.syntax.recovery import tolerant_scanner as tolerant_scanner
 else:
-    __getattr__ = door(__name__, "tolerant_scanner")
+    __getattr__ = door(__name__, "head_recovery", "tolerant_scanner")
