@@ -66,7 +66,7 @@ PRIVATE = {
 }
 """Private attributes of nodes that a room still uses."""
 SHORT = {
-    "lint.table",  # of the README
+    "lint.table",  # of the documentation
     "__main__",  # `python -m hlotext`
     "dumps.notes",  # what every reader of a folder gives
     "edit.names",  # asked by the gate and by every pass that makes names

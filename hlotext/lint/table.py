@@ -1,4 +1,4 @@
-"""The table of rules, as the README shows it."""
+"""The table of rules of the documentation."""
 
 from __future__ import annotations
 
