@@ -126,3 +126,24 @@ def test_parts_that_become_one_value_in_their_place_count_once(is_estimated: boo
     slices = (Slice(values[0], 0, 64), Slice(values[1], 64, 64), Slice(values[2], 0, 128))
     allocation = Allocation(0, 128, 1, is_estimated=is_estimated, slices=slices)
     assert peaks.live_in(allocation, 4) == [64, 128, 128, 128]
+
+
+SYNC = """HloModule m, is_scheduled=true, entry_computation_layout={(s32[]{:T(128)})->s32[]{:T(128)}}
+
+ENTRY e {
+  a = s32[]{:T(128)} parameter(0)
+  b = s32[]{:T(128)S(6)} copy(a)
+  %sROOT r = s32[]{:T(128)} copy(%s)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "is_estimated"), [("c = s32[]{:T(128)S(6)} negate(b)\n  ", "c", True), ("", "b", False)]
+)
+def test_sizes_of_spaces_in_which_memory_is_used_again(line: str, last: str, is_estimated: bool) -> None:
+    """What lives at once needs its sum; where one value follows another, XLA may have placed it elsewhere."""
+    found = memory.assign(hlo.parse(SYNC % (line, last)), platform="tpu", chip="v5e")
+    (flags,) = [a for a in found.allocations if a.memory_space == 6]
+    assert flags.is_size_estimated is is_estimated
+    assert all(not a.is_size_estimated for a in found.allocations if a.memory_space == 0)

@@ -43,6 +43,8 @@ class Allocation:
     """It may outlive the program: it holds a part of the result."""
     is_estimated: bool = False
     """True if offsets are computed here; XLA's are not in the text."""
+    is_size_estimated: bool = False
+    """True if the bytes of its heap depend on where XLA puts values, which is its own search there."""
     heaps: int = 0
     """Number of heaps in this allocation."""
     page: int | None = None

@@ -390,9 +390,23 @@ class Assigner:
         for space, values in sorted(by_space.items()):
             simulation = simulate(values, self._buffers, self._flow, self._sharing)
             place = place_by_time if space in self._platform.merged_spaces else place_by_size
-            self._add_heap(
-                space, simulation.events, place(simulation, self._platform.alignment(space)), False
-            )
+            placement = place(simulation, self._platform.alignment(space))
+            self._add_heap(space, simulation.events, placement, False)
+            self._open[-1].allocation.is_size_estimated = self._is_estimated(space, placement)
+
+    def _is_estimated(self, space: int, placement: HeapResult) -> bool:
+        """True if XLA may need other bytes: where its heaps are not known to be these, and memory is used again."""
+        certain = self._platform.certain_spaces
+        if certain is None or self._flow.late_bound:
+            return certain is not None
+        if space in certain:
+            return False
+        sizes: dict[int, int] = {}
+        for value, (_, size) in placement.chunks.items():
+            number = self._buffers.number_of[value]
+            sizes[number] = max(size, sizes.get(number, 0))
+        unit = self._platform.alignment(space)
+        return placement.bytes <= sum(rounded_up(size, unit) for size in sizes.values()) - unit
 
     def _add_heap(self, space: int, events: Sequence[HeapEvent], placement: HeapResult, before: bool) -> None:
         allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
@@ -423,6 +437,7 @@ class Assigner:
             base = rounded_up(into.allocation.bytes, self._platform.alignment(allocation.memory_space))
             into.allocation.bytes = base + allocation.bytes
             into.allocation.heaps += allocation.heaps
+            into.allocation.is_size_estimated |= allocation.is_size_estimated
             into.allocation.is_tuple = False
             into.slices += [Slice(value, base + offset, size) for value, offset, size in opened.slices]
         for number, opened in enumerate(kept):

@@ -48,6 +48,8 @@ class Platform:
     """True if a buffer's memory space is the one that any of its values names."""
     merged_spaces: frozenset[int] = frozenset()
     """Memory spaces whose heap is packed by time (fast merge), not by size."""
+    certain_spaces: frozenset[int] | None = None
+    """Memory spaces whose heaps were as large as the compiler's in all that was compared; None: all."""
     fast_space: int | None = None
     """The memory space that is filled before buffers are assigned (memory space assignment)."""
     scoped_floor: int = 0
@@ -81,8 +83,8 @@ GPU = Platform(
 )
 """`GpuCompiler`: `kXlaAllocatedBufferAlignBytes`, `NVPTXAliasInfo`."""
 
-_WITHOUT_TILES = frozenset({2, 8})
-"""TPU's memory spaces without tiles: scalar memory."""
+_WITHOUT_TILES = frozenset({2, 8, 10})
+"""TPU's memory spaces without tiles: scalar memory, and flags of SparseCores."""
 
 _ELEMENTS_IN_A_ROW = 1024
 """Elements to a multiple of which an array without tiles is rounded up."""
@@ -225,7 +227,7 @@ def _thread(instruction: Instruction) -> str:
 def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
     """The rules of one TPU; `is_timed`: since `FAST_MERGE`, which packs memory space 6 by time (as libtpu's files)."""
     rules = _tpu_rules(chip)
-    spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 6: rules.sync_alignment, 8: 4}
+    spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 4: 512, 6: rules.sync_alignment, 8: 4}
     return Platform(
         Backend.TPU,
         _TpuSize(rules.table_alignment),
@@ -233,6 +235,7 @@ def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
         4096,
         hint=_tpu_hint,
         merged_spaces=frozenset({0, 6} if is_timed else {0}),
+        certain_spaces=frozenset({0, 2}),
         fast_space=chip.fast_memory_space,
         scoped_floor=rules.scoped_floor,
         knows_temporaries=False,

@@ -211,7 +211,7 @@ def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
         peak_time=peak.time,
         peak_instruction="" if instruction is None else _name(instruction),
         padding=sum(row.padding or 0 for row in rows),
-        is_estimated=any(a.is_estimated for a in mine),
+        is_estimated=any(a.is_estimated or a.is_size_estimated for a in mine),
     )
 
 
