@@ -1,6 +1,7 @@
 """How often passes do what XLA's of the same work do, on steps that XLA recorded.
 
-    python -m tests.pass_pairs FOLDER                   measures all, writes hlotext/rewrite/passes/agreement.py
+    python -m tests.pass_pairs FOLDER                   measures all, writes hlotext/rewrite/passes/agreement.py; what it says
+                                                        of the other release stays
     python -m tests.pass_pairs FOLDER --sample          keeps the shortest pairs in a file, for the tests
     python -m tests.pass_pairs FOLDER [--sample] --only PASS,PASS     does so for these passes of ours, and keeps the rest
 
@@ -27,7 +28,7 @@ import attrs
 import hlotext as hlo
 from hlotext.rewrite import Pipeline, parse_passes
 from hlotext.rewrite.passes import all_passes, find_pass
-from hlotext.rewrite.passes.agreement import AGREEMENT
+from hlotext.rewrite.passes.agreement import AGREEMENT, DATE, NEWEST, NEWEST_AGREEMENT, NEWEST_DATE, Agreement
 from tests.support import ROOT
 
 MODELS = {
@@ -222,7 +223,9 @@ def sampled() -> list[Pair]:
 def measure(folder: Path, only: Container[str] | None = None) -> None:
     """Runs every pair, and writes the table."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    release = ""
     for pair in pairs_of(folder, only):
+        release = pair.release
         place = 0 if pair.after is not None else 2
         row = counts[model(pair.name, pair.platform) or ""]
         row[place] += 1
@@ -233,21 +236,40 @@ def measure(folder: Path, only: Container[str] | None = None) -> None:
                 f"{pair.name} {pair.platform} {pair.program}: {type(error).__name__}: {error}",
                 file=sys.stderr,
             )
+    write(release, counts, only)
+
+
+def write(release: str, counts: dict[str, list[int]], only: Container[str] | None = None) -> None:
+    """Writes the table of a release anew; with `only` some rows of it."""
     names: dict[str, list[str]] = defaultdict(list)
     for theirs, ours in (*MODELS.items(), *((name, ours) for (name, _), ours in ON_PLATFORM.items())):
         if theirs not in names[ours]:
             names[ours].append(theirs)
-    if only is not None:
-        for ours, known in AGREEMENT.items():
-            if ours not in only:
-                counts[ours] = [known.changed, known.changed_equal, known.unchanged, known.unchanged_equal]
-    lines = [
-        f'    "{ours}": Agreement("{", ".join(names[ours])}", {", ".join(map(str, counts[ours]))}),'
-        for ours in sorted(counts)
-    ]
+    today = datetime.date.today().isoformat()
+    is_newest = release == NEWEST
+    known = NEWEST_AGREEMENT if is_newest else AGREEMENT
+    found = {
+        ours: Agreement(", ".join(names[ours]), *row)
+        for ours, row in counts.items()
+        if only is None or ours in only
+    }
+    table = {**(known if only is not None else {}), **found}
     head = TABLE.read_text("utf-8").partition("DATE = ")[0]
-    rows = ROWS.format(date=datetime.date.today().isoformat(), rows="\n".join(lines))
+    rows = ROWS.format(
+        date=DATE if is_newest else today,
+        rows=_rows(AGREEMENT if is_newest else table),
+        newest=NEWEST,
+        newest_date=today if is_newest else NEWEST_DATE,
+        newest_rows=_rows(table if is_newest else NEWEST_AGREEMENT),
+    )
     TABLE.write_text(head + rows, encoding="utf-8")
+
+
+def _rows(table: dict[str, Agreement]) -> str:
+    return "\n".join(
+        f'    "{ours}": Agreement("{row.xla}", {row.changed}, {row.changed_equal}, {row.unchanged}, {row.unchanged_equal}),'
+        for ours, row in sorted(table.items())
+    )
 
 
 def sample(folder: Path, only: Container[str] | None = None) -> None:
@@ -278,7 +300,18 @@ ROWS = '''DATE = "{date}"
 AGREEMENT = {{
 {rows}
 }}
-"""By the name of the pass; others are no counterparts of XLA's."""
+"""By the name of the pass; others have no counterpart in XLA."""
+
+NEWEST = "{newest}"
+"""The newest release of jaxlib whose steps were recorded."""
+
+NEWEST_DATE = "{newest_date}"
+"""When passes were compared with its steps."""
+
+NEWEST_AGREEMENT = {{
+{newest_rows}
+}}
+"""The same for that release; without a row: no step of it was recorded for the pass."""
 '''
 """What is made anew of the table; what stands above it stays."""
 

@@ -11,7 +11,7 @@ from hlotext.cli.common import FORMAT, NotFound, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import output
 from hlotext.rewrite.passes import Pass, all_passes
-from hlotext.rewrite.passes.agreement import AGREEMENT, DATE
+from hlotext.rewrite.passes.agreement import AGREEMENT, DATE, NEWEST, NEWEST_AGREEMENT, NEWEST_DATE, Agreement
 from hlotext.syntax.source.reporter import did_you_mean
 
 
@@ -62,17 +62,41 @@ def _as_json(kind: type[Pass]) -> dict[str, object]:
         "ensures": [str(promise) for promise in kind.ensures],
         "preserves_results": kind.preserves_results,
         "agreement": {**attrs.asdict(AGREEMENT[kind.name]), "date": DATE} if kind.name in AGREEMENT else None,
+        "newest": _newest(kind.name),
     }
+
+
+def _newest(name: str) -> dict[str, object] | None:
+    """How it compares with the newest recorded release; None where no step of that was recorded."""
+    found = NEWEST_AGREEMENT.get(name)
+    if found is None:
+        return None
+    return {
+        **attrs.asdict(found),
+        "date": NEWEST_DATE,
+        "release": NEWEST,
+        "keeps_up": found.keeps_up,
+    }
+
+
+def _steps(found: Agreement) -> str:
+    return (
+        f"{found.changed_equal} of {found.changed} recorded steps with changes and {found.unchanged_equal} of "
+        f"{found.unchanged} without"
+    )
 
 
 def _explain(kind: type[Pass]) -> None:
     click.echo(f"{kind.name}\n\n{inspect.getdoc(kind)}")
     found = AGREEMENT.get(kind.name)
     if found is not None:
-        click.echo(
-            f"\nReproduces XLA's {found.xla} in {found.changed_equal} of {found.changed} recorded steps with changes and "
-            f"{found.unchanged_equal} of {found.unchanged} without ({DATE})"
-        )
+        click.echo(f"\nReproduces XLA's {found.xla} in {_steps(found)} (JAX 0.10, {DATE})")
+        newest = NEWEST_AGREEMENT.get(kind.name)
+        if newest is None:
+            click.echo(f"Not compared with JAX {NEWEST}: no step of it was recorded")
+        else:
+            mark = "" if newest.keeps_up else "; not kept up with this release"
+            click.echo(f"With JAX {NEWEST} in {_steps(newest)} ({NEWEST_DATE}){mark}")
     for field in attrs.fields(kind):
         click.echo(f"\noption {field.name}={str(field.default).lower()}")
     for word, properties in (("requires", kind.requires), ("ensures", kind.ensures)):
