@@ -60,10 +60,13 @@ class _Finder:
         self.sharing = sharing_of(self.flow, platform)
         self.buffer_of: dict[Value, int] = {}
         self.sizes: list[int] = []
+        cannot_live_out = rules_of(platform).cannot_live_out
+        self.stays_inside: list[Value | None] = []
+        """The first value of each buffer that must not outlive the program."""
         for number, buffer in enumerate(find_buffers(self.flow, in_place_pairs(platform))):
             self.sizes.append(len(buffer))
             self.buffer_of.update((value, number) for value in buffer)
-        self.cannot_live_out = rules_of(platform).cannot_live_out
+            self.stays_inside.append(next((value for value in buffer if cannot_live_out(value)), None))
         self.given = frozenset(self.flow.aliases.values())
         self.wanted: dict[Instruction, dict[ShapeIndex, _Why]] = {}
 
@@ -169,8 +172,9 @@ class _Finder:
                     which = element(index, "the whole")
                     because = f"{which} of the result is {what}, {i.name}, whose memory cannot be given away"
                     self._want(root, index, ("read-only result", because, (i.name,)))
-                elif value is not None and value.instruction is not None and self.cannot_live_out(value):
-                    i = value.instruction
+                elif value is not None and (inner := self.stays_inside[self.buffer_of[value]]) is not None:
+                    i = inner.instruction
+                    assert i is not None
                     which = element(index, "the whole")
                     because = (
                         f"{which} of the result is written by {i.name}, which the compiler keeps out of "

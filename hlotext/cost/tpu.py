@@ -31,6 +31,8 @@ from hlotext.memory.platforms import rounded_up, table_alignment
 
 _ALIGNMENT = 1024
 """Elements that an array without tiles is rounded up to."""
+_SPARSE_CORE_SCALARS = frozenset({8, 10})
+"""Memory spaces of SparseCores whose arrays without tiles count their own bytes alone."""
 _POINTER = 4
 """Bytes of an element of a tuple's table."""
 
@@ -112,6 +114,8 @@ def _size(shape: Shape, table_alignment: int) -> int:
     if not shape.is_array:
         return host_shape_size(shape)
     if shape.layout is None or not shape.layout.tiles:
+        if shape.layout is not None and shape.layout.memory_space in _SPARSE_CORE_SCALARS:
+            return host_shape_size(shape)
         return rounded_up(elements(shape), _ALIGNMENT) * element_bits(shape) // 8
     return xla_array_size(shape)
 
