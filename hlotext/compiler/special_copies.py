@@ -173,8 +173,8 @@ class _Finder:
                     because = f"{which} of the result is {what}, {i.name}, whose memory cannot be given away"
                     self._want(root, index, ("read-only result", because, (i.name,)))
                 elif value is not None and (inner := self.stays_inside[self.buffer_of[value]]) is not None:
+                    assert inner.instruction is not None
                     i = inner.instruction
-                    assert i is not None
                     which = element(index, "the whole")
                     because = (
                         f"{which} of the result is written by {i.name}, which the compiler keeps out of "
