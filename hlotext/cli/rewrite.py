@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-import hlotext as hlo
 from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, emit, printable
+from hlotext.execution import NotExecutable, check_rules
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.base import PLATFORM_NAMES, Pass
@@ -141,12 +141,12 @@ def _check(paths: tuple[str, ...]) -> None:
     is_wrong = False
     for path in paths:
         try:
-            for one in hlo.execution.check_rules(load_rules(path)):
+            for one in check_rules(load_rules(path)):
                 is_wrong |= bool(one.problem)
                 echo(
                     f"{printable(path)}:{one.line}: {printable(one.name)}: {printable(one.problem) or 'fine'}"
                 )
-        except (RuleFileError, OSError, hlo.execution.NotExecutable) as error:
+        except (RuleFileError, OSError, NotExecutable) as error:
             raise Unreadable(str(error)) from None
     if is_wrong:
         raise click.exceptions.Exit(1)
