@@ -70,7 +70,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     if summary.run is not None:
         yield from _run_facts(summary.run)
     if summary.compiler is not None:
-        yield "internal to the compiler", _compiler_text(summary.compiler)
+        yield "compiler-internal", _compiler_text(summary.compiler)
     if summary.chip is not None and summary.chip_source is not None:
         choice = ChipChoice(chip_named(summary.chip), summary.chip_source, summary.chip_candidates)
         yield "chip", str(choice)
