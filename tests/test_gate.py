@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Callable[[hlo.Module], None], str]] = {
     "name that is a type": (set_field("name", "f32"), "read as a word of the language"),
     "number as a sharding": (set_attribute("sharding", 3.5), "sharding of a is Sharding, not 3.5"),
     "text that is no sharding": (set_attribute("sharding", "{x"), "sharding of a is Sharding"),
-    "dict as metadata": (set_attribute("metadata", {"op_name": "x"}), "metadata of a is Metadata"),
+    "field that metadata lacks": (set_attribute("metadata", {"name": "x"}), "no field 'name'"),
     "text that is no metadata": (set_attribute("metadata", "x"), "metadata of a is Metadata"),
     "number in frontend attributes": (
         set_attribute("frontend_attributes", {"a": 1}),
