@@ -165,7 +165,7 @@ def test_show_says_kernels_and_devices(tmp_path: Path) -> None:
     (row, *_) = run_json("show", path)["traces"][0]["modules"][0]["measured"]
     assert (row["name"], row["count"], row["devices"], row["launches"]) == ("conv.1", 16, 4, 16)
     text = run("show", path).stdout
-    assert "kernels  devices     sum    mean  slowest  launches  launching" in text
+    assert "kernels  devices     sum    mean     max  launches  launching" in text
     assert "times run" not in text
     path.write_bytes(on_gpus(1))
     text = run("show", path).stdout
@@ -197,7 +197,7 @@ def test_the_name_without_the_number_finds_a_module(tmp_path: Path) -> None:
     path.write_bytes(space([], ("jit_step(7)", TEXT), ("jit_step(8)", TEXT)))
     result = run("convert", path, "--module", "jit_step", "-o", "-")
     assert result.exit_code == 2
-    assert "several modules jit_step: say which of jit_step(7), jit_step(8)" in result.stderr
+    assert "several modules jit_step; choose one of jit_step(7), jit_step(8)" in result.stderr
 
 
 def test_traces_without_modules_and_damaged_ones_are_called_traces(tmp_path: Path) -> None:
