@@ -66,6 +66,8 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
 }
 """Command lines of each command that takes a module."""
+OF_DATASETS = {"report": {"benchmark", "markdown"}}
+"""Formats of a command that only a dataset of tables has."""
 WITHOUT_MODULE = {
     "bisect": "runs another program many times",
     "reduce": "runs another program many times",

@@ -156,7 +156,7 @@ def test_one_file_of_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "{toctree}" not in whole
     contents = one_file.llms_text(pages, read, lambda page: f"{page}.html")
     assert contents.startswith(
-        "# hlotext\n\n> hlotext reads, prints, checks and changes the text form of XLA's HLO"
+        "# hlotext\n\n> Find what a compiled JAX program does with memory, time and the network"
     )
     for page in listed:
         [line] = [line for line in contents.splitlines() if f"({page}.html)" in line]

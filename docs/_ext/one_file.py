@@ -39,7 +39,7 @@ def summary_of(text: str) -> str:
     """The first sentence of a page that is prose; empty if there is none."""
     body = _DIRECTIVE.sub("", text)
     for paragraph in re.split(r"\n\s*\n", body):
-        line = " ".join(paragraph.split())
+        line = " ".join(paragraph.split()).removeprefix("**").removesuffix("**")
         if line and line[0] not in "#|`-<*:[" and not line.startswith("("):
             return re.split(r"(?<=[.:])\s", line, maxsplit=1)[0].rstrip(":")
     return ""

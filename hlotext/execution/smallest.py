@@ -16,6 +16,7 @@ from hlotext.execution.plain_text import plain
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.extraction import computation_module, extract_between
 
@@ -163,7 +164,7 @@ class _Runs:
             )
 
 
-_NO_RESULTS = frozenset({"after-all", "constant", "iota", "parameter"})
+_NO_RESULTS = traits.GIVEN | {"after-all", "iota"}
 """Opcodes that compute nothing, and are not compared by themselves."""
 
 

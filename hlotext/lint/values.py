@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 
 _MOST_STEPS = 300
@@ -185,7 +186,7 @@ VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", 
 _MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}
 
 
-_LEAVES = frozenset({"constant", "iota", "partition-id", "replica-id"})
+_LEAVES = traits.SOURCES - {"parameter"}
 _MOST_OPERATIONS = 50
 
 
@@ -205,7 +206,7 @@ def is_counted(value: Value) -> bool:
     return not pending
 
 
-_COUNTED = ELEMENTWISE | {"bitcast", "broadcast", "concatenate", "copy", "reshape", "transpose"}
+_COUNTED = ELEMENTWISE | traits.REARRANGES_ELEMENTS | {"broadcast", "concatenate"}
 
 
 def _is_packed(instruction: Instruction) -> bool:

@@ -72,7 +72,21 @@ class Column:
         return str(NUMBERS.get(self.kind, str)(cell))
 
 
-WORDS = ("name", "code", "shape", "place", "scope", "prose", "word", "text", "flag", "list", "index")
+WORDS = (
+    "name",
+    "operation",
+    "line",
+    "code",
+    "shape",
+    "place",
+    "scope",
+    "prose",
+    "word",
+    "text",
+    "flag",
+    "list",
+    "index",
+)
 """Kinds of texts, which say how they get shorter; the last four are as other columns of
 their title."""
 

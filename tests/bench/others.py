@@ -317,9 +317,7 @@ OTHERS = tuple(_others())
 """What is done, with what, n, and what makes it ready for a size."""
 
 FIXED = {
-    "passes": "lists passes",
-    "opcodes": "lists opcodes",
-    "schema": "lists schemas",
+    "help": "prints help",
     "lsp": "tests.bench.lsp",
     "mcp": "serves an agent",
     "skill": "copies pages",

@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import fusions_around, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -16,7 +17,7 @@ from hlotext.lint.values import Value, source
 
 _FEW = 8
 """How many times as large as what is added to it the table is."""
-_SAME = frozenset({"bitcast", "convert", "copy", "reshape"})
+_SAME = traits.KEEPS_ELEMENTS | {"convert"}
 _MOST_STEPS = 60
 
 

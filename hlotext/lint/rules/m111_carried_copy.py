@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import is_librarys
 from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, rounds_of, unmoved
@@ -226,7 +227,7 @@ def _overlaid(value: Value) -> tuple[list[Value], list[int]]:
 _OVERLAID = frozenset({"add", "maximum", "or"})
 _PLACING = frozenset({"concatenate", "pad"}) | _OVERLAID
 _JOINING = frozenset({"concatenate", "fusion", "pad", "select"})
-_MOVING = frozenset({"bitcast", "copy", "dynamic-slice", "reshape", "slice"})
+_MOVING = traits.KEEPS_ELEMENTS | {"dynamic-slice", "slice"}
 
 
 def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
