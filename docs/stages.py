@@ -58,7 +58,7 @@ def _open(platform: str) -> dumps.DumpFolder:
     return dumps.open(ROOT / "tests" / "data" / "dumps" / f"{platform}.mlp_train.tar.xz")
 
 
-def _of_stage(c: dumps.Compilation, rows: list[dumps.Row], stage: str) -> Iterator[str]:
+def _of_stage(c: dumps.Compilation, rows: list[dumps.TimelineEntry], stage: str) -> Iterator[str]:
     """What one platform did in one stage."""
     own = [row for row in rows if row.step.stage == stage]
     active = [row for row in own if row.changes is not None and len(row.changes)]

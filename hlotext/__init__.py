@@ -12,16 +12,16 @@ import os
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
-from hlotext.ir import collector as _collector
-from hlotext.ir import memo as _memo
+from hlotext.ir import caches as _memo
+from hlotext.ir import gc_control as _collector
 
 # Nothing that is made here is garbage, and looking for some would take a quarter of the time.
-with _collector.paused(pays=False):
+with _collector.gc_paused(collect_first=False):
     from hlotext import edit as _edit
     from hlotext import findings as _findings
     from hlotext import semantics as _semantics
     from hlotext import syntax as _syntax
-    from hlotext.edit import sockets as _sockets
+    from hlotext.edit import hooks as _sockets
     from hlotext.ir.errors import EditError
     from hlotext.ir.nodes import methods as _methods
     from hlotext.ir.nodes import printing as _printing
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     )
     from hlotext.syntax.reread.module import reread
     from hlotext.syntax.source.inputs import InputError
-    from hlotext.testing.inspected import inspect
+    from hlotext.testing.assertions import inspect
 
 _LATE = {
     "Diagnostic": "findings.finding",
@@ -84,7 +84,7 @@ _LATE = {
     "Severity": "findings.errors",
     "Source": "ir.nodes.source",
     "Span": "ir.nodes.source",
-    "inspect": "testing.inspected",
+    "inspect": "testing.assertions",
     "parse_dim_labels": "syntax.read_terms",
     "parse_layout": "syntax.read_terms",
     "parse_literal": "syntax.read_terms",
@@ -335,7 +335,7 @@ def parse_instruction(text: str, *, strict: bool = False) -> Instruction:
     Raises HloSyntaxError; ValueError for a text that is a whole module.
     """
     module = parse(text, strict=strict)
-    if not module.entry.is_implicit:
+    if not module.entry.is_sugared:
         raise ValueError("this text is a module, not one op line: use parse()")
     return module.entry.root
 
@@ -357,7 +357,7 @@ def _infer_left_out(instruction: Instruction) -> Shape:
 def clear_caches() -> None:
     """Gives back the memory that hlotext keeps for the next text, and what modules that nobody holds still take.
 
-    Every cache is bounded (`hlotext/ir/memo.py`), so this is for long-lived processes that are done reading for a while.
+    Every cache is bounded (`hlotext/ir/caches.py`), so this is for long-lived processes that are done reading for a while.
     Nothing changes but time: what is read next is slower at first.
     """
     import gc
@@ -413,7 +413,7 @@ _methods.register(
         "communications": "hlotext.analysis.communications",
         "thunks": "hlotext.thunks.predict",
         "compare": "hlotext.diff.compare",
-        "inspect": "hlotext.testing.inspected.inspect",
+        "inspect": "hlotext.testing.assertions.inspect",
     }
 )
 

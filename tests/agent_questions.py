@@ -24,7 +24,7 @@ from click.testing import CliRunner
 import hlotext as hlo
 from hlotext import cost, diff, dumps, lint, memory, proto
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import amount
+from hlotext.analysis.formatting import format_count
 from hlotext.cli import main
 from hlotext.memory.usage import live_arrays, space_usage
 from tests.dump_cases import DUMPS
@@ -57,7 +57,8 @@ class Question:
     shown: Callable[[], list[str]]
     """The figures as commands print them."""
     grep: tuple[str, str] | None
-    """A search in the text after which one who knows HLO has the answer, and the file; None where the text does not hold it."""
+    """A search in the text after which one who knows HLO has the answer, and the file; None where the text does not hold
+    it."""
 
 
 def module(name: str) -> hlo.Module:
@@ -105,7 +106,7 @@ def slowest() -> cost.InstructionTime:
     return cost.estimate(module(GPU), "h100").instructions[0]
 
 
-def flow() -> cost.Flow:
+def flow() -> cost.CollectiveTraffic:
     return max(cost.traffic(module(SENDS)).flows, key=lambda one: one.total or 0)
 
 
@@ -145,7 +146,7 @@ def timed() -> tuple[str, Any]:
     return max(trace().times.items(), key=lambda item: item[1].total_seconds)
 
 
-def most_added() -> dumps.Row:
+def most_added() -> dumps.TimelineEntry:
     return max(dump().timeline(), key=lambda row: len(row.changes.added) if row.changes is not None else 0)
 
 
@@ -168,7 +169,7 @@ QUESTIONS = (
              lambda: [largest().op_name, byte_text(largest().bytes)], None),
     Question("How many operations does a step do?", opened(GPU, on("cost")), facts("flops"),
              lambda: [cost.analyze(module(GPU)).run.flops], (f"cost $corpus/{GPU} --limit 3",),
-             lambda: [amount(cost.analyze(module(GPU)).run.flops)], None),
+             lambda: [format_count(cost.analyze(module(GPU)).run.flops)], None),
     Question("How many bytes does it move?", opened(GPU, on("cost")), facts("bytes_accessed"),
              lambda: [cost.analyze(module(GPU)).run.bytes_accessed], (f"cost $corpus/{GPU} --limit 3",),
              lambda: [byte_text(int(cost.analyze(module(GPU)).run.bytes_accessed))], None),

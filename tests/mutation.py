@@ -58,7 +58,7 @@ def in_context(instruction: hlo.Instruction) -> Line:
     callees = post_order(
         c for i in (*needed, instruction) if i is instruction or _is_kept(i) for c in i.called_computations
     )
-    bodies = [str(callee) for callee in callees if not callee.is_inline and not callee.is_implicit]
+    bodies = [str(callee) for callee in callees if not callee.is_inline and not callee.is_sugared]
     lines = [f"  {operand}\n" if _is_kept(operand) else "" for operand in needed]
     number = 0
     for i, operand in enumerate(needed):

@@ -108,7 +108,8 @@ def _analysis(_: Path) -> Any:
         analysis.census(module), analysis.call_graph(module), analysis.communications(module),
         analysis.scopes(module),
         analysis.devices_of(module), analysis.mesh_of(module), analysis.age_of(module), analysis.summarize(module),
-        analysis.places(module), analysis.argument_shards(module), analysis.parse_mesh("x=4"), analysis.Origins(),
+        analysis.source_locations(module), analysis.argument_shards(module), analysis.parse_mesh("x=4"),
+        analysis.SourceLocations(),
         analysis.total_of(hlo.parse_shape("f32[3]")), analysis.SourceLocation("a.py", 1, "f"),
         analysis.choose_chip(_corpus(TPU)),
     ]  # fmt: skip
@@ -135,8 +136,8 @@ def _cost(_: Path) -> Any:
     return [
         found, cost.estimate(module, "h100"), cost.scope_tree(found), cost.traffic(module),
         as_tpu(_corpus(TPU), "v5e"), cost.CompilerEstimate(2e-6, 1, 2, 0.5),
-        cost.Cost(), cost.Sum(), cost.Copy(module.entry.root, 3, 1),
-        cost.Share(module.entry.root, module.entry, cost.Cost()),
+        cost.Cost(), cost.TrafficTotal(), cost.HostCopy(module.entry.root, 3, 1),
+        cost.InstructionCost(module.entry.root, module.entry, cost.Cost()),
         cost.target_costs({"acme_*": {"flops": "2 * elements(results[0])"}}),
     ]  # fmt: skip
 
@@ -151,7 +152,7 @@ def _diff(folder: Path) -> Any:
     bounds = diff.parse_thresholds("bytes+1%,flops+0")
     return [
         diff.Changes(found.changes), found, bounds, diff.folders(folder / "a", folder / "b"),
-        diff.crossed(bounds, diff.compare(new, _corpus(GPU)).totals, 1),
+        diff.violations(bounds, diff.compare(new, _corpus(GPU)).totals, 1),
         diff.CacheKeyDiff((diff.CacheKeyPair("m", {"a": ("1", None)}),), 0, 1), found.totals,
     ]  # fmt: skip
 
@@ -171,7 +172,7 @@ def _dumps(folder: Path) -> Any:
     return [
         dump, done, compiler.executable(done), done.identity, list(dumps.module_texts([folder]))[:2],
         list(done.timeline())[:2],
-        dumps.Row(last, None, 1.0), dumps.Note("D1", "m"), dumps.Options(), owner, identity.Event(last, "k", "n"),
+        dumps.TimelineEntry(last, None, 1.0), dumps.Note("D1", "m"), dumps.Options(), owner, identity.Event(last, "k", "n"),
         identity.Birth(last, "n"),
         identity.Link(hlo.parse(SMALL).entry.root, "r", "high", last), identity.State(SMALL), last.changes,
         done.options,
@@ -299,7 +300,7 @@ def _thunks(_: Path) -> Any:
     return [
         found, thunks.Overlap(start=thunks.Thunk(kind="k"), done=None, between=()), thunks.overlaps(found),
         thunks.ThunkNote(message="m"), thunks.CaptureBlocker("C1", "m"), thunks.Launch("k", (1, 1, 1), (1, 1, 1)),
-        thunks.Run(thunks=(), is_captured=False, ended_by=None, cause=None, holder=None),
+        thunks.CaptureRun(thunks=(), is_captured=False, ended_by=None, cause=None, holder=None),
     ]  # fmt: skip
 
 
@@ -336,7 +337,7 @@ def _others(_: Path) -> Any:
         found.count("add"), found.instructions("add"), found.lint(), textproto.parse("a {b: 1}"),
         view.neighbourhood(module), hlo.parse_shape("f32[2]{0:T(8)}"), hlo.PrintOptions(), module.entry.root.span,
         hlo.parse("ENTRY e {\n  ROOT c = f32[2] constant({1, 2})\n}\n").entry.root.literal, element_type("f32"),
-        view.subject(support.CORPUS / TPU),
+        view.report_input(support.CORPUS / TPU),
         found.gemms(), cost.matrix_products(module), analysis.loops(hlo.load(support.CORPUS / LOOP)),
     ]  # fmt: skip
 
@@ -349,7 +350,7 @@ def _protos(_: Path) -> Any:
     return [
         proto.read_modules(data), proto.Trace((proto.TracedModule("m", 1, 2, 0.5, {}, None),), ()),
         proto.OpTime((proto.DeviceTime("d", 1, 2.0),)),
-        proto.Buffers(hlo.parse(SMALL), (), (), (), ()),
+        proto.ProtoBuffers(hlo.parse(SMALL), (), (), (), ()),
     ]  # fmt: skip
 
 

@@ -68,7 +68,7 @@ class Editor:
 
     def rename_computation(self) -> None:
         computation = self.any_computation()
-        if not computation.is_inline and not computation.is_implicit:
+        if not computation.is_inline and not computation.is_sugared:
             computation.name = f"computation.{self.random.randrange(20)}"
 
     def insert_copy(self) -> None:
@@ -365,7 +365,7 @@ def without_defaults(module: hlo.Module) -> hlo.Module:
     if isinstance(notes := copy._attributes.get("frontend_attributes"), FrontendAttributes):
         copy._attributes["frontend_attributes"] = _sorted(notes)
     for computation in copy._computations:
-        if computation.is_implicit:  # nobody has written its name
+        if computation.is_sugared:  # nobody has written its name
             computation._name = ""
     for instruction in copy.instructions():
         row = opcodes.opcode(instruction.opcode)

@@ -190,7 +190,7 @@ def sources(most: int) -> tuple[str, ...]:
     for text in texts:
         if len(text) <= most:
             modules = hlo.parse_all(text)
-            if len(modules) == 1 and not modules[0].entry.is_implicit:
+            if len(modules) == 1 and not modules[0].entry.is_sugared:
                 found.append(text)
     return tuple(found)
 

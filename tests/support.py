@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import hlotext as hlo
-from hlotext.edit import marks
+from hlotext.edit import dirty_lines
 from hlotext.edit.journal import Journal
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,6 +63,8 @@ def check_golden(path: Path, actual: str, *, update: bool) -> None:
 def touch(node: hlo.Instruction | hlo.Module, *, header: bool = False) -> None:
     """Marks a node as edited after its private fields were changed, which no edit would do."""
     if isinstance(node, hlo.Module):
-        (marks.touch_header if header else marks.touch_module)(Journal(node), node)
+        (dirty_lines.touch_header if header else dirty_lines.mark_module_dirty)(Journal(node), node)
     else:
-        marks.touch(Journal(node.computation.module if node.computation is not None else None), node)
+        dirty_lines.mark_dirty(
+            Journal(node.computation.module if node.computation is not None else None), node
+        )

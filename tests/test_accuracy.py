@@ -77,7 +77,7 @@ def test_reports_link_what_they_say_to_its_row(tmp_path: Path) -> None:
     from hlotext.view import report
 
     text = ROOT / "corpus" / "tpu" / "mlp_forward.v5e_2x2x1.after_codegen.txt"
-    page = report.report_page(report.subject(text))
+    page = report.report_page(report.report_input(text))
     links = set(re.findall(r'href="#(accuracy-[\w-]+)"', page))
     assert links
     assert links <= set(re.findall(r'<tr id="([\w-]+)"', page))

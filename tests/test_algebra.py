@@ -20,7 +20,7 @@ from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes import PassOptionError, parse_passes
 from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRule, Simplifier
 from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
-from hlotext.rewrite.passes.stage import layouts_count
+from hlotext.rewrite.passes.compilation_stage import layouts_count
 
 PARAMETERS = {
     **dict.fromkeys("xyz", "f32[4,3]"), **dict.fromkeys("ij", "s32[4,3]"), **dict.fromkeys("pq", "pred[4,3]"),

@@ -136,6 +136,6 @@ ENTRY e {
 }
 """
     )
-    frames = {i.name: analysis.causing_frame(i) for i in module.entry}
+    frames = {i.name: analysis.responsible_frame(i) for i in module.entry}
     lines = {name: frame.line if frame is not None else None for name, frame in frames.items()}
     assert lines == {"x": 3, "before": 3, "y": 3, "after": 3, "z": 4, "alone": None, "t": 4}

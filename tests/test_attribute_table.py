@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo, Form
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeInfo, Multiplicity
 from hlotext.ir.tables.opcode import AttributeUse, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
 from hlotext.ir.tables.opcodes import OPCODES, SPELLINGS
@@ -78,12 +78,12 @@ def test_values_are_of_the_classes_that_the_table_says(case: Case) -> None:
     if info is None or isinstance(parsed.value, RawValue):
         return
     kind, value = info.kind, parsed.value
-    items = [value] if kind.form is Form.ONE else list(value)
+    items = [value] if kind.form is Multiplicity.ONE else list(value)
     for item in items:
         assert isinstance(item, (tuple, *kind.classes()) if kind.form in _NESTED else kind.classes())
 
 
-_NESTED = (Form.PAIRS, Form.NUMBERS)
+_NESTED = (Multiplicity.PAIRS, Multiplicity.NUMBERS)
 
 
 def test_opcodes_of_an_attribute() -> None:

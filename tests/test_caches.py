@@ -12,7 +12,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import analysis
-from hlotext.ir import collector, memo
+from hlotext.ir import caches, gc_control
 from tests.support import ROOT
 
 OF_THE_CODE_ALONE = {
@@ -21,7 +21,7 @@ OF_THE_CODE_ALONE = {
     "hlotext/ir/tables/opcodes.py:allowed_attributes",
     "hlotext/ir/tables/opcodes.py:common_attributes",
     "hlotext/ir/values/types.py:_dtype",
-    "hlotext/proto/bodies.py:_pattern",
+    "hlotext/proto/fast_computations.py:_pattern",
     "hlotext/proto/pool.py:enum_names",
     "hlotext/proto/pool.py:enum_numbers",
     "hlotext/semantics/infer/shapes.py:_float_range",
@@ -43,12 +43,12 @@ OF_THE_CODE_ALONE = {
 
 
 def cached_functions() -> set[str]:
-    """Functions with arguments that `functools` caches, outside of `memo`."""
+    """Functions with arguments that `functools` caches, outside of `caches`."""
     found = set()
     for path in (ROOT / "hlotext").rglob("*.py"):
         place = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef) and place != "hlotext/ir/memo.py":
+            if isinstance(node, ast.FunctionDef) and place != "hlotext/ir/caches.py":
                 arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
                 decorators = {ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list}
                 if arguments and decorators & {
@@ -68,10 +68,10 @@ def test_all_caches_of_what_modules_say_are_made_in_one_place() -> None:
 
 def test_a_cache_begins_anew_beyond_its_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is long counts; equal calls are made once while they are remembered."""
-    monkeypatch.setattr(memo, "MAX_WEIGHT", 10_000)
+    monkeypatch.setattr(caches, "MAX_WEIGHT", 10_000)
     calls: list[str] = []
 
-    @memo.remembered(1_000)
+    @caches.weighted_cache(1_000)
     def double(text: str) -> str:
         calls.append(text)
         return text + text
@@ -84,7 +84,7 @@ def test_a_cache_begins_anew_beyond_its_weight(monkeypatch: pytest.MonkeyPatch) 
     assert double.cache_info().currsize < 25  # type: ignore[attr-defined]
     assert double("a" * 100) == "a" * 200
     assert calls.count("a" * 100) == 2
-    memo.clear()
+    caches.clear()
     assert double.cache_info().currsize == 0  # type: ignore[attr-defined]
 
 
@@ -92,14 +92,14 @@ def test_long_texts_are_not_remembered() -> None:
     """They would take memory, and hardly come twice."""
     calls: list[str] = []
 
-    @memo.memoised(10)
+    @caches.text_cache(10)
     def length(text: str) -> int:
         calls.append(text)
         return len(text)
 
     for _ in range(2):
-        assert length("b" * memo.LONGEST) == memo.LONGEST
-        assert length("b" * (memo.LONGEST + 1)) == memo.LONGEST + 1
+        assert length("b" * caches.LONGEST) == caches.LONGEST
+        assert length("b" * (caches.LONGEST + 1)) == caches.LONGEST + 1
     assert len(calls) == 3
 
 
@@ -169,4 +169,4 @@ def test_the_collector_can_be_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     hlo.parse("a = f32[] parameter(0)")
     assert paused
     code = "import gc; gc.disable = gc.freeze = None; import hlotext as hlo; hlo.verify(hlo.parse('a = f32[] parameter(0)'))"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={collector.VARIABLE: "untouched"})
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={gc_control.VARIABLE: "untouched"})

@@ -68,7 +68,7 @@ def test_lines_are_short() -> None:
 def test_by_line_function_and_scope() -> None:
     """Each filter leaves some; what it leaves is what the analysis says of the module."""
     module = hlo.load(TPU)
-    lines, found = analysis.places(module), analysis.scopes(module)
+    lines, found = analysis.source_locations(module), analysis.scopes(module)
     place, _ = next(iter(lines.values()))
     everything = list(module.instructions())
     here = [i for i in everything if i in lines and lines[i][0] == place]
@@ -87,7 +87,7 @@ def test_by_line_function_and_scope() -> None:
 def test_what_is_inferred_is_marked() -> None:
     """What does not say itself where it is from is told apart, and left out on demand."""
     module = hlo.load(TPU)
-    lines = analysis.places(module)
+    lines = analysis.source_locations(module)
     mine = [i for i in module.instructions() if i in lines and lines[i][0].function == "mlp"]
     own = {i.name for i in mine if lines[i][1] is analysis.MetadataSource.OWN}
     assert 0 < len(own) < len(mine)

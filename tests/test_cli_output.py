@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hlotext.cli import output
 from hlotext.cli.output import Kind, Output, TerminalColumn, TerminalTable
-from hlotext.cli.widths import GAP, INDENT, cell_width, fit, shorter
+from hlotext.cli.table_layout import GAP, INDENT, cell_width, fit, shorter
 from tests import support
 
 TABLE = TerminalTable(

@@ -12,7 +12,7 @@ import pytest
 
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli.output import shortened
-from hlotext.cli.run_figures import ModuleFacts
+from hlotext.cli.run_totals import ModuleFacts
 from tests import support
 from tests.cli_support import GOLDEN, module_json, run, run_json
 

@@ -13,7 +13,7 @@ from hlotext.analysis.sizes import written_arrays
 from hlotext.analysis.summary import summarize
 from hlotext.analysis.summary.arrays import opcode_label
 from hlotext.analysis.trip_count import trip_count
-from hlotext.cli.run_figures import module_facts
+from hlotext.cli.run_totals import module_facts
 from tests import support
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hlotext.cli.table_layout import TerminalColumn, fit
 from hlotext.cli.table_options import number_of
-from hlotext.cli.widths import TerminalColumn, fit
 from tests import support
 from tests.cli_support import run
 

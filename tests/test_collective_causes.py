@@ -400,7 +400,7 @@ def test_the_report_says_why(tmp_path: Path) -> None:
     (one,) = compilation.collectives()
     assert compilation.last is not None
     for place in (tmp_path / "d", compilation.last.path):
-        found = collectives_section(report.subject(place))
+        found = collectives_section(report.report_input(place))
         assert isinstance(found, Section)
         tables = {table.id: table for table in found.tables}
         (row,) = tables["collectives-why"].rows

@@ -10,7 +10,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import compiler, lint
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from tests import support
 
 TEXT = "HloModule m\n\nENTRY e {\n  p = f32[4] parameter(0)\n  ROOT n = f32[4] negate(p)\n}\n"
@@ -23,9 +23,9 @@ def collections() -> int:
 _SERVER = f"""
 import gc
 import hlotext as hlo
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 
-collector.LEAST = 2_000
+gc_control.LEAST = 2_000
 text = {TEXT!r}
 hlo.parse(text)
 gc.collect()
@@ -48,8 +48,8 @@ def test_a_process_that_reads_for_ever_does_not_grow() -> None:
 
 def test_modules_in_use_are_not_walked_through_for_every_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """The more is alive, the more is read before the collector is called."""
-    monkeypatch.setattr(collector, "LEAST", 2_000)
-    monkeypatch.setattr(collector._debt, "alive", 10**9)
+    monkeypatch.setattr(gc_control, "LEAST", 2_000)
+    monkeypatch.setattr(gc_control._debt, "alive", 10**9)
     gc.collect()
     hlo.parse(TEXT)
     before = collections()
@@ -59,12 +59,12 @@ def test_modules_in_use_are_not_walked_through_for_every_text(monkeypatch: pytes
 
 
 def test_a_collection_by_others_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector._debt, "made", 10**9)
+    monkeypatch.setattr(gc_control._debt, "made", 10**9)
     gc.collect()
     before = collections()
     hlo.parse(TEXT)
     assert collections() == before
-    assert collector._debt.made < 10**6
+    assert gc_control._debt.made < 10**6
 
 
 def test_a_program_without_collector_is_left_alone() -> None:
@@ -84,7 +84,7 @@ def test_questions_about_a_module_do_not_collect(monkeypatch: pytest.MonkeyPatch
     module = hlo.parse(TEXT)
     gc.collect()
     hlo.parse(TEXT)
-    monkeypatch.setattr(collector._debt, "made", 10**9)
+    monkeypatch.setattr(gc_control._debt, "made", 10**9)
     before = collections()
     assert hlo.verify(module) == []
     lint.run(module)

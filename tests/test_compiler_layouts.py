@@ -11,10 +11,10 @@ import pytest
 import hlotext as hlo
 from hlotext import compiler
 from hlotext.analysis import arrays_of
-from hlotext.compiler.layout_ages import Ages
+from hlotext.compiler.creation_order import CreationOrder
 from hlotext.compiler.layout_values import order_of
 from hlotext.edit import integrity
-from hlotext.memory.definitions import shape_of
+from hlotext.memory.value_sets import shape_of
 from hlotext.rewrite import Pipeline, parse_passes
 from tests import pass_pairs
 from tests.support import DATA
@@ -134,7 +134,7 @@ def test_what_was_made_last(what: str, place: str) -> None:
     computation = hlo.parse(f"ENTRY {place} {{ x = f32[8,4]{{1,0}} parameter(0) {text} }}").entry
     if place != "e":
         late = [name for name in late if "reshape.3" in text]
-    vector = Ages([computation]).vector(computation)
+    vector = CreationOrder([computation]).vector(computation)
     assert [i.name for i in vector[len(vector) - len(late) :]] == late
     assert [i.name for i in vector if i.name not in late] == [
         i.name for i in computation if i.name not in late

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.cli import main
-from hlotext.compiler.accounting import Accounting
+from hlotext.compiler.pass_diff import PassDiff
 from tests.support import ROOT
 
 STEPS = ROOT / "tests" / "data" / "steps"
@@ -75,7 +75,7 @@ def test_partitioning() -> None:
 
 
 def test_views_are_for_their_passes() -> None:
-    accounting = Accounting(hlo.parse(PROGRAM), hlo.parse(PROGRAM))
+    accounting = PassDiff(hlo.parse(PROGRAM), hlo.parse(PROGRAM))
     assert compiler.explain(PROGRAM, PROGRAM, "dce").views == ()
     assert compiler.overlaps(accounting) == ()
     assert compiler.rematerialized(accounting) == ()

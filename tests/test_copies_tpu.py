@@ -100,7 +100,7 @@ def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
     kind: str, first: str, line: str, may: bool
 ) -> None:
     from hlotext.analysis import Backend
-    from hlotext.compiler.removing_copies import sharing_of
+    from hlotext.compiler.remove_unnecessary_copies import sharing_of
     from hlotext.memory.dataflow import analyse
 
     shape = f"({first}, {_ARRAY})"
@@ -114,7 +114,7 @@ def test_a_fusion_is_written_over_what_one_of_its_results_reads_in_order(
 
 def test_a_fusion_is_written_over_what_the_result_does_not_read() -> None:
     from hlotext.analysis import Backend
-    from hlotext.compiler.removing_copies import sharing_of
+    from hlotext.compiler.remove_unnecessary_copies import sharing_of
     from hlotext.memory.dataflow import analyse
 
     shape = f"(f32[8]{{0:T(128)}}, {_ARRAY})"

@@ -8,10 +8,10 @@ import pytest
 
 import hlotext as hlo
 from hlotext import compiler
-from hlotext.compiler import rows
+from hlotext.compiler import value_lists
 from hlotext.compiler.ordering import Ordering
-from hlotext.compiler.removing_copies import _Remover
-from hlotext.compiler.rows import Rows
+from hlotext.compiler.remove_unnecessary_copies import _Remover
+from hlotext.compiler.value_lists import Rows
 from tests import explain_pairs
 from tests.bench.kinds import MODULES
 from tests.test_linear import counted
@@ -111,7 +111,7 @@ def _scheduled(text: str) -> str:
 
 def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str) -> None:
     """Compares the two ways."""
-    monkeypatch.setattr(rows, "_MANY", 1)
+    monkeypatch.setattr(value_lists, "_MANY", 1)
     quick = compiler.copy_insertion(module, platform)
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "level", lambda *_: None)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import cost
+from hlotext.cost.float32 import float32_sum, is_exact, round_to_float32
 from hlotext.cost.rules.contraction import valid_pairs
-from hlotext.cost.single import is_exact, single, single_sum
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.window import WindowDimension
 from tests.support import ROOT
@@ -323,7 +323,7 @@ def test_float32_sums(values: list[float]) -> None:
     total = np.float32(0)
     for value in values:
         total = np.float32(total + np.float32(value))
-    assert single_sum([single(value) for value in values]) == total
+    assert float32_sum([round_to_float32(value) for value in values]) == total
     if is_exact(values):
         assert sum(values) == total
 

@@ -12,7 +12,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import diff, dumps, rewrite
-from hlotext.diff.thresholds import ThresholdError, crossed, parse_thresholds
+from hlotext.diff.thresholds import ThresholdError, parse_thresholds, violations
 from tests.cli_support import run
 from tests.diff_cases import KINDS, Seeder
 from tests.support import CORPUS, DATA, corpus_files, corpus_id, read_text
@@ -249,12 +249,12 @@ def test_thresholds() -> None:
         ("bytes+4KiB,changes+1", ["changes"]),
         ("peak_memory+0", ["peak_memory"]),
     ):
-        assert [one.total.name for one in crossed(parse_thresholds(text), totals, 2)] == bad, text
+        assert [one.total.name for one in violations(parse_thresholds(text), totals, 2)] == bad, text
     for text in ("", "bytes+", "bytes+1x", "+1"):
         with pytest.raises(ThresholdError):
             parse_thresholds(text)
     with pytest.raises(ThresholdError, match="nonsense is no figure"):
-        crossed(parse_thresholds("nonsense"), totals, 0)
+        violations(parse_thresholds("nonsense"), totals, 0)
 
 
 def test_a_golden_file_survives_names_and_ids() -> None:

@@ -21,7 +21,7 @@ def modules() -> list[tuple[hlo.Module, random_edits.Before]]:
     """The smaller modules of the corpus (whole ones: a pasted line has no module to edit)."""
     texts = [support.read_text(path) for path in support.corpus_files()]
     found = [hlo.parse(text) for text in texts if len(text) < MAX_BYTES]
-    return [(m, random_edits.Before.of(m)) for m in found if not m.entry.is_implicit]
+    return [(m, random_edits.Before.of(m)) for m in found if not m.entry.is_sugared]
 
 
 @settings(max_examples=SEQUENCES)

@@ -121,12 +121,12 @@ def test_moving_behind_the_last() -> None:
 
 def test_dependence() -> None:
     entry = hlo.parse(ORDER).entry
-    needs = {(a.name, b.name) for a in entry for b in entry if a is not b and rewrite.depends(a, b)}
+    needs = {(a.name, b.name) for a in entry for b in entry if a is not b and rewrite.depends_on(a, b)}
     assert needs == {
         ("a", "x"), ("b", "x"), ("c", "x"), ("c", "a"), ("c", "b"), ("d", "x"),
         ("r", "x"), ("r", "a"), ("r", "b"), ("r", "c"), ("r", "d"),
     }  # fmt: skip
-    assert rewrite.depends(entry["a"], entry["a"])
+    assert rewrite.depends_on(entry["a"], entry["a"])
 
 
 def test_replacing_keeps_shardings() -> None:
@@ -362,7 +362,7 @@ def test_collectives_that_are_alike_become_one() -> None:
     new = module.entry["all-reduce"]
     assert str(new.shape) == "(f32[4], f32[2], f32[2])"
     assert [o.name for o in new.operands] == ["x", "y", "y"]
-    assert not rewrite.depends(new, module.entry["c"])
+    assert not rewrite.depends_on(new, module.entry["c"])
     sound(module)
 
 
@@ -382,7 +382,7 @@ def test_collectives_that_need_each_other_in_turns_do_not_become_a_circle() -> N
     sound(module)
     for one in module.entry:
         for other in module.entry:
-            assert one is other or not (rewrite.depends(one, other) and rewrite.depends(other, one))
+            assert one is other or not (rewrite.depends_on(one, other) and rewrite.depends_on(other, one))
 
 
 def test_bounds_of_what_becomes_one() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import hlotext as hlo
 from hlotext import compiler
 from hlotext.cli import main
-from hlotext.compiler.accounting import ADDED, CHANGED, MOVED, ORDERED, REMOVED, RENAMED
+from hlotext.compiler.pass_diff import ADDED, CHANGED, MOVED, ORDERED, REMOVED, RENAMED
 from tests.explain_pairs import Step, steps
 from tests.support import ROOT
 

@@ -24,9 +24,9 @@ from tests.support import ROOT
 pytest.importorskip("pyarrow")
 pytest.importorskip("fsspec")
 
-from hlotext.tables import building, compaction, farm, farm_inputs, farm_task
+from hlotext.tables import batch, batch_inputs, batch_task, building, compaction
 from hlotext.tables.dataset import Dataset
-from hlotext.tables.places import Place
+from hlotext.tables.storage import Place
 
 TEXT = """HloModule {name}
 
@@ -60,12 +60,12 @@ def builds(tmp_path: Path) -> Path:
     return folder
 
 
-def do(places: list[Any], out: Path | str, **options: Any) -> list[farm_task.Status]:
+def do(places: list[Any], out: Path | str, **options: Any) -> list[batch_task.Status]:
     """One run."""
     running = {name: options.pop(name) for name in ("jobs", "scheduler", "is_together") if name in options}
     build = options.pop("build", None)
-    planned = farm.plan(farm_inputs.find_inputs(map(str, places), build=build), str(out), TABLES, **options)
-    return list(farm.run(planned, **running))
+    planned = batch.plan(batch_inputs.find_inputs(map(str, places), build=build), str(out), TABLES, **options)
+    return list(batch.run(planned, **running))
 
 
 def rows(out: Path | str, table: str) -> list[dict[str, Any]]:
@@ -123,33 +123,33 @@ def test_more_tables_than_before(builds: Path, tmp_path: Path) -> None:
     """A run that asks for more reads again, and keeps what is there; one that asks for less does not."""
     out = tmp_path / "out"
     do([builds / "b1"], out)
-    inputs = list(farm_inputs.find_inputs([str(builds / "b1")]))
-    assert len(farm.plan(inputs, str(out), ("instructions",)).before) == 4
-    planned = farm.plan(inputs, str(out), ("attributes",))
+    inputs = list(batch_inputs.find_inputs([str(builds / "b1")]))
+    assert len(batch.plan(inputs, str(out), ("instructions",)).before) == 4
+    planned = batch.plan(inputs, str(out), ("attributes",))
     assert planned.task.tables == ("modules", "instructions", "operands", "attributes")
-    assert {status.status for status in farm.run(planned)} == {"ok"}
+    assert {status.status for status in batch.run(planned)} == {"ok"}
     assert (len(rows(out, "instructions")), len(rows(out, "operands"))) == (8, 4)
-    assert not farm.plan(inputs, str(out), (*TABLES, "attributes")).todo
+    assert not batch.plan(inputs, str(out), (*TABLES, "attributes")).todo
 
 
 @attrs.frozen
-class Dying(farm_task.Task):
+class Dying(batch_task.Task):
     """The task, but a process dies of what is called like this."""
 
     name: str
 
-    def __call__(self, input: farm_inputs.Input) -> farm_task.Status:
+    def __call__(self, input: batch_inputs.Input) -> batch_task.Status:
         if self.name in input.path:
             os.kill(os.getpid(), signal.SIGKILL)
-        return farm_task.convert(input, self.dataset, self.tables)
+        return batch_task.convert(input, self.dataset, self.tables)
 
 
 def test_a_killed_process_costs_one_input(builds: Path, tmp_path: Path) -> None:
     """It has failed, which the dataset says; the next run does it and nothing else."""
     out = tmp_path / "out"
-    planned = farm.plan(farm_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
+    planned = batch.plan(batch_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
     task = Dying(planned.task.dataset, planned.task.tables, "jit_2")
-    found = list(farm.run(attrs.evolve(planned, task=task), jobs=2))
+    found = list(batch.run(attrs.evolve(planned, task=task), jobs=2))
     [failed] = [status for status in found if status.status != "ok"]
     assert failed.error == "the process that was at it died of SIGKILL"
     assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 3, "failed": 1}
@@ -203,7 +203,7 @@ def test_one_that_fails_costs_no_other(builds: Path, tmp_path: Path, monkeypatch
             raise RuntimeError("no such thing")
         return made(subjects, names)
 
-    monkeypatch.setattr(farm_task, "tables_of_subjects", fails)
+    monkeypatch.setattr(batch_task, "tables_of_subjects", fails)
     found = do([builds / "b1"], out, is_together=True)
     assert [one.error for one in found if one.status != "ok"] == ["RuntimeError: no such thing"]
     assert Counter(row["status"] for row in rows(out, "modules")) == {"ok": 3, "failed": 1}
@@ -213,12 +213,12 @@ def test_one_that_fails_costs_no_other(builds: Path, tmp_path: Path, monkeypatch
 
 
 @attrs.frozen
-class DyingBehind(farm_task.Task):
+class DyingBehind(batch_task.Task):
     """The task, but a process dies when it has written what is called like this."""
 
     name: str
 
-    def together(self, inputs: Sequence[farm_inputs.Input]) -> list[farm_task.Status]:
+    def together(self, inputs: Sequence[batch_inputs.Input]) -> list[batch_task.Status]:
         found = super().together(inputs)
         if any(self.name in one.path for one in inputs):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -230,9 +230,9 @@ def test_a_part_that_a_process_died_behind(builds: Path, tmp_path: Path) -> None
     out = tmp_path / "out"
     for number in range(4, 40):
         write(builds / "b1", f"jit_{number}")
-    planned = farm.plan(farm_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
+    planned = batch.plan(batch_inputs.find_inputs([str(builds / "b1")]), str(out), TABLES)
     task = DyingBehind(planned.task.dataset, planned.task.tables, "jit_22")
-    found = list(farm.run(attrs.evolve(planned, task=task), jobs=2, is_together=True))
+    found = list(batch.run(attrs.evolve(planned, task=task), jobs=2, is_together=True))
     assert Counter(status.status for status in found) == {"ok": 40}
     assert len(rows(out, "modules")) == 40
     assert len(rows(out, "instructions")) == 80
@@ -304,12 +304,12 @@ def test_inputs_of_every_kind(builds: Path, tmp_path: Path) -> None:
     """Files, folders, packed folders and URLs with patterns, each object once, with its build."""
     import fsspec
 
-    listed = {(one.build, Path(one.path).name) for one in farm_inputs.find_inputs([str(builds)])}
+    listed = {(one.build, Path(one.path).name) for one in batch_inputs.find_inputs([str(builds)])}
     assert ("b1", "jit_0.after_optimizations.txt") in listed
-    [one] = farm_inputs.find_inputs([str(builds / "b1" / "jit_0.after_optimizations.txt")] * 2)
+    [one] = batch_inputs.find_inputs([str(builds / "b1" / "jit_0.after_optimizations.txt")] * 2)
     assert one.build == "b1"
-    assert {one.build for one in farm_inputs.find_inputs([str(builds / "b1")])} == {"b1"}
-    assert {one.build for one in farm_inputs.find_inputs([str(builds)], build="x")} == {"x"}
+    assert {one.build for one in batch_inputs.find_inputs([str(builds / "b1")])} == {"b1"}
+    assert {one.build for one in batch_inputs.find_inputs([str(builds)], build="x")} == {"x"}
     packed = tmp_path / "nightly.tar.gz"
     with tarfile.open(packed, "w:gz") as tar:
         tar.add(builds / "b1", "b1")
@@ -321,7 +321,7 @@ def test_inputs_of_every_kind(builds: Path, tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     for path in builds.rglob("*.txt"):
         store.pipe_file(f"/farm/{path.relative_to(builds)}", path.read_bytes())
-    remote = list(farm_inputs.find_inputs(["memory://farm/b*/"]))
+    remote = list(batch_inputs.find_inputs(["memory://farm/b*/"]))
     assert {(one.build, one.path.rpartition("/")[2]) for one in remote} == listed
     assert Counter(status.status for status in do(["memory://farm"], "memory://out")) == {
         "ok": 8,
@@ -342,9 +342,9 @@ def test_steps_of_a_dump_are_told(tmp_path: Path) -> None:
     )
     out = tmp_path / "out"
     wanted = list(module_texts([dump], "all"))
-    planned = farm.plan(farm_inputs.find_inputs([str(dump)], which="all"), str(out), TABLES)
+    planned = batch.plan(batch_inputs.find_inputs([str(dump)], which="all"), str(out), TABLES)
     assert len(planned.todo) == len(wanted)
-    assert {status.status for status in farm.run(planned)} == {"ok"}
+    assert {status.status for status in batch.run(planned)} == {"ok"}
     found = {(row["stage"], row["step"], row["pass"]) for row in rows(out, "modules")}
     assert found == {
         (step.stage, step.index, step.name)
@@ -367,7 +367,7 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
         ("memory://nosuch/*.txt", "memory://nosuch/*.txt: nothing has such a name"),
     ):
         with pytest.raises(hlo.InputError, match="^" + re.escape(message)):
-            list(farm_inputs.find_inputs([place]))
+            list(batch_inputs.find_inputs([place]))
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(hlo.InputError, match="is no table of hlotext"):

@@ -117,7 +117,7 @@ def test_refused(module: hlo.Module, case: str) -> None:
     with pytest.raises(hlo.EditError, match=words):
         edit(module)
     assert str(module) == TEXT
-    assert not module.is_touched
+    assert not module.is_modified
     assert before == [(i, i._attributes, i._operands, i._shape) for i in module.instructions()]
     assert integrity.problems(module) == []
 
@@ -192,14 +192,14 @@ def test_what_is_set_is_printed_and_cloned(module: hlo.Module) -> None:
     assert str(other.clone()) == str(other)
 
 
-@pytest.mark.parametrize("field", ["computation", "form", "is_touched"])
+@pytest.mark.parametrize("field", ["computation", "form", "is_modified"])
 def test_what_cannot_be_set_is_read_only(module: hlo.Module, field: str) -> None:
     with pytest.raises(AttributeError):
         setattr(module.entry.root, field, None)
-    for name in ("module", "is_inline", "is_implicit", "is_touched"):
+    for name in ("module", "is_inline", "is_sugared", "is_modified"):
         with pytest.raises(AttributeError):
             setattr(module.entry, name, None)
-    for name in ("source", "attributes", "revision", "is_touched"):
+    for name in ("source", "attributes", "revision", "is_modified"):
         with pytest.raises(AttributeError):
             setattr(module, name, None)
 

@@ -283,7 +283,7 @@ def test_reports_tell_the_same_chains(tmp_path: Path) -> None:
 
     folder, _ = unpacked("gpu.mesh_train", tmp_path)
     c = compilation(folder)
-    section = passes.section(report.subject(folder, module=str(c.number)))
+    section = passes.section(report.report_input(folder, module=str(c.number)))
     assert isinstance(section, Section)
     table = next(one for one in section.tables if one.id == "passes-why")
     told = {row[0]: row[2] for row in table.rows}

@@ -185,7 +185,7 @@ def test_one_name_touches_what_it_shows(lazily: pytest.MonkeyPatch) -> None:
     module = opened(SMALL)
     name = module.computations[0].root.name
     module = opened(SMALL)
-    found = [i for i in module.named(f"%{name}") if isinstance(i, hlo.Instruction)]
+    found = [i for i in module.find_all(f"%{name}") if isinstance(i, hlo.Instruction)]
     assert found
     assert {i.name for i in found} == {name}
     assert unread(module) == len(module.computations) - len({i.computation for i in found})

@@ -14,11 +14,11 @@ import hlotext as hlo
 from hlotext import cost, rewrite
 from hlotext.analysis import origins
 from hlotext.cli import line_diff
-from hlotext.compiler import layout_engine
+from hlotext.compiler import layout_constraints
 from hlotext.compiler.layout_models import CpuLayoutAssignment
 from hlotext.edit import calls, integrity
+from hlotext.ir.nodes.operand_index import OperandIndex, ReindexedInstruction
 from hlotext.ir.nodes.order import Order
-from hlotext.ir.nodes.rewiring import Rewiring, Wires
 from hlotext.rewrite.passes import PASSES, base, cse
 from hlotext.rewrite.passes.base import PassLimitError
 from hlotext.rewrite.rewriter import _Rewriter
@@ -48,7 +48,7 @@ def test_operands_of_a_wide_user_are_made_once_when_all_of_them_are_merged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     m = module("one user of equals")
-    made = counted(monkeypatch, Wires, "of")
+    made = counted(monkeypatch, OperandIndex, "of")
     assert PASSES["cse"]().run(m).statistics == {"instructions": N - 1}
     assert made[0] == 1
     assert len(set(m.entry.root.operands)) == 1
@@ -126,7 +126,7 @@ def test_a_wide_state_is_looked_through_once_when_its_parts_are_laid_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     m = module("a wide loop")
-    looked = counted(monkeypatch, layout_engine, "at_most_rank_1")
+    looked = counted(monkeypatch, layout_constraints, "at_most_rank_1")
     CpuLayoutAssignment().run(m)
     assert looked[0] <= sum(map(len, m.computations))
 
@@ -190,7 +190,7 @@ def test_wide_users_are_like_others_whatever_is_done_with_them(seed: int) -> Non
     m = module("one user", 40)
     root, given = m.entry.root, m.entry.root.operands
     given[0].replace_all_uses_with(given[1])
-    assert type(root) is Rewiring
+    assert type(root) is ReindexedInstruction
     assert root.operands == (given[1], *given[1:])
     assert type(root) is hlo.Instruction
     root.change(operands=given)
@@ -321,5 +321,5 @@ def test_not_all_neighbours_are_asked_where_an_instruction_comes_from(
 ) -> None:
     m = module("many users of many", 2000)
     asked = counted(monkeypatch, origins, "_inside")
-    assert origins.causing_frame(m.entry["y7"]) is None
+    assert origins.responsible_frame(m.entry["y7"]) is None
     assert asked[0] < 2000

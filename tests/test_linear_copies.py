@@ -45,7 +45,7 @@ def _operands_given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_users_of_a_value_in_another_layout_are_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA moves those that are left for each of them that it comes to."""
     m = _copied("%x# = f32[2,3]{1,0} copy(%p)", N, "f32[2,3]{0,1}")
-    moved = counted(monkeypatch, uses, "exchange")
+    moved = counted(monkeypatch, uses, "set_operand")
     replaced = counted(monkeypatch, uses, "_replace_one")
     assert PASSES["layout-normalization"]().run(m).statistics["instructions"] >= N
     assert moved[0] <= 5 * N
@@ -82,7 +82,7 @@ def test_sharding_calls_in_a_row_move_each_user_once(monkeypatch: pytest.MonkeyP
     m = hlo.parse(
         f"HloModule m\n\nENTRY %e {{\n  %x0 = f32[4] parameter(0)\n{lines}  ROOT %r = f32[4] sine(%x{N})\n}}\n"
     )
-    moved = counted(monkeypatch, uses, "exchange")
+    moved = counted(monkeypatch, uses, "set_operand")
     assert PASSES["sharding-remover"]().run(m).statistics == {"calls": N}
     assert moved[0] <= 3 * N
     assert m.entry.root.operands == (m.entry.parameters[0],)

@@ -333,7 +333,7 @@ def test_files_that_are_no_baseline(text: str) -> None:
 def recompiled(module: hlo.Module) -> hlo.Module:
     """The module with every instruction and computation renamed and without metadata, read again."""
     for number, computation in enumerate(module.computations):
-        if not (computation.is_implicit or computation.is_inline):
+        if not (computation.is_sugared or computation.is_inline):
             computation.name = f"renamed_computation.{number}"
         for place, instruction in enumerate(computation):
             instruction.name = f"renamed.{number}.{place}"

@@ -160,7 +160,7 @@ def test_a_folder_without_files(tmp_path: Path) -> None:
 @given(st.data())
 def test_damaged_files_give_an_answer_or_a_library_error(data: st.DataObject) -> None:
     """Bytes changed, cut and repeated anywhere."""
-    from hlotext.memory.files import places, reading
+    from hlotext.memory.files import companion_files, reading
 
     texts = {s: read_text(next(p for n, p in files().items() if n.endswith(s))).decode() for s in SUFFIXES}
     suffix = data.draw(st.sampled_from(SUFFIXES))
@@ -171,7 +171,7 @@ def test_damaged_files_give_an_answer_or_a_library_error(data: st.DataObject) ->
     texts[suffix] = text[:place] + new + text[place + length :]
     module = hlo.load(next(DUMP.glob("*optimizations.txt.xz")))
     try:
-        found = reading.read({places.TEXT: "", **texts}, module)
+        found = reading.read({companion_files.TEXT: "", **texts}, module)
     except memory.MemoryModelError:
         return
     found.peak()

@@ -6,25 +6,25 @@ import random
 
 import pytest
 
-from hlotext.memory.occupancy import Occupancy
+from hlotext.memory.free_space import FreeSpace
 from hlotext.memory.overlaps import Overlaps
 
 
 def one_by_one(
     times: list[list[tuple[int, int]]], sizes: list[int], taken: list[int], order: list[int], limit: int
 ) -> tuple[int, dict[int, int]] | int:
-    """The same by `Occupancy`."""
-    occupancy = Occupancy(1 + max(last for each in times for _, last in each))
+    """The same by `FreeSpace`."""
+    occupancy = FreeSpace(1 + max(last for each in times for _, last in each))
     offsets: dict[int, int] = {}
     heap = 0
     for number in order:
-        offset = occupancy.gap(times[number], sizes[number])
+        offset = occupancy.best_fit(times[number], sizes[number])
         heap = max(heap, offset + sizes[number])
         if heap >= limit:
             return number
         offsets[number] = offset
         for first, last in times[number]:
-            occupancy.take(first, last, offset, offset + taken[number])
+            occupancy.reserve(first, last, offset, offset + taken[number])
     return heap, offsets
 
 

@@ -121,9 +121,9 @@ def test_arrays_of_repeated_layers_are_one_row() -> None:
 def test_rounds_of_a_pipeline_are_taken_together() -> None:
     """The first round stands for ten of the same two passes; two rounds are no repetition."""
 
-    def rows(names: str) -> list[timeline.Row]:
+    def rows(names: str) -> list[timeline.TimelineEntry]:
         steps = [SimpleNamespace(stage="simplification", name=name, index=n) for n, name in enumerate(names)]
-        return [timeline.Row(step, None, None) for step in steps]  # type: ignore[arg-type]
+        return [timeline.TimelineEntry(step, None, None) for step in steps]  # type: ignore[arg-type]
 
     def folded(names: str) -> list[tuple[str, int]]:
         return [("".join(row.step.name for row in r.rows), r.count) for r in timeline.rounds(rows(names))]

@@ -21,7 +21,7 @@ from tests.test_graph import STEP
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
-from hlotext.view.report import ReportInput, report_page, subject
+from hlotext.view.report import ReportInput, report_input, report_page
 from tests.test_report import CHIPS, CPU, GPU, TPU, hostile_page, hostile_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(executable() is None, reason=MISSING)]
@@ -36,7 +36,7 @@ def window() -> Iterator[Browser]:
 @pytest.fixture(params=[TPU, GPU, CPU], ids=lambda path: path.name.split(".")[0])
 def report(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(request.param, chip=CHIPS[request.param])), "utf-8")
+    place.write_text(report_page(report_input(request.param, chip=CHIPS[request.param])), "utf-8")
     return place
 
 
@@ -74,7 +74,7 @@ def test_reports_are_drawn(window: Browser, report: Path, width: int, dark: bool
 def test_a_rectangle_tells_its_name(window: Browser, tmp_path: Path) -> None:
     """Hovering and clicking on a value of the memory chart say its name, bytes and line."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place)
     window.eval("document.getElementById('a-chart-memory-0').scrollIntoView()")
@@ -120,7 +120,7 @@ def test_a_scope_opens(window: Browser, tmp_path: Path) -> None:
     """A click makes a scope as wide as the chart and tells its numbers; the button chooses what is wide."""
     place = tmp_path / "report.html"
     text = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
-    place.write_text(report_page(subject(text, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(text, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place)
     draw_all(window)
@@ -161,7 +161,7 @@ def table_rows(window: Browser, table: str) -> list[list[str]]:
 def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path) -> None:
     """Numbers by size, texts by name, what is empty last; words in any order; the third click restores the order."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place)
     heads = window.eval("document.querySelectorAll('main th').length")
@@ -215,7 +215,7 @@ HEADING = "document.querySelector('#operation h2')?.textContent"
 def test_from_a_table_to_an_operation_and_back(window: Browser, tmp_path: Path) -> None:
     """A click, a neighbour, back twice, Escape; title, address, the marked rows and the bar in the chart go along."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place)
     draw_all(window)
@@ -249,7 +249,7 @@ def test_from_a_table_to_an_operation_and_back(window: Browser, tmp_path: Path) 
 def test_charts_and_tables_select_each_other(window: Browser, tmp_path: Path) -> None:
     """A bar of the chart marks the rows that name it and opens the panel; a row selects the bars."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place)
     draw_all(window)
@@ -273,7 +273,7 @@ def test_charts_and_tables_select_each_other(window: Browser, tmp_path: Path) ->
 def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
     """A link to an operation opens it, to a line its operations; one that leads nowhere says so; the search."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(1280)
     window.open(place, "#op=fusion.6")
     window.wait(f"{HEADING} === 'fusion.6'")
@@ -298,7 +298,7 @@ def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
 def test_two_sides_have_operations_of_their_own(window: Browser, tmp_path: Path) -> None:
     """The same name before and after are two addresses."""
     place = tmp_path / "report.html"
-    place.write_text(report_page(subject(TPU, chip="v5e"), subject(TPU, chip="v5p")), "utf-8")
+    place.write_text(report_page(report_input(TPU, chip="v5e"), report_input(TPU, chip="v5p")), "utf-8")
     window.size(1400)
     window.open(place, "#op-b=fusion.6")
     window.wait(f"{HEADING} === 'fusion.6'")

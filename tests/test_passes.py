@@ -59,9 +59,9 @@ def test_only_touched_lines_change(path: Path) -> None:
     Pipeline(tuple(parse_passes("call-inliner,algsimp,cse,dce"))).run(module)
     old = {line.strip() for line in source.splitlines()}
     new = [line.strip() for line in str(module).splitlines()]
-    allowed = {str(i) for i in module.instructions() if i.is_touched}
+    allowed = {str(i) for i in module.instructions() if i.is_modified}
     headers = {str(c).splitlines()[0] for c in module.computations if c._is_signature_touched}
-    assert [line for line in new if line not in old | allowed | headers][module.is_header_touched :] == []
+    assert [line for line in new if line not in old | allowed | headers][module.is_header_modified :] == []
 
 
 def test_what_is_in_a_scheduled_module_stays_scheduled() -> None:

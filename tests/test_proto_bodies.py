@@ -15,8 +15,8 @@ from hlotext.ir.nodes.compare import difference
 pytest.importorskip("google.protobuf")
 
 from hlotext.ir.nodes.computation import instruction_post_order
-from hlotext.proto import order, repeats, wire
-from hlotext.proto.bodies import Body
+from hlotext.proto import body_cache, print_order, wire
+from hlotext.proto.fast_computations import Body
 from hlotext.proto.literals import encoded
 
 BODIES = 24
@@ -48,15 +48,15 @@ def module_of_clones() -> str:
 def test_bodies_that_come_again_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but those whose ids have an upper half of one byte, and the first of the others; they are what the text says."""
     copies = []
-    copy = repeats.Repeated.copies
+    copy = body_cache.Repeated.copies
 
     def noted(
-        self: repeats.Repeated, names: list[str], computation: hlo.Computation
+        self: body_cache.Repeated, names: list[str], computation: hlo.Computation
     ) -> list[hlo.Instruction]:
         copies.append(names)
         return copy(self, names, computation)
 
-    monkeypatch.setattr(repeats.Repeated, "copies", noted)
+    monkeypatch.setattr(body_cache.Repeated, "copies", noted)
     module = hlo.parse(module_of_clones())
     proto = module.to_proto()
     found = hlo.proto.read_module(proto)
@@ -117,7 +117,7 @@ def test_the_upper_half_of_an_id_inside_of_a_value() -> None:
     """Bodies whose constants look like their ids differ although all that is left between such bytes is the same."""
     upper = (b"\xb0\x01", b"\xc0\x01")
     pieces = [b"\x98\x02\x80\x80\x80\x80" + one + b"ab" + other for one in upper for other in upper]
-    found = repeats.Repeats(1 << 20)
+    found = body_cache.Repeats(1 << 20)
     body = Body(
         hlo.Computation("c"), "", [hlo.Instruction("n", "constant", None)], hlo.Instruction("n", "constant", None),
         [pieces[0][2:8].decode("latin-1")], upper[0].decode("latin-1"),
@@ -153,7 +153,7 @@ def test_an_order_is_right_where_the_walks_give_it(seed: int, size: int, with_pr
     expected = instruction_post_order(computation)
     keys = [encoded(number).decode("latin-1") for number in ids]
     body = Body(computation, "\0", nodes, nodes[-1], keys, has_predecessors=with_predecessors)
-    found = order.instruction_order(body)
+    found = print_order.instruction_order(body)
     assert found == expected
     assert (found is nodes) == (expected == nodes)
 

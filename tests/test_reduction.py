@@ -9,7 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
-from hlotext.edit import entry_lists
+from hlotext.edit import per_argument_attributes
 from tests import support
 
 TEXT = "ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }"
@@ -168,7 +168,7 @@ def test_removed_and_added_parameters_are_counted() -> None:
 def test_an_extracted_module_has_no_lists_of_another_entry() -> None:
     module = hlo.parse(LOOP)
     for name in ("while", "neg", "call"):
-        small = rewrite.extract(next(module.named(name)))  # type: ignore[arg-type]
+        small = rewrite.extract(next(module.find_all(name)))  # type: ignore[arg-type]
         assert set(notes(small)) == {"note"}
         again = hlo.parse(str(small))
         assert [d for d in hlo.verify(again) if d.severity is hlo.Severity.ERROR] == []
@@ -182,11 +182,11 @@ def test_lists_of_another_length_go() -> None:
         "ENTRY e { ROOT x = (f32[], f32[]) parameter(0) }"
     )
     module = hlo.parse(text)
-    entry_lists.fit_lists(module)
+    per_argument_attributes.resize_lists(module)
     assert notes(module) == {"arg_layout_modes": "default;default"}
-    entry_lists.drop_lists(module)
+    per_argument_attributes.drop_lists(module)
     assert "frontend_attributes" not in str(module)
 
 
 def test_examples() -> None:
-    assert not doctest.testmod(entry_lists).failed
+    assert not doctest.testmod(per_argument_attributes).failed

@@ -20,7 +20,7 @@ pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
 from hlotext.view.page.packing import unpacked
-from hlotext.view.report import ReportInput, report_page, subject
+from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.operations import MOST
 from hlotext.view.report.templates import shown as shown_text
 from tests.pages import Page
@@ -32,7 +32,7 @@ CHIPS: dict[Path, str | None] = {TPU: "v5e", GPU: "h100", CPU: None}
 
 @functools.cache
 def page(path: Path, chip: str | None) -> Page:
-    return Page(report_page(subject(path, chip=chip)))
+    return Page(report_page(report_input(path, chip=chip)))
 
 
 @pytest.fixture(params=[TPU, GPU, CPU], ids=lambda path: path.name.split(".")[0])
@@ -62,7 +62,7 @@ def agree(shown: list[dict[str, Any]], told: list[Mapping[str, Any]], *keys: str
 
 def module_of(path: Path, tmp_path: Path) -> Path:
     """The final text of a packed folder as a file, for commands that take files."""
-    module = subject(path).module
+    module = report_input(path).module
     # Under its own name, which tells that it was dumped and so how old the XLA is.
     place = tmp_path / Path(module.source.name if module.source is not None else "module.txt").name
     place.write_text(str(module))
@@ -166,7 +166,7 @@ def test_collectives_are_what_the_command_says() -> None:
     """The matrix by axis and kind, and each operation."""
     path = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
     told = command("comm", path)
-    found = Page(report_page(subject(path, chip="v5e")))
+    found = Page(report_page(report_input(path, chip="v5e")))
     shown = found.tables["a-collectives-matrix"].records()
     expected = {(row["along"], row["kind"]): (row["bytes"], row["operations"]) for row in told["matrix"]}
     assert {(row["along"], row["kind"]): (row["bytes"], row["operations"]) for row in shown} == expected
@@ -178,12 +178,12 @@ def test_collectives_are_what_the_command_says() -> None:
 
 def test_the_same_page_twice(dump: Path) -> None:
     """Byte for byte, in one process, whatever was drawn before."""
-    assert report_page(subject(dump, chip=CHIPS[dump])) == page(dump, CHIPS[dump]).text
+    assert report_page(report_input(dump, chip=CHIPS[dump])) == page(dump, CHIPS[dump]).text
 
 
 def test_two_side_by_side() -> None:
     """Both sides have their sections; the comparison has the totals of `hlotext diff`."""
-    found = Page(report_page(subject(CPU), subject(GPU)))
+    found = Page(report_page(report_input(CPU), report_input(GPU)))
     assert {"a-memory-spaces", "b-memory-spaces", "ab-comparison-changes"} <= set(found.tables)
     totals = {
         row["name"]: row
@@ -191,13 +191,15 @@ def test_two_side_by_side() -> None:
         if name.startswith("ab-") and "old" in table.keys
         for row in table.records()
     }
-    assert totals["operations"]["old"] == sum(1 for _ in subject(CPU).module.instructions())
+    assert totals["operations"]["old"] == sum(1 for _ in report_input(CPU).module.instructions())
 
 
 def test_what_a_file_cannot_tell_is_said() -> None:
     """No empty section, a line for each with the reason."""
     text = report_page(
-        subject(support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt")
+        report_input(
+            support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt"
+        )
     )
     for words in ("name the dump folder", "--chip NAME", "sends nothing to other devices"):
         assert words in text
@@ -244,7 +246,9 @@ def test_hostile_names_make_no_markup() -> None:
     found = Page(text)
     scripts = [attributes for tag, attributes in found.tags if tag == "script"]
     ours = report_page(
-        subject(support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt")
+        report_input(
+            support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt"
+        )
     )
     kinds = {tag for tag, _ in Page(ours).tags}
     assert {tag for tag, _ in found.tags} <= kinds | {"figure", "figcaption", "output", "i"}
@@ -269,7 +273,7 @@ def test_operations_are_embedded_with_their_facts(dump: Path) -> None:
     }
     assert links
     assert links <= set(rows)
-    module = subject(dump).module
+    module = report_input(dump).module
     for name, row in rows.items():
         one = module.instruction(name)
         assert row["text"].startswith(str(one)[:40].strip())
@@ -287,7 +291,7 @@ def test_what_is_embedded_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names of tables come first; what is cut off has no link."""
     monkeypatch.setattr("hlotext.view.report.operations.MOST_NAMED", 3)
     monkeypatch.setattr("hlotext.view.report.operations.MOST", 4)
-    text = report_page(subject(TPU, chip="v5e"))
+    text = report_page(report_input(TPU, chip="v5e"))
     (packed,) = re.findall(r'class="operations" data-side="a">([^<]*)<', text)
     rows = unpacked(packed)["rows"]
     assert len(rows) == 4
@@ -352,11 +356,11 @@ def test_differences_are_what_the_command_says(tmp_path: Path) -> None:
     paths = []
     for number, dump_ in enumerate((CPU, GPU)):
         place = tmp_path / f"{number}.txt"
-        place.write_text(str(subject(dump_).module))
+        place.write_text(str(report_input(dump_).module))
         paths.append(place)
     result = run("diff", *paths, "--format", "json")
     told = json.loads(result.stdout)["totals"]
-    found = Page(report_page(*(subject(place) for place in paths)))
+    found = Page(report_page(*(report_input(place) for place in paths)))
     shown = [
         row
         for name, table in found.tables.items()
@@ -379,7 +383,7 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     result = run("lint", dump_, "--format", "json", "--isolated")
     told = json.loads(result.stdout)
     rows = told["findings"] if isinstance(told, dict) else told
-    text = report_page(subject(dump_))
+    text = report_page(report_input(dump_))
     found = Page(text).tables.get("a-lint-findings")
     assert rows
     expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
@@ -451,7 +455,7 @@ def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None
             'metadata={op_name="t" source_file="m.py" source_line=3}\n}\n'
         )
         paths.append(place)
-    sides = [subject(place, chip="v5e", platform="tpu") for place in paths]
+    sides = [report_input(place, chip="v5e", platform="tpu") for place in paths]
     found = Page(report_page(*sides))
     moved = found.tables["ab-differences-moved"].records()
     assert "m.py:2" not in {row["name"] for row in moved}

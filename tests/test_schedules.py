@@ -12,8 +12,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import compiler, memory
+from hlotext.compiler.schedule_postprocessing import post_process
 from hlotext.compiler.scheduling import SCHEDULERS, TRIED
-from hlotext.compiler.sync_order import post_process
 from hlotext.rewrite import Pipeline, parse_passes
 from tests.support import ROOT
 

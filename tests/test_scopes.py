@@ -95,7 +95,7 @@ def test_inherited_scopes() -> None:
 def test_inherited_lines() -> None:
     """The same way for source lines."""
     module = hlo.parse(TEXT)
-    found = analysis.places(module)
+    found = analysis.source_locations(module)
     fusion = module.entry["f"]
     assert (str(found[fusion][0]), found[fusion][1]) == ("m.py:3", MetadataSource.BODY)
     assert found[module.entry["c"]][1] is MetadataSource.USER

@@ -221,11 +221,13 @@ def test_the_baseline_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (result.exit_code, "lacks findings of build b2" in result.stderr) == (2, True)
     assert run("table", "dumps", "-o", "tables", "--tables", "findings", "-j", "1").exit_code == 0
     assert run("lint", "dumps/b2", "--isolated", "--write-baseline", "known.json").exit_code == 0
-    assert tables.known.baseline("tables") == lint.Baseline.load(Path("known.json"))
-    assert tables.known.baseline("tables").entries
+    assert tables.dataset_baseline.baseline("tables") == lint.Baseline.load(Path("known.json"))
+    assert tables.dataset_baseline.baseline("tables").entries
     result = run("lint", "dumps/b2", "--isolated", "--baseline", "tables")
     assert (result.exit_code, "known finding" in result.stderr) == (0, True)
-    assert len(tables.known.baseline("tables", "b1").entries) < len(tables.known.baseline("tables").entries)
+    assert len(tables.dataset_baseline.baseline("tables", "b1").entries) < len(
+        tables.dataset_baseline.baseline("tables").entries
+    )
     rows = asked("--query", "new-findings", "tables")
     assert rows
     assert asked("--query", "new-findings", "-p", "build=b2", "-p", "old=b2", "tables") == []

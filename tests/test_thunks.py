@@ -15,8 +15,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import dumps, thunks
-from hlotext.thunks import checking, cpu, gpu
-from hlotext.thunks.tree import sequences
+from hlotext.thunks import compare, cpu, gpu
+from hlotext.thunks.thunk import sequences
 from tests.cli_support import run
 from tests.support import CORPUS, DATA
 
@@ -72,10 +72,10 @@ def test_gpu_thunks_are_those_of_xla(path: Path, tmp_path: Path) -> None:
     listed = dump.listed(".thunk_sequence.txt")
     assert listed is not None
     assert listed.shows_neighbours
-    assert checking.differences(listed, dump.predicted, dump.names) == ()
+    assert compare.differences(listed, dump.predicted, dump.names) == ()
     after = dump.listed(".thunk_sequence_after_thunk_passes.txt") or listed
     captured = dump.predicted.with_command_buffers()
-    assert checking.differences(after, captured, dump.names) == ()
+    assert compare.differences(after, captured, dump.names) == ()
     assert sum(t.kind == "kCommandBuffer" for t in captured.walk()) == sum(
         r.is_captured for r in captured.ended
     )
@@ -89,7 +89,7 @@ def test_cpu_thunks_are_those_of_the_executable(path: Path, tmp_path: Path) -> N
     if executable.exists():
         listed = thunks.load(executable)
         assert listed.platform == "cpu"
-        assert checking.differences(listed, dump.predicted) == ()
+        assert compare.differences(listed, dump.predicted) == ()
         return
     import json
 
@@ -161,7 +161,7 @@ def test_what_ends_a_run_is_said(tmp_path: Path) -> None:
     assert all(run.is_captured for run in one.ended)
     none = dump.predicted.with_command_buffers({"xla_gpu_enable_command_buffer": ""})
     assert none.ended == ()
-    assert checking.differences(dump.predicted, none) == ()
+    assert compare.differences(dump.predicted, none) == ()
 
 
 def test_overlap_lists_what_runs_meanwhile(tmp_path: Path) -> None:
@@ -227,16 +227,16 @@ def test_a_tampered_folder_is_noticed(tmp_path: Path) -> None:
             }
             captured = dump.predicted.with_command_buffers()
             changed = dump.predicted.with_command_buffers(options)
-            if not checking.differences(captured, changed):
+            if not compare.differences(captured, changed):
                 continue
             after = dump.listed(".thunk_sequence_after_thunk_passes.txt") or listed
-            assert checking.differences(after, changed, dump.names)
+            assert compare.differences(after, changed, dump.names)
         else:
             text = _tampered(final.read_text(), dump, generator)
             if text is None:
                 continue
             predicted = thunks.predict(hlo.parse(text), dump.compilation.options, platform="gpu")
-            assert checking.differences(listed, predicted, dump.names), (path.name, seed)
+            assert compare.differences(listed, predicted, dump.names), (path.name, seed)
         noticed += 1
         if noticed == 50:
             break

@@ -11,10 +11,10 @@ from collections import Counter
 import pytest
 
 import hlotext as hlo
-from hlotext.diff.matching import _agrees as agrees
+from hlotext.diff.node_matching import _agrees as agrees
 from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.tables import traits
-from hlotext.semantics.passing import KEEP_LAYOUT
+from hlotext.semantics.forwarded_layouts import KEEP_LAYOUT
 from tests import opcode_sets
 from tests.support import DATA, ROOT
 

@@ -31,7 +31,23 @@ def triage_of(module: hlo.Module) -> tuple[triage.Examined, ...]:
     assert sum(one.bytes for one in found) == assignment.peak().bytes
     return (
         triage.Examined(
-            "x", "x", "cpu", "cpu", True, 0, 0.0, True, 0, 0, 0.0, cost.Sum(), 0, "", found, layers, ()
+            "x",
+            "x",
+            "cpu",
+            "cpu",
+            True,
+            0,
+            0.0,
+            True,
+            0,
+            0,
+            0.0,
+            cost.TrafficTotal(),
+            0,
+            "",
+            found,
+            layers,
+            (),
         ),
     )
 

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 
 import hlotext as hlo
 from hlotext.view.graph import graph_page
-from hlotext.view.report import report_page, subject
+from hlotext.view.report import report_input, report_page
 
 ROOT = Path(__file__).parents[2]
 MODULE, CHIP = "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt", "v5e"
@@ -20,7 +20,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
         return
     folder = Path(app.outdir) / "live"
     folder.mkdir(exist_ok=True)
-    found = subject(ROOT / MODULE, chip=CHIP)
+    found = report_input(ROOT / MODULE, chip=CHIP)
     found.label = MODULE
     (folder / "report.html").write_text(report_page(found), encoding="utf-8")
     (folder / "graph.html").write_text(graph_page(hlo.load(ROOT / MODULE)), encoding="utf-8")

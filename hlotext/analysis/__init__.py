@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import Census, census
 from hlotext.analysis.loops import Loop, invariant_instructions, loops
-from hlotext.analysis.scopes import Phase, Scope, Scopes, places, scopes
+from hlotext.analysis.scopes import Phase, Scope, Scopes, scopes, source_locations
 from hlotext.analysis.trip_count import most_trips, trip_count
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.ir.values.age import XlaAge, as_age
 
 if TYPE_CHECKING:
@@ -19,11 +19,22 @@ if TYPE_CHECKING:
     from hlotext.analysis.backend import Backend, backend_of, is_optimized
     from hlotext.analysis.chip_choice import ChipChoice, choose_chip
     from hlotext.analysis.communication import Communication, Interconnect, communications
-    from hlotext.analysis.devices import Devices, Mode, devices_of, joined_devices, shardings_of
+    from hlotext.analysis.devices import (
+        CollectiveGroupMode,
+        Devices,
+        devices_of,
+        participant_groups,
+        shardings_of,
+    )
     from hlotext.analysis.facts import fact
-    from hlotext.analysis.inheritance import MetadataSource, inherited
     from hlotext.analysis.meshes import DeviceMesh, parse_mesh
-    from hlotext.analysis.origins import Origins, SourceLocation, causing_frame, causing_frames
+    from hlotext.analysis.metadata_propagation import MetadataSource, propagated
+    from hlotext.analysis.origins import (
+        SourceLocation,
+        SourceLocations,
+        responsible_frame,
+        responsible_frames,
+    )
     from hlotext.analysis.shards import (
         Shard,
         argument_shards,
@@ -44,18 +55,18 @@ if TYPE_CHECKING:
     )
     from hlotext.analysis.summary import Summary, summarize
 else:
-    __getattr__ = door(
+    __getattr__ = lazy_submodules(
         __name__,
         age=("age_for", "age_of"),
         axes=("FoundMesh", "MeshSource", "axes_of", "mesh_of"),
         backend=("Backend", "backend_of", "is_optimized"),
         chip_choice=("ChipChoice", "choose_chip"),
         communication=("Communication", "Interconnect", "communications"),
-        devices=("Devices", "Mode", "devices_of", "joined_devices", "shardings_of"),
+        devices=("Devices", "CollectiveGroupMode", "devices_of", "participant_groups", "shardings_of"),
         facts=("fact",),
-        inheritance=("MetadataSource", "inherited"),
+        metadata_propagation=("MetadataSource", "propagated"),
         meshes=("DeviceMesh", "parse_mesh"),
-        origins=("Origins", "SourceLocation", "causing_frame", "causing_frames"),
+        origins=("SourceLocations", "SourceLocation", "responsible_frame", "responsible_frames"),
         shards=("Shard", "argument_shards", "is_partitioned", "largest_shards", "result_shards", "shards_of"),
         sizes=(
             "Total",
@@ -76,6 +87,7 @@ __all__ = [
     "CallGraph",
     "Census",
     "ChipChoice",
+    "CollectiveGroupMode",
     "Communication",
     "DeviceMesh",
     "Devices",
@@ -84,13 +96,12 @@ __all__ = [
     "Loop",
     "MeshSource",
     "MetadataSource",
-    "Mode",
-    "Origins",
     "Phase",
     "Scope",
     "Scopes",
     "Shard",
     "SourceLocation",
+    "SourceLocations",
     "Summary",
     "Total",
     "XlaAge",
@@ -104,29 +115,29 @@ __all__ = [
     "backend_of",
     "byte_text",
     "call_graph",
-    "causing_frame",
-    "causing_frames",
     "census",
     "choose_chip",
     "communications",
     "devices_of",
     "fact",
-    "inherited",
     "invariant_instructions",
     "is_optimized",
     "is_partitioned",
-    "joined_devices",
     "largest_shards",
     "loops",
     "memory_space",
     "mesh_of",
     "most_trips",
     "parse_mesh",
-    "places",
+    "participant_groups",
+    "propagated",
+    "responsible_frame",
+    "responsible_frames",
     "result_shards",
     "scopes",
     "shardings_of",
     "shards_of",
+    "source_locations",
     "summarize",
     "total_of",
     "trip_count",

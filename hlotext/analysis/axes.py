@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis.census import census
 from hlotext.analysis.communication import Communication, communications
-from hlotext.analysis.devices import devices_of, joined_devices, shardings_of, shardy_text
+from hlotext.analysis.devices import devices_of, participant_groups, shardings_of, shardy_text
 from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
 from hlotext.ir.nodes.module import Module
@@ -63,7 +63,7 @@ def _own_mesh(module: Module) -> FoundMesh | None:
         if named.num_devices > 1 and total in (None, named.num_devices):
             return FoundMesh(named, source)
     begun = communications(module)
-    joined = [found for one in begun if (found := joined_devices(module, one.instruction)) is not None]
+    joined = [found for one in begun if (found := participant_groups(module, one.instruction)) is not None]
     count = total or 1 + max((device for found in joined for group in found for device in group), default=0)
     if count < 2 or not (joined or any(one.pairs for one in begun)):
         return None
@@ -102,5 +102,5 @@ def axes_of(module: Module, one: Communication, mesh: DeviceMesh | None) -> tupl
         if shift is not None:
             return (shift[0],)
         return mesh.axes_of_pairs(one.pairs)
-    joined = joined_devices(module, one.instruction)
+    joined = participant_groups(module, one.instruction)
     return mesh.axes_of(ReplicaGroupList(joined)) if joined is not None else None

@@ -34,7 +34,7 @@ _USES = {
 USES = (ENTRY, *dict.fromkeys(_USES.values()), APPLIED, UNUSED)
 """Every use, in display order."""
 
-STEPPED_INTO = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
+SEQUENTIAL_USES = frozenset({LOOP_BODY, LOOP_CONDITION, BRANCH, CALLED})
 """Uses whose computations run instruction by instruction, each writing its result to memory."""
 
 
@@ -92,7 +92,7 @@ class CallGraph:
         for (computation, place), trip in self.trips.items():
             yield computation._instructions[place], trip
 
-    def stepped_instructions(self) -> Iterator[Instruction]:
+    def sequential_instructions(self) -> Iterator[Instruction]:
         """The instructions that run one by one: not those in fusions, nor those of reducers."""
         for computation in self.module.computations:
             if computation in self.stepped:
@@ -265,8 +265,8 @@ def _stepped(
     for computation in order:
         edges = callees.get(computation, ())
         if computation in found:
-            found.update(edge.callee for edge in edges if edge.use in STEPPED_INTO)
+            found.update(edge.callee for edge in edges if edge.use in SEQUENTIAL_USES)
             # An asynchronous body is one instruction, whose result the start has; what it calls runs on.
             for body in (edge.callee for edge in edges if edge.use == ASYNC):
-                found.update(edge.callee for edge in callees.get(body, ()) if edge.use in STEPPED_INTO)
+                found.update(edge.callee for edge in callees.get(body, ()) if edge.use in SEQUENTIAL_USES)
     return frozenset(found)

@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import census
-from hlotext.analysis.devices import Mode, devices_of, group_mode, participants_of
+from hlotext.analysis.devices import CollectiveGroupMode, devices_of, group_mode, participant_count
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import total_of
 from hlotext.analysis.slices import TARGET, Slices, dcn_bytes, transfer_type
@@ -261,7 +261,7 @@ def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundi
 def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -> Communication:
     found, around = exchange(instruction), surroundings(graph, instruction.computation)
     link = link_of(found.kind)
-    participants = participants_of(graph.module, instruction)
+    participants = participant_count(graph.module, instruction)
     result_bytes = found.result_bytes
     if link is Interconnect.DCN:
         participants, result_bytes = joined.count(instruction), joined.result_bytes(instruction)
@@ -313,7 +313,7 @@ def _largest_group(module: Module, instruction: Instruction, participants: int |
     if groups.group_size is not None:
         return None
     largest = max(map(len, groups.replica_groups))
-    if group_mode(instruction) is not Mode.BOTH:
+    if group_mode(instruction) is not CollectiveGroupMode.BOTH:
         return largest
     partitions = devices_of(module).partitions
     return largest * partitions if partitions is not None else None

@@ -18,7 +18,7 @@ from hlotext.ir.values.sharding import Sharding
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
 
 
-class Mode(enum.Enum):
+class CollectiveGroupMode(enum.Enum):
     """Meaning of the numbers in replica groups (`CollectiveOpGroupMode`)."""
 
     REPLICA = "cross_replica"
@@ -27,16 +27,20 @@ class Mode(enum.Enum):
     FLATTENED = "flattened_id"
 
 
-def group_mode(instruction: Instruction) -> Mode:
+def group_mode(instruction: Instruction) -> CollectiveGroupMode:
     """Meaning of the numbers in a collective's groups (`GetCollectiveOpGroupMode`).
 
     With a channel those without `use_global_device_ids` never join replicas.
     """
     if instruction.attributes.get("use_global_device_ids") is True:
-        return Mode.FLATTENED
+        return CollectiveGroupMode.FLATTENED
     if instruction.attributes.get("channel_id") is None:
-        return Mode.REPLICA
-    return Mode.PARTITION if instruction.opcode in traits.COUNTS_PARTITIONS else Mode.BOTH
+        return CollectiveGroupMode.REPLICA
+    return (
+        CollectiveGroupMode.PARTITION
+        if instruction.opcode in traits.COUNTS_PARTITIONS
+        else CollectiveGroupMode.BOTH
+    )
 
 
 @attrs.frozen
@@ -74,16 +78,16 @@ def _is_new(module: Module) -> bool:
 
 def _guessed(module: Module) -> Devices:
     """The least numbers of devices that a module without counts can be for; None where it names none."""
-    found = dict.fromkeys(Mode, 0)
+    found = dict.fromkeys(CollectiveGroupMode, 0)
     for instruction in census(module).instructions:
         if instruction.opcode in opcodes.COLLECTIVES:
             mode = group_mode(instruction)
             found[mode] = max(found[mode], _most(instruction) + 1)
-    replicas = max(found[Mode.REPLICA], found[Mode.BOTH])
+    replicas = max(found[CollectiveGroupMode.REPLICA], found[CollectiveGroupMode.BOTH])
     named = [one.num_devices or 0 for one in shardings_of(module)]
     named += [mesh.num_devices for mesh in shardy_meshes(shardy_text(module))]
-    partitions = max([found[Mode.PARTITION], *named])
-    total = found[Mode.FLATTENED]
+    partitions = max([found[CollectiveGroupMode.PARTITION], *named])
+    total = found[CollectiveGroupMode.FLATTENED]
     if partitions > 1:
         replicas = max(1, replicas)
     elif replicas > 1 and "partition-id" not in census(module).by_opcode:
@@ -125,7 +129,7 @@ def shardings_of(module: Module) -> Iterator[Sharding]:
             yield from (one for one in value if isinstance(one, Sharding))
 
 
-def participants_of(module: Module, instruction: Instruction) -> int | None:
+def participant_count(module: Module, instruction: Instruction) -> int | None:
     """Number of participants of a collective, also if the text omits the groups.
 
     None where the number is not known, where groups differ in size, and for permutes, which join pairs.
@@ -140,13 +144,16 @@ def participants_of(module: Module, instruction: Instruction) -> int | None:
     devices, mode = devices_of(module), group_mode(instruction)
     if count and size is not None:
         # Groups of replicas that join the partitions too are that much larger than they are written.
-        if mode is not Mode.BOTH:
+        if mode is not CollectiveGroupMode.BOTH:
             return size
         return size * devices.partitions if devices.partitions is not None else None
-    return {Mode.REPLICA: devices.replicas, Mode.PARTITION: devices.partitions}.get(mode, devices.total)
+    return {
+        CollectiveGroupMode.REPLICA: devices.replicas,
+        CollectiveGroupMode.PARTITION: devices.partitions,
+    }.get(mode, devices.total)
 
 
-def joined_devices(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
+def participant_groups(module: Module, instruction: Instruction) -> tuple[tuple[int, ...], ...] | None:
     """The groups of a collective as device numbers, whatever its own numbers mean.
 
     Device i is replica i // partitions and partition i % partitions. None if their number is unknown or above 2^20, for
@@ -166,19 +173,19 @@ def joined_devices(module: Module, instruction: Instruction) -> tuple[tuple[int,
         )
     except ValueError:
         return None
-    if mode is Mode.FLATTENED and written:
+    if mode is CollectiveGroupMode.FLATTENED and written:
         return written
     replicas, partitions = devices.replicas, devices.partitions
     if replicas is None or partitions is None or not 0 < replicas * partitions <= MOST_DEVICES:
         return None
-    if mode is Mode.FLATTENED:
+    if mode is CollectiveGroupMode.FLATTENED:
         return (tuple(range(replicas * partitions)),)
-    if mode is Mode.PARTITION:
+    if mode is CollectiveGroupMode.PARTITION:
         written = written or (tuple(range(partitions)),)
         return tuple(
             tuple(replica * partitions + p for p in group) for replica in range(replicas) for group in written
         )
     written = written or (tuple(range(replicas)),)
-    if mode is Mode.BOTH:
+    if mode is CollectiveGroupMode.BOTH:
         return tuple(tuple(r * partitions + p for r in group for p in range(partitions)) for group in written)
     return tuple(tuple(r * partitions + p for r in group) for p in range(partitions) for group in written)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import Module
 
 _T = TypeVar("_T")
@@ -25,7 +25,9 @@ def fact(find: Callable[[Module], _T]) -> Callable[[Module], _T]:
             module._facts = module.revision, {}
         known = module._facts[1]
         if name not in known:
-            with collector.paused(pays=False):  # an answer stays, and what is made on the way is no cycle
+            with gc_control.gc_paused(
+                collect_first=False
+            ):  # an answer stays, and what is made on the way is no cycle
                 known[name] = find(module)
         answer: _T = known[name]
         return answer

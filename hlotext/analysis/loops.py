@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis.call_graph import call_graph
 from hlotext.analysis.facts import fact
-from hlotext.analysis.inheritance import callers_first
+from hlotext.analysis.metadata_propagation import callers_first
 from hlotext.analysis.sizes import written_bytes
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
@@ -37,7 +37,7 @@ def loops(module: Module) -> tuple[Loop, ...]:
     """The while loops of a module in the order in which they are called."""
     graph = call_graph(module)
     round_bytes: Counter[Computation] = Counter()
-    for one in graph.stepped_instructions():
+    for one in graph.sequential_instructions():
         if one.computation is not None:
             round_bytes[one.computation] += written_bytes(one)
     for callee in reversed(callers_first(module)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.memo import Store
+from hlotext.ir.caches import Cache
 from hlotext.ir.nodes.instruction import Instruction
 
 MOSAIC = "tpu_custom_call"
@@ -59,7 +59,7 @@ def _body(instruction: Instruction) -> str | None:
     return body if isinstance(body, str) and body.isascii() else None
 
 
-_KERNELS = Store(64)
+_KERNELS = Cache(64)
 
 
 def kernels(instructions: Iterable[Instruction]) -> Mapping[Instruction, MosaicKernel]:
@@ -72,7 +72,7 @@ def kernels(instructions: Iterable[Instruction]) -> Mapping[Instruction, MosaicK
     missing = [body for body in dict.fromkeys(bodies.values()) if body not in read]
     for body, kernel in zip(missing, _read(missing), strict=True):
         read[body] = kernel
-        _KERNELS.keep(body, kernel)
+        _KERNELS.put(body, kernel)
     return {instruction: read[body] for instruction, body in bodies.items()}
 
 

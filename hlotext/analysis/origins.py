@@ -33,7 +33,7 @@ class SourceLocation:
 
 
 @attrs.define
-class Origins:
+class SourceLocations:
     """Finds places, each stack frame of the module once."""
 
     _places: dict[int, SourceLocation | None] = attrs.field(factory=dict)
@@ -56,13 +56,13 @@ class Origins:
         return self._places[number]
 
 
-def causing_frame(instruction: Instruction) -> StackFrame | None:
+def responsible_frame(instruction: Instruction) -> StackFrame | None:
     """The innermost Python frame that an instruction is there for; None where the text names none near it."""
     cause = _cause(instruction)
     return cause.innermost_frame if cause is not None else None
 
 
-def causing_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
+def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
     """The Python frames that an instruction is there for, innermost first; empty where the text names none near it.
 
     Its own; else that of what it runs, as a wrapper does; else, for what compilers insert, such as copies, that of what

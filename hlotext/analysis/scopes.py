@@ -15,9 +15,9 @@ import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.facts import fact
-from hlotext.analysis.inheritance import MetadataSource, callers_first, inherited
-from hlotext.analysis.origins import Origins, SourceLocation
-from hlotext.ir.memo import remembered
+from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
+from hlotext.analysis.origins import SourceLocation, SourceLocations
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -99,7 +99,7 @@ _COPYING = frozenset(name for name in OPCODES if name == "copy" or name.startswi
 def scopes(module: Module) -> Scopes:
     """The scope of every instruction: its own, or else that of the call, the nearest user or a producer."""
     names = _OpNames(module)
-    found = inherited(module, names.of)
+    found = propagated(module, names.of)
     # By identity, since equal ones are nearly always one object; `found` keeps them.
     shared: dict[int, Scope] = {}
     of: dict[Instruction, Scope] = {}
@@ -121,9 +121,9 @@ def scopes(module: Module) -> Scopes:
 
 
 @fact
-def places(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
+def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction that has one, propagated like scopes."""
-    return inherited(module, Origins().place)
+    return propagated(module, SourceLocations().place)
 
 
 class _OpNames:
@@ -195,7 +195,7 @@ _NUMBERED = re.compile(r"(.*[_.\-])?[0-9]+", re.DOTALL)
 _MOST_WRAPPERS = 64
 
 
-@remembered(16384)
+@weighted_cache(16384)
 def read_op_name(op_name: str, root: str = "") -> _Named:
     """The scope and the phase in an op_name. `root` is the common prefix of a module's op_names."""
     if root:

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 import attrs
 
-from hlotext.analysis.inheritance import MetadataSource
-from hlotext.analysis.scopes import places, scopes
+from hlotext.analysis.metadata_propagation import MetadataSource
+from hlotext.analysis.scopes import scopes, source_locations
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
@@ -18,8 +18,8 @@ _LINE = re.compile(r"(?P<file>.+?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?")
 
 @attrs.frozen
 class Selection:
-    """Selection of instructions by origin. Instructions without their own line or scope use the propagated ones of `places`
-    and
+    """Selection of instructions by origin. Instructions without their own line or scope use the propagated ones of
+    `source_locations` and
     `scopes`.
     """
 
@@ -49,7 +49,7 @@ class Selection:
 
         None for one that is not among them.
         """
-        lines = places(module) if self.line is not None or self.function is not None else {}
+        lines = source_locations(module) if self.line is not None or self.function is not None else {}
         found = scopes(module) if self.scope is not None else None
 
         def said(instruction: Instruction) -> MetadataSource | None:

@@ -89,17 +89,17 @@ class Shard:
         return self.sharding.replication if self.sharding is not None else None
 
     @property
-    def waste(self) -> float | None:
+    def padding_fraction(self) -> float | None:
         """The share of all parts that holds nothing because sizes divide unevenly; None where the whole is not known, or
         what one device holds."""
         return (
-            waste_of(self.shape, self.sharding)
+            padding_fraction_of(self.shape, self.sharding)
             if self.shape is not None and self.sharding is not None and self.problem is None
             else None
         )
 
 
-def waste_of(shape: Shape, sharding: Sharding) -> float | None:
+def padding_fraction_of(shape: Shape, sharding: Sharding) -> float | None:
     """The share of all parts of an array that holds nothing; None for what is not tiled.
 
     Raises ValueError as `shard_shape` does.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.analysis.quantities import HUGE
-from hlotext.ir.memo import remembered
+from hlotext.analysis.formatting import HUGE
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -42,7 +42,7 @@ class Total:
         )
 
 
-@remembered(65536)
+@weighted_cache(65536)
 def array_bytes(shape: Shape) -> tuple[int, int] | None:
     """Allocated and unpadded bytes of an array; None where they cannot be known."""
     try:
@@ -58,7 +58,7 @@ def arrays_of(shape: Shape | None) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     return (((), shape),) if shape.is_array else _arrays_inside(shape)
 
 
-@remembered(4096)
+@weighted_cache(4096)
 def _arrays_inside(shape: Shape) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     leaves = ((index, leaf.tuple_shapes[0] if leaf.is_buffer else leaf) for index, leaf in shape.leaves())
     return tuple((index, leaf) for index, leaf in leaves if leaf.is_array)
@@ -69,7 +69,7 @@ def memory_space(array: Shape) -> int:
     return array.layout.memory_space if array.layout is not None else 0
 
 
-@remembered(65536)
+@weighted_cache(65536)
 def total_of(shape: Shape | None) -> Total:
     """All arrays of a shape."""
     total = Total()

@@ -7,13 +7,13 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.bugreport.private import Leak, leaks
     from hlotext.bugreport.report import BugReport, BugReportError, make
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     private=("Leak", "leaks"),
     report=("BugReport", "BugReportError", "make"),

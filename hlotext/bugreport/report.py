@@ -16,7 +16,7 @@ import numpy as np
 
 import hlotext as hlo
 from hlotext.analysis import age_of, backend_of
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.bugreport.private import Leak, leaks, machine_words, module_words, shown_settings, texts
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.settings import chosen_settings
@@ -106,10 +106,14 @@ def make(
         *_message_facts(message),
         (
             "module",
-            f"{sum(map(len, public.computations)):,} of {counted(before, 'instruction')}",
+            f"{sum(map(len, public.computations)):,} of {pluralize(before, 'instruction')}",
         ),
         ("taken out", given.words(keep_constants)),
-        *([("zeros", f"{counted(filled, 'constant')} whose elements the dump leaves out")] if filled else []),
+        *(
+            [("zeros", f"{pluralize(filled, 'constant')} whose elements the dump leaves out")]
+            if filled
+            else []
+        ),
         *_kept(public),
         *((f"setting {name}", value) for name, value in shown.items()),
         *((f"setting {name}", "(withheld)") for name in withheld),

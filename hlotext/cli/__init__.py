@@ -113,7 +113,7 @@ class _Commands(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "json" in " ".join(args):
-            from hlotext.cli.documents import note_format
+            from hlotext.cli.json_output import note_format
 
             note_format(ctx, current(args))
         return super().parse_args(ctx, args)
@@ -220,18 +220,18 @@ def _internal(ctx: click.Context, error: Exception) -> NoReturn:
 
 def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
     """The document of a command that could not write its own, where JSON is asked for."""
-    from hlotext.cli import documents
+    from hlotext.cli import json_output
 
     with ctx:
         if isinstance(error, click.UsageError):
-            documents.note_error("usage", error.format_message())
+            json_output.note_error("usage", error.format_message())
         elif isinstance(error, click.ClickException):
             # Said here and not when it is shown, which is after the document.
             kind = "unreadable" if error.exit_code == UNREADABLE else "not-found"
-            documents.note_error(kind, error.message, getattr(error, "where", None))
+            json_output.note_error(kind, error.message, getattr(error, "where", None))
         elif error is not None:
-            documents.note_error("internal", f"{type(error).__name__}: {error}")
-        documents.write_failure(ctx)
+            json_output.note_error("internal", f"{type(error).__name__}: {error}")
+        json_output.write_failure(ctx)
 
 
 @click.command(

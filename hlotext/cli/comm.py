@@ -10,14 +10,14 @@ import click
 import hlotext as hlo
 from hlotext import cost, dumps
 from hlotext.analysis import DeviceMesh, FoundMesh, Interconnect, byte_text, parse_mesh
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
+from hlotext.cli.chip_options import line_cell, told
 from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
-from hlotext.cli.figures import line_cell, told
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, output
 from hlotext.dumps.collectives import wording
-from hlotext.dumps.texts import Text, compilation_of
+from hlotext.dumps.texts import ModuleFile, compilation_of
 
 _LIMIT = 12
 
@@ -83,7 +83,7 @@ def command(
     inputs.finish()
 
 
-def _label(text: str | Text) -> str:
+def _label(text: str | ModuleFile) -> str:
     return text if isinstance(text, str) else text.label
 
 
@@ -112,14 +112,14 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
             facts.append(
                 (
                     link.value,
-                    f"{_sum_text(total)} sent by each device in one run, {counted(total.count, 'operation')}",
+                    f"{_sum_text(total)} sent by each device in one run, {pluralize(total.count, 'operation')}",
                 )
             )
     if found.copies:
         facts.append(
             (
                 "host copies",
-                f"{byte_text(found.host_copy_bytes)} in one run, {counted(len(found.copies), 'copy', 'copies')}",
+                f"{byte_text(found.host_copy_bytes)} in one run, {pluralize(len(found.copies), 'copy', 'copies')}",
             )
         )
     report.facts(facts or [("communication", "none")])
@@ -127,7 +127,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
     report.table(_flows(found.algorithm, {}).table("Operations", found.flows, limit))
 
 
-def _sum_text(total: cost.Sum) -> str:
+def _sum_text(total: cost.TrafficTotal) -> str:
     if total.unknown == total.count:
         return "?"
     mark = "<= " if total.is_at_most else ">= " if total.is_at_least or total.unknown else ""
@@ -158,7 +158,7 @@ def _show_matrix(report: Output, found: cost.Traffic) -> None:
     )
 
 
-def _cell(total: cost.Sum | None) -> str:
+def _cell(total: cost.TrafficTotal | None) -> str:
     return "" if total is None else f"{_sum_text(total)} ({total.count})"
 
 
@@ -171,7 +171,7 @@ def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit:
     shown = groups[:limit] if limit else groups
     for group in shown:
         first, *others = (one.communication.start.name for one in group)
-        more = f" and {counted(len(others), 'other')}" if others else ""
+        more = f" and {pluralize(len(others), 'other')}" if others else ""
         facts = wording.facts(group[0])
         report.facts([("operation", f"{first}{more}"), *facts])
     if len(groups) > len(shown):
@@ -204,14 +204,14 @@ def _json(
     }
 
 
-def _total(total: cost.Sum) -> dict[str, int]:
+def _total(total: cost.TrafficTotal) -> dict[str, int]:
     return {"bytes": total.bytes, "operations": total.count, "unknown": total.unknown}
 
 
 def _flows(
     algorithm: Algorithm, causes: Mapping[hlo.Instruction, dumps.CollectiveCause]
-) -> Listing[cost.Flow]:
-    def row(flow: cost.Flow) -> Row:
+) -> Listing[cost.CollectiveTraffic]:
+    def row(flow: cost.CollectiveTraffic) -> Row:
         one = flow.communication
         cause = causes.get(one.start)
         told = cause if cause is not None and wording.is_told(cause) else None

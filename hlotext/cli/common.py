@@ -15,7 +15,7 @@ import click
 
 import hlotext as hlo
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.documents import note_error, write_json
+from hlotext.cli.json_output import note_error, write_json
 from hlotext.cli.output import ReadingBar
 from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from hlotext.dumps.texts import Text, Which
+    from hlotext.dumps.texts import ModuleFile, Which
     from hlotext.ir.values.age import XlaAge
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ def _complain(text: str) -> None:
     click.echo(text, err=not (is_held() and sys.stderr.isatty()))
 
 
-def read(place: str | Text, *, with_errors: bool = False) -> hlo.ParseResult:
+def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResult:
     """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
 
     Other forms of a program are converted (`hlotext.proto.held`). Raises Unreadable, for text that is no HLO only unless the
@@ -207,7 +207,7 @@ class Inputs:
         self._failed = False
         self.has_folders = False
         """Whether a path is a folder, so that there may be many modules that nobody named."""
-        self.texts: list[str | Text] = []
+        self.texts: list[str | ModuleFile] = []
         """What is to be read, in order."""
         self.places: list[str] = []
         """How reports call these, with the folders that could not be read."""
@@ -244,7 +244,7 @@ class Inputs:
         the file is read at once, which says it with all others.
         """
 
-        def read_and_use(text: str | Text, size: int) -> tuple[T, list[str]]:
+        def read_and_use(text: str | ModuleFile, size: int) -> tuple[T, list[str]]:
             path = text if isinstance(text, str) else text.real_path
             if size >= LEAST_LAZY and path is not None and (found := _used_lazily(path, use)) is not None:
                 return found
@@ -253,7 +253,7 @@ class Inputs:
 
         return self._each(read_and_use)
 
-    def _each(self, get: Callable[[str | Text, int], T]) -> Iterator[tuple[str, T]]:
+    def _each(self, get: Callable[[str | ModuleFile, int], T]) -> Iterator[tuple[str, T]]:
         sizes = [_size(text) for text in self.texts]
         bar = ReadingBar(sizes)
         for text, size in zip(self.texts, sizes, strict=True):
@@ -358,7 +358,7 @@ def one_line(diagnostic: hlo.Diagnostic) -> str:
     return escape.line(" ".join(text.split()))
 
 
-def _size(text: str | Text) -> int:
+def _size(text: str | ModuleFile) -> int:
     """Bytes of a text as it lies there, 0 where that is not known."""
     if not isinstance(text, str):
         return text.file.size if text.file is not None else 0

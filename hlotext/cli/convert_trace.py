@@ -5,8 +5,8 @@ from __future__ import annotations
 import hlotext as hlo
 from hlotext import cost, memory
 from hlotext.analysis import choose_chip
+from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import NotFound, Unreadable, say
-from hlotext.cli.figures import chip_of
 from hlotext.interop import trace_events
 from hlotext.proto.traces import TracedModule
 from hlotext.syntax.source.inputs import read_data

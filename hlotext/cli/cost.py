@@ -13,11 +13,20 @@ import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, choose_chip
 from hlotext.analysis.chips import CHIPS
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli import cost_time
+from hlotext.cli.chip_options import (
+    COSTS,
+    chip_of,
+    choice_json,
+    costs_of,
+    format_count,
+    format_percent,
+    seconds,
+    xla_json,
+)
 from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, age_json, limit_option, write_json
 from hlotext.cli.cost_time import estimated, rates_of
-from hlotext.cli.figures import COSTS, amount, chip_of, choice_json, costs_of, seconds, share, xla_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
@@ -174,8 +183,8 @@ def _work(
     padding = " with padding" if isinstance(xla, cost.TpuCost) else ""
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
-        ("flops", f"{amount(run.flops)}{more} (XLA: {amount(xla.flops)}, loop bodies once)"),
-        ("transcendentals", amount(run.transcendentals)),
+        ("flops", f"{format_count(run.flops)}{more} (XLA: {format_count(xla.flops)}, loop bodies once)"),
+        ("transcendentals", format_count(run.transcendentals)),
         (
             "bytes",
             f"{byte_text(run.bytes_accessed)}{least} (XLA: {byte_text(xla.bytes_accessed)}{padding})",
@@ -189,7 +198,9 @@ def _work(
     if padded:
         facts.append(("with padding", _spaces(found, found.padded_bytes_by_memory_space)))
     if isinstance(xla, cost.TpuCost):
-        calls = f" without {counted(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
+        calls = (
+            f" without {pluralize(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
+        )
         bound = "at least " if xla.unknown_calls else ""
         facts.append(("XLA cost model", f"{bound}{seconds(xla.least_seconds)}, loop bodies once{calls}"))
         facts.append(("chip", _chip_text(choice)))
@@ -254,7 +265,7 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
         least = sorted((max(_weight(node, root), 0.0) for _, node in rows), reverse=True)[limit - 1]
         shown = [row for row in rows if _weight(row[1], root) >= least][: 2 * limit]
 
-    def row(place: tuple[int, cost.Node]) -> Row:
+    def row(place: tuple[int, cost.ScopeCost]) -> Row:
         level, node = place
         name = "  " * level + (node.name or "(top level)")
         return name, *_cells(node, root), _phases(node)
@@ -263,18 +274,18 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
     report.table(attrs.evolve(table, left_out=len(rows) - len(shown)))
 
 
-def _cells(one: cost.Cost | cost.Node, whole: cost.Cost | cost.Node) -> Row:
+def _cells(one: cost.Cost | cost.ScopeCost, whole: cost.Cost | cost.ScopeCost) -> Row:
     bar = _bar(one.flops, whole.flops)
-    return share(one.flops, whole.flops), bar, one.flops, one.bytes_accessed
+    return format_percent(one.flops, whole.flops), bar, one.flops, one.bytes_accessed
 
 
-def _weight(node: cost.Node, root: cost.Node) -> float:
+def _weight(node: cost.ScopeCost, root: cost.ScopeCost) -> float:
     """The larger of a scope's shares of operations and of bytes."""
     flops = node.flops / root.flops if root.flops else 0.0
     return max(flops, node.bytes_accessed / root.bytes_accessed if root.bytes_accessed else 0.0)
 
 
-def _phases(node: cost.Node) -> str:
+def _phases(node: cost.ScopeCost) -> str:
     parts = [node.phases.get(phase, 0) for phase in (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED)]
     if not any(parts) or not node.flops:
         return ""

@@ -18,12 +18,12 @@ from hlotext.analysis import (
     backend_of,
     is_optimized,
     parse_mesh,
-    places,
+    source_locations,
 )
 from hlotext.analysis.chips import CHIPS, Chip
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
+from hlotext.cli.chip_options import format_count, format_percent, line_cell, seconds, told, with_set
 from hlotext.cli.common import trips_of
-from hlotext.cli.figures import amount, line_cell, seconds, share, told, with_set
 from hlotext.cli.listing import Listing, Shown
 from hlotext.cli.output import Output
 
@@ -74,7 +74,7 @@ def show(
     """Shows a lower bound on run time. `work`: facts about operations and bytes."""
     chip = [] if choice.source == "given" else [("chip", str(choice))]
     report.facts([*chip, *_facts(found), *work])
-    lines = places(found.module)
+    lines = source_locations(found.module)
     _show_instructions(report, found, limit, lines)
     report.table(_transfers(lines).table("Transfers (all runs)", found.transfers, limit))
     _show_path(report, found, limit, lines)
@@ -88,14 +88,19 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     core = sum(bounds.values())
     if core:
         parts = [
-            f"{_BOUNDS.get(bound, bound.value)} {share(time, core)}" for bound, time in bounds.items() if time
+            f"{_BOUNDS.get(bound, bound.value)} {format_percent(time, core)}"
+            for bound, time in bounds.items()
+            if time
         ]
         facts.append(("core bound by", ", ".join(parts)))
     busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
     facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
     if found.transfers:
         facts.append(
-            ("stalled", f"{seconds(found.exposed)} on transfers, {share(found.exposed, found.seconds)}")
+            (
+                "stalled",
+                f"{seconds(found.exposed)} on transfers, {format_percent(found.exposed, found.seconds)}",
+            )
         )
     if found.roofline_seconds is not None:
         facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} (loop bodies once, no overlap)"))
@@ -109,13 +114,13 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
         facts.append(
             (
                 "unknown trip counts",
-                f"{counted(len(found.unknown_loops), 'loop')}, each counted once (set --trips)",
+                f"{pluralize(len(found.unknown_loops), 'loop')}, each counted once (set --trips)",
             )
         )
     if found.unknown_calls:
         targets = dict.fromkeys(str(c.attributes.get("custom_call_target", "")) for c in found.unknown_calls)
         listed = ", ".join(list(targets)[:3]) + (", ..." if len(targets) > 3 else "")
-        calls = counted(len(found.unknown_calls), "call")
+        calls = pluralize(len(found.unknown_calls), "call")
         facts.append(("at least", f"{calls} of unknown cost, counted by bytes only: {listed}"))
     unknown = sum(not one.is_known for one in found.transfers)
     if unknown:
@@ -142,11 +147,11 @@ _BOUNDS = {cost.Bound.OVERHEAD: "less than 5 us each (launch overhead, not count
 
 def _rates(chip: Chip) -> str:
     rates = chip.rates
-    parts = [f"{name} {amount(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
+    parts = [f"{name} {format_count(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
     if rates.bandwidth is not None:
-        parts.append(f"memory {amount(rates.bandwidth.value)}B/s")
+        parts.append(f"memory {format_count(rates.bandwidth.value)}B/s")
     if rates.axis_bandwidth is not None:
-        parts.append(f"links {amount(rates.axis_bandwidth)}B/s along an axis")
+        parts.append(f"links {format_count(rates.axis_bandwidth)}B/s along an axis")
     return ", ".join(parts) or "unknown"
 
 
@@ -173,7 +178,7 @@ def _cycles(one: cost.InstructionTime) -> str:
     if one.cycles is None:
         return ""
     if one.cycle_seconds is None:
-        return f"{amount(one.cycles * one.runs)} cycles"
+        return f"{format_count(one.cycles * one.runs)} cycles"
     return seconds(one.cycle_seconds * one.runs)
 
 
@@ -224,7 +229,7 @@ def _line(lines: Lines, instruction: hlo.Instruction) -> Shown:
 
 def as_json(found: cost.Estimate) -> dict[str, Any]:
     """A lower bound on run time as JSON."""
-    lines = places(found.module)
+    lines = source_locations(found.module)
     return {
         "is_estimate": True,
         "is_bound": found.is_bound,

@@ -13,7 +13,7 @@ from hlotext.cli import diff_folders
 from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import echo, emit_report, output
-from hlotext.diff import Diff, ThresholdError, compare, crossed, golden_text, parse_thresholds, report
+from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange
 from hlotext.dumps.texts import compilation_beside
@@ -101,7 +101,7 @@ def command(
     try:
         bounds = parse_thresholds(fail_on) if fail_on is not None else ()
         found = compare(*_both(old, new))
-        beyond = crossed(bounds, found.totals, len(found.changes)) if bounds else []
+        beyond = violations(bounds, found.totals, len(found.changes)) if bounds else []
     except ThresholdError as error:
         raise click.UsageError(str(error)) from None
     except hlo.InputError as error:
@@ -220,7 +220,7 @@ def _load(path: str) -> hlo.Module:
     return _read(texts[0])
 
 
-def _read(text: dumps.Text) -> hlo.Module:
+def _read(text: dumps.ModuleFile) -> hlo.Module:
     try:
         return text.load()
     except hlo.InputError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext import diff, dumps
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, age_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import output
@@ -67,7 +67,7 @@ def summary(found: FolderDiff) -> str:
     """One line: what is paired, and what of it changed."""
     settings = sum(bool(pair.settings) for pair in found.pairs)
     programs = sum("different" in (pair.before, pair.after) for pair in found.pairs)
-    text = f"{counted(len(found.pairs), 'compilation')} in both folders"
+    text = f"{pluralize(len(found.pairs), 'compilation')} in both folders"
     alone = len(found.only_old) + len(found.only_new)
     if alone:
         text += f", {alone:,} in one"
@@ -235,7 +235,7 @@ def show_keys(found: CacheKeyDiff) -> None:
 def keys_summary(found: CacheKeyDiff) -> str:
     """One line: how many keys have a partner, and which parts differ."""
     names = dict.fromkeys(part for pair in found.pairs for part in pair.parts)
-    text = f"{counted(len(found.pairs), 'key')} of JAX's compilation cache in both logs"
+    text = f"{pluralize(len(found.pairs), 'key')} of JAX's compilation cache in both logs"
     if found.only_old or found.only_new:
         text += f", {found.only_old:,} in the first alone, {found.only_new:,} in the second alone"
     return f"{text}: {', '.join(names)}" if names else f"{text}: the same parts"

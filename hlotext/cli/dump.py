@@ -12,8 +12,8 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler, dumps
-from hlotext.analysis.quantities import counted
-from hlotext.cli import CommandGroup, answers, dump_bisect, dump_collectives, dump_hosts, dump_pass
+from hlotext.analysis.formatting import pluralize
+from hlotext.cli import CommandGroup, dump_bisect, dump_collectives, dump_hosts, dump_pass, why_output
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
@@ -21,7 +21,7 @@ from hlotext.cli.listing import Row as Cells
 from hlotext.cli.output import echo, output
 from hlotext.dumps.causes import Cause
 from hlotext.dumps.changes import Changes
-from hlotext.dumps.timeline import Rounds, Row, rounds
+from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
 
 _ROWS = 40
 """Rows that are shown unless more are asked for."""
@@ -91,7 +91,9 @@ def list_(path: str, limit: int, output_format: str) -> None:
         )
         return
     out = output()
-    out.heading(f"{folder.path}: {counted(len(folder), 'compilation')}, {counted(len(folder.files), 'file')}")
+    out.heading(
+        f"{folder.path}: {pluralize(len(folder), 'compilation')}, {pluralize(len(folder.files), 'file')}"
+    )
     for note in folder.notes:
         echo(f"  note: {note}")
     has_folders = len({c.folder for c in folder}) > 1
@@ -198,7 +200,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         return
     out = output()
     out.heading(
-        f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {counted(len(c.steps), 'step')}"
+        f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {pluralize(len(c.steps), 'step')}"
     )
     for note in (*c.notes, *(row.note for row in rows if row.note is not None)):
         echo(f"  note: {note}")
@@ -213,12 +215,12 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
     out.table(Listing[Cells]("dump.steps", tuple).table("steps", cells, without=without))
     quiet = len(rows) - len(shown)
     if quiet:
-        echo(f"  {counted(quiet, 'step')} without changes (show with --all)")
+        echo(f"  {pluralize(quiet, 'step')} without changes (show with --all)")
     if c.options is not None and c.options.dumps_every_change is False:
         echo("  Not every pass was dumped: a step may include changes of passes before it.")
 
 
-def _cells(row: Row) -> Cells:
+def _cells(row: TimelineEntry) -> Cells:
     step, found = row.step, row.changes
     counts: Cells = ("?",) * 5
     if found is not None:
@@ -244,14 +246,14 @@ def _round_cells(group: Rounds) -> Cells:
     return (
         f"{min(steps)}-{max(steps)}",
         group.rows[0].step.stage,
-        f"{what} {counted(group.count - 1, 'time')} more",
+        f"{what} {pluralize(group.count - 1, 'time')} more",
         *numbers,
         _signed(sum(known) if len(known) == len(sizes) else None),
         sum(times) if times else None,
     )
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: TimelineEntry) -> dict[str, Any]:
     step, found = row.step, row.changes
     return {
         "index": step.index,
@@ -339,7 +341,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
 
     DIR may also be one module: then the decisions of the models that apply to it.
     """
-    if answers.is_module_alone(path):
+    if why_output.is_module_alone(path):
         _why_in_module(path, names, output_format)
         return
     c = chosen(path, module)
@@ -368,7 +370,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         if len(cause.candidates) > 1:
             facts.append(("one of", ", ".join(cause.candidates)))
         facts.append(("chain", cause.chain))
-        out.facts([*facts, *answers.facts(own)])
+        out.facts([*facts, *why_output.facts(own)])
 
 
 def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> None:
@@ -383,11 +385,11 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
     out = output()
     for name, own in zip(names, said, strict=True):
         out.heading(name)
-        out.facts(answers.facts(own) or [("", "no model applies")])
+        out.facts(why_output.facts(own) or [("", "no model applies")])
 
 
 def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]]) -> dict[str, Any]:
-    return {name: list(map(answers.as_json, own)) for name, own in zip(names, said, strict=True)}
+    return {name: list(map(why_output.as_json, own)) for name, own in zip(names, said, strict=True)}
 
 
 @command.command()
@@ -405,7 +407,7 @@ def copies(path: str, module: str | None, output_format: str) -> None:
     for cause in found:
         groups.setdefault((_step_name(cause.step), cause.cause), []).append(cause)
     out = output()
-    out.heading(f"{c.name}: {counted(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
+    out.heading(f"{c.name}: {pluralize(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
     rows = [
         (
             step,

@@ -12,7 +12,7 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
@@ -98,7 +98,7 @@ def command(
     if not found.is_clean:
         raise click.exceptions.Exit(_FOUND)
     if found.ran < 2:
-        raise Unreadable(f"{counted(found.ran, 'text')} of {found.distinct} ran: no verdict")
+        raise Unreadable(f"{pluralize(found.ran, 'text')} of {found.distinct} ran: no verdict")
 
 
 def _reduce(found: dumps.Bisection, target: Path, rtol: float, timeout: float) -> None:
@@ -137,7 +137,7 @@ def _one_more(steps: Iterator[int]) -> None:
 def _show(found: dumps.Bisection, limit: int) -> None:
     out = output()
     out.heading(f"{found.compilation.name}: {_verdict(found)}")
-    facts = [("ran", f"{found.ran:,} of {counted(found.distinct, 'distinct text')}")]
+    facts = [("ran", f"{found.ran:,} of {pluralize(found.distinct, 'distinct text')}")]
     if found.first is not None:
         facts += [("first wrong", found.first), ("last right", found.good or "none")]
         facts += [("may be", name) for name in found.between]
@@ -157,7 +157,7 @@ def _verdict(found: dumps.Bisection) -> str:
         one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.first))
         where = f"{one.pipeline}/{one.name}" if one.is_pass else one.name
         return f"results differ from {where} on" + (
-            f", or one of {counted(len(found.between), 'text')} before it that do not run"
+            f", or one of {pluralize(len(found.between), 'text')} before it that do not run"
             if found.between
             else ""
         )

@@ -9,10 +9,10 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.analysis import Origins, byte_text
-from hlotext.analysis.quantities import counted
+from hlotext.analysis import SourceLocations, byte_text
+from hlotext.analysis.formatting import pluralize
+from hlotext.cli.chip_options import place_text, told
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
-from hlotext.cli.figures import place_text, told
 from hlotext.cli.folders import asked, chosen
 from hlotext.cli.output import echo, output
 from hlotext.dumps.collectives import wording
@@ -102,12 +102,12 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     runs = one.communication.runs
     axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
     size = "an unknown number of bytes" if sent is None else byte_text(sent)
-    place = place_text(Origins().place(one.instruction))
+    place = place_text(SourceLocations().place(one.instruction))
     out.heading(f"{one.instruction.name}: {one.communication.kind} along {wording.along(tuple(axes))}")
     facts = [
         (
             "sends",
-            f"{size} from each device, {'an unknown number of runs' if runs is None else counted(runs, 'run')}",
+            f"{size} from each device, {'an unknown number of runs' if runs is None else pluralize(runs, 'run')}",
         ),
         *([("line", place)] if place else []),
     ]
@@ -123,7 +123,7 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
 
 def cause_json(one: dumps.CollectiveCause) -> dict[str, Any]:
     """A collective's answer as JSON."""
-    place = Origins().place(one.instruction)
+    place = SourceLocations().place(one.instruction)
     return {
         "instruction": one.instruction.name,
         "kind": one.communication.kind,

@@ -9,10 +9,10 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler
-from hlotext.cli.answers import decisions_json
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import TerminalColumn, TerminalTable, echo, output
+from hlotext.cli.why_output import decisions_json
 from hlotext.compiler import Decision, Explanation, Group
 from hlotext.compiler.explaining import previous
 from hlotext.diff import Change

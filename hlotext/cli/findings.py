@@ -14,8 +14,8 @@ import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import Inputs, Unreadable, say
-from hlotext.cli.documents import json_text
 from hlotext.cli.help_rule import RULES
+from hlotext.cli.json_output import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.findings.failures import INTERNAL
 from hlotext.ir.files import write_text

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 import hlotext as hlo
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli import line_diff
 from hlotext.cli.common import FILES, Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
@@ -126,7 +126,7 @@ def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool, annotate: boo
             changed += 1
         inputs.finish()
         rewriting.commit()
-    say(f"{changed:,} of {counted(total, 'file')} changed")
+    say(f"{changed:,} of {pluralize(total, 'file')} changed")
 
 
 def _unprinted(text: str, result: hlo.ParseResult) -> list[str]:
@@ -159,7 +159,7 @@ def _compare(files: tuple[str, ...], style: PrintStyle, check: bool, show_diff: 
                 emit(line, _COLOURS.get(line[0]))
     inputs.finish()
     if check:
-        say(f"{changed:,} of {counted(total, 'file')} would change")
+        say(f"{changed:,} of {pluralize(total, 'file')} would change")
         if changed:
             raise click.exceptions.Exit(WOULD_CHANGE)
 

@@ -7,8 +7,8 @@ import click
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
+from hlotext.cli.chip_options import told
 from hlotext.cli.common import NotFound, Unreadable, is_folder, read
-from hlotext.cli.figures import told
 from hlotext.cli.folders import asked, chosen
 from hlotext.cli.output import emit_report
 from hlotext.cli.report import write_page

@@ -14,7 +14,7 @@ from hlotext.analysis import MetadataSource
 from hlotext.analysis.selection import Selection
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
-from hlotext.cli.widths import Kind, cell_width, shorter
+from hlotext.cli.table_layout import Kind, cell_width, shorter
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.matchers import Match, Pattern, PatternError, parse_pattern

@@ -15,10 +15,9 @@ import click
 import hlotext as hlo
 from hlotext import lint, reports
 from hlotext.analysis import Backend
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.common import TRIPS, Unreadable, is_folder, say, say_outward_links, trips_of
-from hlotext.cli.documents import json_text
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import (
     EXIT_ZERO,
@@ -33,8 +32,9 @@ from hlotext.cli.findings import (
     write_report,
     write_text_or_show,
 )
+from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output
-from hlotext.dumps.texts import Text
+from hlotext.dumps.texts import ModuleFile
 from hlotext.ir.files import write_text
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
@@ -269,7 +269,7 @@ def _known(place: str) -> lint.Baseline:
         return lint.Baseline.load(Path(place))
 
     try:
-        return hlo.tables.known.baseline(place)
+        return hlo.tables.dataset_baseline.baseline(place)
     except (hlo.InputError, ImportError) as error:
         raise Unreadable(str(error)) from None
 
@@ -284,11 +284,11 @@ def _value_text(value: object) -> str:
     return "not set" if value is None else str(value)
 
 
-def _label(file: str | Text) -> str:
+def _label(file: str | ModuleFile) -> str:
     return file if isinstance(file, str) else file.label
 
 
-def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> None:
+def _explain(files: Sequence[str | ModuleFile], code: str, config: lint.Config) -> None:
     """Why a rule says nothing, for each module."""
     if note := note_of(code):
         say(note)
@@ -306,7 +306,7 @@ def _explain(files: Sequence[str | Text], code: str, config: lint.Config) -> Non
                 echo(f"  {line}")
 
 
-def _source(file: str | Text) -> hlo.Source:
+def _source(file: str | ModuleFile) -> hlo.Source:
     return read_source(file) if isinstance(file, str) else file.source()
 
 
@@ -336,9 +336,9 @@ def _config(
     )
 
 
-def _files(paths: Sequence[str]) -> list[str | Text]:
+def _files(paths: Sequence[str]) -> list[str | ModuleFile]:
     """The files of a command line, folders replaced by the modules in them. Raises Unreadable for an empty one."""
-    files: list[str | Text] = []
+    files: list[str | ModuleFile] = []
     for path in paths:
         if is_folder(path):
             say_outward_links(path)
@@ -354,11 +354,11 @@ def _files(paths: Sequence[str]) -> list[str | Text]:
     return files
 
 
-def _fix(files: Sequence[str | Text], config: lint.Config, quiet: bool) -> None:
+def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) -> None:
     """Rewrites the files that passes improve, all of them or none. Unreadable ones are left to the linter to report."""
     if "-" in files:
         raise click.UsageError("--fix writes files and cannot read standard input")
-    if any(isinstance(file, Text) for file in files):
+    if any(isinstance(file, ModuleFile) for file in files):
         raise click.UsageError("--fix writes files and cannot write an archive")
     with Rewriting() as rewriting:
         for file in map(_label, files):
@@ -374,7 +374,7 @@ def _fix(files: Sequence[str | Text], config: lint.Config, quiet: bool) -> None:
 
 
 def _lint(
-    files: Sequence[str | Text], config: lint.Config, jobs: int | None, show: bool
+    files: Sequence[str | ModuleFile], config: lint.Config, jobs: int | None, show: bool
 ) -> tuple[list[lint.Finding], bool]:
     """The findings of all files, and whether a file could not be read or a rule failed."""
     found: list[lint.Finding] = []
@@ -413,7 +413,7 @@ def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
     except OSError as error:
         raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
     if not quiet:
-        say(f"{counted(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
+        say(f"{pluralize(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
 
 
 def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
@@ -426,7 +426,7 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
 def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:
     say(reports.summary(report.findings, len(report.files)))
     if compared.known:
-        say(f"{counted(len(compared.known), 'known finding')} suppressed")
+        say(f"{pluralize(len(compared.known), 'known finding')} suppressed")
     if compared.gone and baseline is not None:
         gone = sum(entry.count for entry in compared.gone)
         codes = ", ".join(sorted({entry.code for entry in compared.gone}))
@@ -435,4 +435,4 @@ def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, basel
             if "://" in baseline or os.path.isdir(baseline)
             else f": --write-baseline {baseline} forgets them"
         )
-        say(f"{counted(gone, 'known finding')} gone ({codes}){way}")
+        say(f"{pluralize(gone, 'known finding')} gone ({codes}){way}")

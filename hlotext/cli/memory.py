@@ -234,7 +234,7 @@ def _chip(name: str | None) -> Chip | None:
         raise click.UsageError(str(error)) from None
 
 
-def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.Text]]:
+def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.ModuleFile]]:
     try:
         for text in dumps.module_texts(paths):
             yield text.label, text
@@ -242,7 +242,7 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.Text]]:
         raise Unreadable(str(error)) from None
 
 
-def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None) -> Iterator[_Found]:
+def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip | None) -> Iterator[_Found]:
     """What is known of each module of a text: XLA's files beside it are about one."""
     try:
         modules = text.load_all()
@@ -264,7 +264,7 @@ def _found(label: str, text: dumps.Text, platform: str | None, chip: Chip | None
         yield _Found(called, module, computed, memory.joined(read, computed) if read is not None else None)
 
 
-def _compilation(text: dumps.Text) -> dumps.Compilation | None:
+def _compilation(text: dumps.ModuleFile) -> dumps.Compilation | None:
     """The compilation that a text is of, also where the text itself was named; None for what no compiler dumped."""
     if text.file is not None or text.real_path is None:
         return text.compilation
@@ -272,7 +272,7 @@ def _compilation(text: dumps.Text) -> dumps.Compilation | None:
 
 
 def _assigned(
-    module: hlo.Module, text: dumps.Text, platform: str | None, chip: Chip | None
+    module: hlo.Module, text: dumps.ModuleFile, platform: str | None, chip: Chip | None
 ) -> memory.Assignment:
     """The memory of a module, for the platform and chip that are given, else for those that the folder names."""
     compilation = _compilation(text)
@@ -285,7 +285,7 @@ def _assigned(
     return memory.assign(module, platform, chip, age=text.age)
 
 
-def _read(label: str, text: dumps.Text) -> memory.Assignment | None:
+def _read(label: str, text: dumps.ModuleFile) -> memory.Assignment | None:
     """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
     read, why = memory.load_beside(text.real_path)
     if why:

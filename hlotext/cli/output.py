@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import click
 
+from hlotext.cli.table_layout import GAP, INDENT, Kind, TerminalColumn, cell_width, fit, shorter, wrapped
 from hlotext.cli.table_options import asked, number_of
-from hlotext.cli.widths import GAP, INDENT, Kind, TerminalColumn, cell_width, fit, shorter, wrapped
 from hlotext.findings import escape
 
 if TYPE_CHECKING:

@@ -93,7 +93,7 @@ class PrintStyle:
             return annotated(module) if self.is_annotated else str(module)
         if self.is_reread:
             return reread(module, age=self.age).to_text(self.options)
-        if module.entry.is_implicit:
+        if module.entry.is_sugared:
             # One op line on its own stays one.
             printer = TextPrinter(self.options)
             return f"{printer.instruction(module.entry.root, printer.names(module.entry))}\n"

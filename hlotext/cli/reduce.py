@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import hlotext as hlo
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, read, say
 from hlotext.cli.output import emit
 from hlotext.ir.files import write_text
@@ -64,4 +64,4 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
             say(str(error))
             raise click.exceptions.Exit(1) from None
     emit(str(found.module))
-    say(f"{counted(found.before, 'instruction')} became {found.after:,} in {counted(found.tests, 'run')}")
+    say(f"{pluralize(found.before, 'instruction')} became {found.after:,} in {pluralize(found.tests, 'run')}")

@@ -9,9 +9,9 @@ import hlotext as hlo
 from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
+from hlotext.cli.chip_options import chip_of, told
 from hlotext.cli.common import NotFound, Unreadable, say
 from hlotext.cli.convert_trace import traced
-from hlotext.cli.figures import chip_of, told
 from hlotext.cli.output import emit_report
 from hlotext.ir.files import write_text
 from hlotext.tables.figures import FIGURES
@@ -105,7 +105,8 @@ def command(
     row = chip_of(chip) if chip is not None else None
     try:
         subjects = [
-            report.subject(path, module=module, chip=row, platform=platform, mesh=given) for path in paths
+            report.report_input(path, module=module, chip=row, platform=platform, mesh=given)
+            for path in paths
         ]
         if source is not None:
             subjects = [attrs.evolve(one, source=source) for one in subjects]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hlotext import tables
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, say
 from hlotext.cli.output import emit_report, printable
 from hlotext.ir.files import write_text
@@ -65,7 +65,9 @@ def write(
             write_text(place, text)
         except OSError as error:
             raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
-        say(f"{place} written: {counted(len(found.builds), 'build')}, {counted(len(found.steps), 'step')}")
+        say(
+            f"{place} written: {pluralize(len(found.builds), 'build')}, {pluralize(len(found.steps), 'step')}"
+        )
     worse = found.regressions(fail_on)
     for module, figure, good, value in worse:
         before, now = (report.figure_text(figure, one) for one in (good, value))

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 import hlotext as hlo
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
@@ -115,7 +115,7 @@ def _compared(ours: Execution, theirs: Execution) -> list[float]:
 
 def _show(module: hlo.Module, ran: Execution, far: list[float] | None) -> None:
     out = output()
-    out.heading(f"{module.name}: {counted(len(ran.results), 'result')}")
+    out.heading(f"{module.name}: {pluralize(len(ran.results), 'result')}")
     devices = [("devices", f"{ran.devices}, as replicas")] if ran.devices > 1 else []
     out.facts([*devices, ("took", f"{ran.seconds * 1e3:.3g} ms on this CPU")])
     out.table(_results(far).table("results", list(enumerate(ran.results))))

@@ -14,7 +14,7 @@ import hlotext as hlo
 from hlotext import layout
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import Unreadable, say, write_json
-from hlotext.cli.documents import note_error
+from hlotext.cli.json_output import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
 from hlotext.view import LayoutPicture

@@ -12,9 +12,9 @@ import click
 import hlotext as hlo
 from hlotext import analysis
 from hlotext.analysis import Shard, byte_text
-from hlotext.analysis.shards import waste_of
+from hlotext.analysis.shards import padding_fraction_of
+from hlotext.cli.chip_options import told
 from hlotext.cli.common import Inputs, Unreadable, say, write_json
-from hlotext.cli.figures import told
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, echo, emit_report, output
 from hlotext.ir.files import write_text
@@ -71,7 +71,7 @@ class _Found:
             self.parts = {number: parts[number] for number in sorted(parts)}
         except ValueError as error:
             self.problem = str(error)
-        self.waste = waste_of(shape, sharding) if shape.is_array else None
+        self.padding_fraction = padding_fraction_of(shape, sharding) if shape.is_array else None
         self.replication = sharding.replication
 
     @property
@@ -121,9 +121,12 @@ def _show(
         facts.append(("devices", f"{len(found.parts):,}"))
     if found.replication is not None:
         facts.append(("each part on", f"{found.replication:,} device{'s' if found.replication != 1 else ''}"))
-    if found.waste:
+    if found.padding_fraction:
         facts.append(
-            ("wasted", f"{100 * found.waste:.3g} % of allocated bytes, because sizes divide unevenly")
+            (
+                "wasted",
+                f"{100 * found.padding_fraction:.3g} % of allocated bytes, because sizes divide unevenly",
+            )
         )
     if found.problem is not None:
         facts.append(("parts", found.problem))
@@ -225,7 +228,7 @@ def _json(
         "bytes": analysis.total_of(found.shape).allocated_bytes,
         "device_bytes": analysis.total_of(found.shard_shape).allocated_bytes,
         "replication": found.replication,
-        "waste": found.waste,
+        "waste": found.padding_fraction,
         "problem": found.problem,
         "forms": found.forms,
         "parts": {
@@ -299,7 +302,7 @@ def _shard(one: Shard) -> Row:
         one.global_bytes if one.shape is None else Shown(one.global_bytes, byte_text(one.global_bytes)),
         one.device_bytes,
         one.replication,
-        one.waste,
+        one.padding_fraction,
         one.problem,
     )
 

@@ -11,7 +11,7 @@ import click
 from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FILES, FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
-from hlotext.cli.run_figures import ModuleFacts, module_facts
+from hlotext.cli.run_totals import ModuleFacts, module_facts
 from hlotext.cli.show_modules import show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
@@ -115,7 +115,7 @@ def _facts(modules: tuple[Module, ...]) -> list[ModuleFacts | InstructionDetails
     """What is to be said of the modules of a file, as values that hold none of their nodes."""
     found: list[ModuleFacts | InstructionDetails] = []
     for module in modules:
-        if module.entry.is_implicit:
+        if module.entry.is_sugared:
             from hlotext.analysis.summary.details import instruction_details
 
             found.append(instruction_details(call_graph(module), module.entry.root))

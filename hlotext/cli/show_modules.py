@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from hlotext.analysis.quantities import amount, counted
+from hlotext.analysis.formatting import format_count, pluralize
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output
-from hlotext.cli.run_figures import ModuleFacts
+from hlotext.cli.run_totals import ModuleFacts
 
 
 def show_modules(
@@ -24,12 +24,12 @@ def show_modules(
     """Writes one row for each module, in the order of the files; `limit` rows, all for None."""
     names = _short_names([place for place, _ in found[:limit]])
     rows = [(name, place, summary) for name, (place, summary) in zip(names, found[:limit], strict=True)]
-    report.heading(f"{title}: {counted(len(found), 'module')}")
+    report.heading(f"{title}: {pluralize(len(found), 'module')}")
     table = Listing("show.modules", _cells).table("Modules", rows)
     report.table(attrs.evolve(table, left_out=len(found) - len(rows)))
     unknown = list(notes)
     if unknown:
-        report.note(f"{counted(len(unknown), 'word')} unknown to this release (listed by hlotext check)")
+        report.note(f"{pluralize(len(unknown), 'word')} unknown to this release (listed by hlotext check)")
     report.note("--full shows each in full.")
 
 
@@ -66,7 +66,7 @@ def _cells(named: tuple[str, str, ModuleFacts]) -> Row:
         summary.arguments.allocated_bytes,
         summary.results.allocated_bytes,
         peak.bytes if peak is not None else None,
-        f"{more}{amount(run.flops)}" if run is not None else None,
+        f"{more}{format_count(run.flops)}" if run is not None else None,
         f"{more}{byte_text(int(run.bytes_accessed))}" if run is not None else None,
         len(summary.loops),
         len(summary.collectives),

@@ -71,7 +71,7 @@ def show_details(report: Output, place: str, details: Details, limit: int | None
 
 
 def _details(module: Module, name: str) -> Iterator[Details]:
-    for found in tuple(module.named(name)):
+    for found in tuple(module.find_all(name)):
         graph = call_graph(module)
         if isinstance(found, Computation):
             yield computation_details(graph, found)

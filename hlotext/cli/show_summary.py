@@ -7,17 +7,17 @@ from datetime import date
 
 from hlotext.analysis import ChipChoice, XlaAge
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.sizes import Total, byte_text
 from hlotext.analysis.summary import CustomCall, OpcodeCount
 from hlotext.analysis.summary.arrays import ArrayGroup, MemorySpace, PaddedShape, Transfer
 from hlotext.analysis.summary.communication import CollectiveGroup
 from hlotext.analysis.summary.loops import Loop
 from hlotext.analysis.summary.sources import SourceLine
-from hlotext.cli.figures import amount, seconds
+from hlotext.cli.chip_options import format_count, seconds
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, TerminalTable
-from hlotext.cli.run_figures import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
+from hlotext.cli.run_totals import AgeFacts, CompilerFigures, ModuleFacts, RunFigures
 from hlotext.ir.tables import traits
 
 
@@ -53,7 +53,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     yield "schedule", "scheduled" if summary.is_scheduled else "not scheduled"
     replicas, partitions = summary.replica_count, summary.num_partitions
     if replicas * partitions > 1:
-        yield "devices", f"{counted(replicas, 'replica')} × {counted(partitions, 'partition')}"
+        yield "devices", f"{pluralize(replicas, 'replica')} × {pluralize(partitions, 'partition')}"
     if summary.age is not None:
         yield "age", _age_text(summary.age)
     yield "entry", summary.entry
@@ -86,11 +86,11 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
     configs = summary.configs
     if configs.backend_configs:
         size = byte_text(configs.backend_config_bytes)
-        yield "backend configs", f"on {counted(configs.backend_configs, 'instruction')}, {size} of text"
+        yield "backend configs", f"on {pluralize(configs.backend_configs, 'instruction')}, {size} of text"
     if configs.metadata:
-        yield "metadata", f"on {counted(configs.metadata, 'instruction')}"
+        yield "metadata", f"on {pluralize(configs.metadata, 'instruction')}"
     if configs.shardings:
-        yield "shardings", f"on {counted(configs.shardings, 'instruction')}"
+        yield "shardings", f"on {pluralize(configs.shardings, 'instruction')}"
     files = [file.file for file in summary.source_files]
     if files:
         more = f" and {len(files) - _SHOWN_FILES:,} more" if len(files) > _SHOWN_FILES else ""
@@ -104,22 +104,24 @@ def _age_text(age: AgeFacts) -> str:
 
 def _run_facts(run: RunFigures) -> Iterator[tuple[str, str]]:
     more = f" {run.bound}" if run.bound else ""
-    yield "one run", f"{amount(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
+    yield "one run", f"{format_count(run.flops)} flops, {byte_text(run.bytes_accessed)} moved{more}"
     if run.unknown_loops:
-        yield "", f"{counted(run.unknown_loops, 'loop')} with unknown trip count, counted once"
+        yield "", f"{pluralize(run.unknown_loops, 'loop')} with unknown trip count, counted once"
     if run.unknown_calls:
         yield (
             "",
-            f"{counted(run.unknown_calls, 'custom call')} of unknown cost, counted by bytes only",
+            f"{pluralize(run.unknown_calls, 'custom call')} of unknown cost, counted by bytes only",
         )
 
 
 def _compiler_text(figures: CompilerFigures) -> str:
     calls = (
-        counted(figures.unknown_calls, "call") + " of unknown cost excluded" if figures.unknown_calls else ""
+        pluralize(figures.unknown_calls, "call") + " of unknown cost excluded"
+        if figures.unknown_calls
+        else ""
     )
     parts = [
-        f"{amount(figures.flops)} flops",
+        f"{format_count(figures.flops)} flops",
         f"{byte_text(figures.bytes_accessed)} moved with padding",
         f"{'at least ' if calls else ''}{seconds(figures.least_seconds)}",
         "loop bodies once",
@@ -139,7 +141,7 @@ def _uses(summary: ModuleFacts) -> Iterator[str]:
 def _total_text(total: Total) -> str:
     if not total.arrays:
         return "none"
-    text = f"{counted(total.arrays, 'array')}, {byte_text(total.allocated_bytes)}"
+    text = f"{pluralize(total.arrays, 'array')}, {byte_text(total.allocated_bytes)}"
     if total.allocated_bytes != total.unpadded_bytes:
         text += f" ({_padding(total.allocated_bytes, total.unpadded_bytes)} of it padding)"
     return text + (f", {total.unsized} of unknown size" if total.unsized else "")
@@ -189,7 +191,7 @@ def _groups_text(row: CollectiveGroup) -> str:
     if row.group_count is None:
         return "" if row.kind.split()[-1] in _POINT_TO_POINT else "all devices"
     if "permute" in row.kind:
-        return counted(row.group_count, "pair")
+        return pluralize(row.group_count, "pair")
     return f"{row.group_count:,} × {'different sizes' if row.group_size is None else f'{row.group_size:,}'}"
 
 

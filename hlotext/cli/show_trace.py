@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import hlotext as hlo
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output
@@ -30,7 +30,7 @@ def trace_of(place: str) -> hlo.proto.Trace | None:
 
 def show_trace(report: Output, place: str, trace: hlo.proto.Trace, limit: int | None) -> None:
     """Prints the modules, then for each what its operations took."""
-    report.heading(f"{place}: {counted(len(trace.modules), 'module')} in a profiler trace")
+    report.heading(f"{place}: {pluralize(len(trace.modules), 'module')} in a profiler trace")
     if not trace.modules:
         report.note(NO_MODULES)
     report.table(Listing("show.traced", _module).table("Modules", trace.modules, limit))

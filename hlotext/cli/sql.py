@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlotext import tables
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option
-from hlotext.cli.documents import json_text
+from hlotext.cli.json_output import json_text
 from hlotext.cli.output import (
     Kind,
     TerminalColumn,
@@ -217,12 +217,12 @@ def _dataset(
         return tables.dataset.Dataset.of(places[0]), False
     wanted = tables.sql.used_tables(query)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hlotext-"))
-    planned = tables.farm.plan(
-        tables.farm_inputs.find_inputs(places, build=build, which=which), folder, wanted
+    planned = tables.batch.plan(
+        tables.batch_inputs.find_inputs(places, build=build, which=which), folder, wanted
     )
     has_failed = False
     with WorkBar("reading", len(planned.todo)) as bar:
-        for status in bar.each(tables.farm.run(planned, jobs=jobs or os.cpu_count() or 1)):
+        for status in bar.each(tables.batch.run(planned, jobs=jobs or os.cpu_count() or 1)):
             if status.status != "ok":
                 has_failed = True
                 Unreadable(status.error, where={"file": status.input.path}).show()
@@ -240,7 +240,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
     if output_format == "text":
         found = result.rows()
         if place is None:
-            _show(result, found[:rows], len(found) - rows, title or counted(len(found), "row"))
+            _show(result, found[:rows], len(found) - rows, title or pluralize(len(found), "row"))
             return
         raise click.UsageError("text is for people: with -o take csv, json or parquet")
     text = _csv(result, is_shown=place is None) if output_format == "csv" else _json(result) + "\n"

@@ -10,7 +10,7 @@ import attrs
 import click
 
 from hlotext import tables
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.sizes import byte_text
 from hlotext.cli import UNREADABLE
 from hlotext.cli.common import FORMAT, Unreadable, say, which_option, write_json
@@ -21,9 +21,9 @@ from hlotext.tables import schema
 from hlotext.tables.errors import TableError
 
 if TYPE_CHECKING:
+    from hlotext.tables.batch import Plan
+    from hlotext.tables.batch_task import Status
     from hlotext.tables.dataset import Done
-    from hlotext.tables.farm import Plan
-    from hlotext.tables.farm_task import Status
 
 _SAID = 20
 """Inputs that could not be read of which each is said; of the others only how many they are."""
@@ -100,17 +100,17 @@ def command(
     try:
         wanted = schema.chosen(names)
         with WorkBar("listing") as bar:
-            inputs = list(bar.each(tables.farm_inputs.find_inputs(places, build=build, which=which)))
-        planned = tables.farm.plan(inputs, dataset, wanted, retry=retry, is_anew=anew)
+            inputs = list(bar.each(tables.batch_inputs.find_inputs(places, build=build, which=which)))
+        planned = tables.batch.plan(inputs, dataset, wanted, retry=retry, is_anew=anew)
         if planned.others and not append:
             raise Unreadable(
-                f"{dataset} holds tables of {counted(planned.others, 'other input')}: --append adds to them"
+                f"{dataset} holds tables of {pluralize(planned.others, 'other input')}: --append adds to them"
             )
         counts = _Counts(known=[one for one in planned.before if one.status != "ok"])
         number = jobs or os.cpu_count() or 1
         with WorkBar("converting", len(planned.todo)) as bar:
             for status in bar.each(
-                tables.farm.run(
+                tables.batch.run(
                     planned, jobs=number, scheduler=scheduler, retries=retries, is_together=not no_compact
                 )
             ):
@@ -176,7 +176,7 @@ def _report(
         return
     before = len(planned.before) - len(counts.known)
     by_status = [sum(one.status == kind for one in counts.bad) for kind in ("unreadable", "failed")]
-    parts = [f"{counted(counts.ok, 'input')} converted ({byte_text(counts.size)})"]
+    parts = [f"{pluralize(counts.ok, 'input')} converted ({byte_text(counts.size)})"]
     parts += [f"{before:,} done before"] * bool(before)
     parts += [f"{by_status[0]:,} unreadable"] * bool(by_status[0])
     parts += [f"{by_status[1]:,} failed"] * bool(by_status[1])

@@ -18,7 +18,7 @@ from hlotext.cli.output import Output, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import age_beside
-from hlotext.thunks import checking, rules, tpu
+from hlotext.thunks import compare, rules, tpu
 
 _DIFFERENT = 1
 """Exit status where --check finds a difference."""
@@ -113,7 +113,7 @@ class _Found:
     names: dict[int, str] = attrs.field(factory=dict)
 
 
-Differences = tuple[checking.ThunkDifference, ...] | None
+Differences = tuple[compare.ThunkDifference, ...] | None
 
 
 def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
@@ -133,7 +133,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
                 return
             except thunks.ThunkError:
                 pass
-        modules = dumps.Text(path).load_all()
+        modules = dumps.ModuleFile(path).load_all()
         for module in modules:
             label = path if len(modules) == 1 else f"{path}: {module.name}"
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
@@ -195,10 +195,10 @@ def _differences(one: _Found) -> Differences:
         return None
     before = one.tree
     if one.tree.ended or any(t.kind == "kCommandBuffer" for t in one.tree.thunks):
-        return checking.differences(one.listed_after or one.listed, one.tree, one.names)
-    found = checking.differences(one.listed, before, one.names)
+        return compare.differences(one.listed_after or one.listed, one.tree, one.names)
+    found = compare.differences(one.listed, before, one.names)
     if not found and one.listed_after is not None:
-        found = checking.differences(one.listed_after, before.with_command_buffers(), one.names)
+        found = compare.differences(one.listed_after, before.with_command_buffers(), one.names)
     return found
 
 
@@ -267,7 +267,7 @@ def _show_runs(report: Output, tree: thunks.Thunks) -> None:
         first, last = run.thunks[0], run.thunks[-1]
         where = run.holder.name if run.holder is not None else "entry"
         what = "captured" if run.is_captured else run.too_short.message if run.too_short else "not captured"
-        end = "the end of the sequence" if run.ended_by is None else checking.described(run.ended_by)
+        end = "the end of the sequence" if run.ended_by is None else compare.described(run.ended_by)
         why = run.cause.message if run.cause is not None else ""
         rows.append((f"{first.number}-{last.number}", len(run.thunks), where, what, end, why))
     listing = Listing[Row]("thunks.runs", tuple)
@@ -341,7 +341,7 @@ def _json(one: _Found, differences: Differences) -> dict[str, Any]:
                 "ids": [thunk.number for thunk in run.thunks],
                 "in": run.holder.name if run.holder is not None else None,
                 "is_captured": run.is_captured,
-                "ended_by": checking.described(run.ended_by) if run.ended_by is not None else None,
+                "ended_by": compare.described(run.ended_by) if run.ended_by is not None else None,
                 "code": run.cause.code if run.cause is not None else None,
                 "why": run.cause.message if run.cause is not None else None,
             }

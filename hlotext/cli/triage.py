@@ -12,9 +12,9 @@ import click
 
 from hlotext import lint, triage
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import counted, seconds, share
+from hlotext.analysis.formatting import format_percent, pluralize, seconds
+from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
-from hlotext.cli.figures import chip_of
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import TerminalTable, emit_report, output
 from hlotext.findings.escape import markdown
@@ -95,7 +95,7 @@ def command(
 
 def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> None:
     report = output()
-    report.heading(counted(len(found.modules), "module"))
+    report.heading(pluralize(len(found.modules), "module"))
     report.facts(_facts(found))
     for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
         report.table(table)
@@ -121,9 +121,9 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
     early = sum(not one.is_bound for one in found.modules)
     if early:
-        facts.append(("not optimized", f"{counted(early, 'module')}, whose times are not lower bounds"))
+        facts.append(("not optimized", f"{pluralize(early, 'module')}, whose times are not lower bounds"))
     if found.failures:
-        facts.append(("unreadable", counted(len(found.failures), "file")))
+        facts.append(("unreadable", pluralize(len(found.failures), "file")))
     if not found.actions and found.modules:
         facts.append(("actions", "none: no large cost is proved avoidable"))
     return facts
@@ -139,8 +139,8 @@ def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int
     def row(one: triage.Examined) -> Row:
         return (
             (">= " if one.is_at_least else "") + seconds(one.seconds),
-            share(one.seconds, step),
-            share(one.exposed_seconds, one.seconds),
+            format_percent(one.seconds, step),
+            format_percent(one.exposed_seconds, one.seconds),
             one.peak_bytes,
             _sent(one),
             len(one.findings),
@@ -168,7 +168,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
         sizes = {content.role: content.bytes for content in one.contents}
         layer = one.layers[0] if one.layers else None
         largest = (
-            f"{layer.scope}: {byte_text(layer.bytes)} in {counted(layer.arrays, 'array')}" if layer else ""
+            f"{layer.scope}: {byte_text(layer.bytes)} in {pluralize(layer.arrays, 'array')}" if layer else ""
         )
         return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest
 
@@ -214,7 +214,7 @@ def _readable(place: str) -> str:
 
 
 def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Iterator[str]:
-    yield f"## {counted(len(found.modules), 'module')}"
+    yield f"## {pluralize(len(found.modules), 'module')}"
     yield ""
     for name, value in _facts(found):
         yield f"- **{name}**: {markdown(value)}"

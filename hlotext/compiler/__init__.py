@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hlotext.compiler.executable import Executable, ExecutablePart, Kernel, executable
 from hlotext.dumps.stages import stages
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.compiler.asking import Answer, why, why_in
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
         copy_insertion,
         post_scheduling_copies,
     )
-    from hlotext.compiler.cpu_fusing import FusionOutcome, cpu_fusion
+    from hlotext.compiler.cpu_instruction_fusion import FusionOutcome, cpu_fusion
     from hlotext.compiler.decision import Decision, Outcome
     from hlotext.compiler.explaining import Explanation, Group, explain
     from hlotext.compiler.layout_models import layout_assignment
+    from hlotext.compiler.pass_views import View, overlaps, rematerialized
     from hlotext.compiler.priority import priority_fusion
     from hlotext.compiler.scheduling import Candidate, schedule, schedules
-    from hlotext.compiler.views import View, overlaps, rematerialized
     from hlotext.compiler.wrapping import fusion_wrapper
 
 _HOMES = {
     "async_collectives": ("async_collective_creator", "convert_async_collectives_to_sync"),
-    "cpu_fusing": ("FusionOutcome", "cpu_fusion"),
+    "cpu_instruction_fusion": ("FusionOutcome", "cpu_fusion"),
     "copies": ("copy_insertion", "post_scheduling_copies"),
     "decision": ("Decision", "Outcome"),
     "layout_models": ("layout_assignment",),
@@ -40,12 +40,12 @@ _HOMES = {
     "explaining": ("Explanation", "Group", "explain"),
     "asking": ("Answer", "why", "why_in"),
     "scheduling": ("Candidate", "schedule", "schedules"),
-    "views": ("View", "overlaps", "rematerialized"),
+    "pass_views": ("View", "overlaps", "rematerialized"),
     "wrapping": ("fusion_wrapper",),
 }
 """Module of each public name. Models are imported on first access, so no file may be named like its function."""
 
-__getattr__ = door(__name__, **_HOMES)
+__getattr__ = lazy_submodules(__name__, **_HOMES)
 
 __all__ = [
     "Answer",

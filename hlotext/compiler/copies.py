@@ -12,12 +12,12 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
-from hlotext.compiler.adding_copies import add_copies, tidy
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
-from hlotext.compiler.removing_copies import remove_copies
-from hlotext.compiler.special_copies import add_special_copies
-from hlotext.ir import collector
+from hlotext.compiler.remove_unnecessary_copies import remove_copies
+from hlotext.compiler.resolve_interference import add_copies, tidy
+from hlotext.compiler.special_case_copies import add_special_copies
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
@@ -99,7 +99,9 @@ def _after_schedule(module: Module, age: XlaAge) -> list[Decision]:
 
 
 def _on_copy(module: Module, work: Callable[[Module], list[Decision]]) -> Outcome:
-    with collector.paused(pays=False):  # what is made here is no garbage, however much there is of it
+    with gc_control.gc_paused(
+        collect_first=False
+    ):  # what is made here is no garbage, however much there is of it
         copy = module.clone()
         with copy.transaction():
             decisions = work(copy)

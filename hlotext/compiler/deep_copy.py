@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.rewrite.passes.editor import set_control
 
 Copies = Mapping[ShapeIndex, Instruction]
@@ -31,7 +31,7 @@ class Copier:
         home = operands[0].computation
         assert home is not None
         order = home.order
-        after = order.following(max(operands, key=order.__getitem__))
+        after = order.next(max(operands, key=order.__getitem__))
         new = Instruction(self.module.instruction_names.unique(opcode), opcode, shape, operands, attributes)
         return home.add(new, after, typed=False)
 

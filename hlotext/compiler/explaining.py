@@ -17,11 +17,11 @@ from typing import Any
 import attrs
 
 import hlotext as hlo
-from hlotext.compiler.accounting import ADDED, Accounting
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.models import model_of
+from hlotext.compiler.pass_diff import ADDED, PassDiff
+from hlotext.compiler.pass_views import View, views_of
 from hlotext.compiler.platforms import platform_of
-from hlotext.compiler.views import View, views_of
 from hlotext.diff import Change, Part, compare
 from hlotext.diff.changes import Changes
 from hlotext.diff.compare import module_of
@@ -29,7 +29,7 @@ from hlotext.dumps import Step
 from hlotext.dumps.identity import owner
 from hlotext.dumps.identity.owners import START
 from hlotext.dumps.stages import stages
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.rewrite.passes.base import Age
 
 AGREES, DIFFERS = "agrees", "differs"
@@ -68,7 +68,7 @@ class Explanation:
     """`cpu`, `gpu` or `tpu`."""
     before: hlo.Module
     after: hlo.Module
-    accounting: Accounting
+    accounting: PassDiff
     outcome: Outcome | None
     """Model's result for the module before the pass; None without a model, or if the model does not apply."""
     notes: tuple[str, ...]
@@ -206,9 +206,9 @@ def explain(
     old, new = module_of(before), module_of(after)
     known = platform or platform_of(old).value
     platform_of(old, known)
-    with collector.paused(pays=False):
+    with gc_control.gc_paused(collect_first=False):
         outcome, notes = _ask(name, known, old, new, log, age)
-        accounting = Accounting(old, new, name or "")
+        accounting = PassDiff(old, new, name or "")
         views = tuple(views_of(name, accounting, known))
     if views:
         notes = []

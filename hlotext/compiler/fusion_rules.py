@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hlotext import layout as layouts
-from hlotext.compiler.fusing import Member, Node
+from hlotext.compiler.fusion_graph import Member, Node
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.definitions import shape_of
 from hlotext.memory.elementwise import Elementwise
 from hlotext.memory.in_place import InPlacePairs
+from hlotext.memory.value_sets import shape_of
 
 ENTERED = traits.RUNS_CALLEE
 """Callers whose computations run like the entry; all others' run element by element (`GetInstructionCallContext`)."""

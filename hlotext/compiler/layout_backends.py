@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hlotext.analysis import arrays_of
-from hlotext.compiler.layout_engine import Engine
+from hlotext.compiler.layout_constraints import ConstraintSolver
 from hlotext.compiler.layout_values import Interface, Orders, default_orders, order_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.permutations import descending
-from hlotext.memory.definitions import shape_of
+from hlotext.memory.value_sets import shape_of
 
 COLUMN_MAJOR_BYTES = 32
 """Vectors of fewer bytes are not worth a matrix in column-major order (`ProfitableToMakeDotOperandColumnMajor`)."""
@@ -24,7 +24,7 @@ class CpuBackend:
         """Never on CPU."""
         return False
 
-    def constrain(self, engine: Engine, interface: Interface) -> None:
+    def constrain(self, engine: ConstraintSolver, interface: Interface) -> None:
         """Every operand row-major, but for what can or must lie otherwise."""
         columns: dict[Instruction, bool] = {}
         for i in engine.vector(interface.computation):

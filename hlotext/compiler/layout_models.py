@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.compiler.apply_layouts import LayoutApplier
 from hlotext.compiler.decision import Decision, Outcome
-from hlotext.compiler.layout_applying import Applying
 from hlotext.compiler.layout_backends import CpuBackend
-from hlotext.compiler.layout_engine import Backend, Engine
+from hlotext.compiler.layout_constraints import Backend, ConstraintSolver
 from hlotext.compiler.layout_values import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.memory.definitions import shape_of
+from hlotext.memory.value_sets import shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 
 
 def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
@@ -63,23 +63,23 @@ BACKENDS: dict[str, type[CpuBackend]] = {"cpu": CpuBackend}
 """The backends whose rules are known."""
 
 
-def _assign(module: Module, backend: Backend) -> Applying:
-    editor = Editor(module)
+def _assign(module: Module, backend: Backend) -> LayoutApplier:
+    editor = XlaEditor(module)
     computations = [c for c in nonfusion_computations(module) if len(c)]
     for computation in computations:
         for i in list(computation.instructions):
             _copy_aliased(editor, i)
-    engine = Engine(module, computations, backend)
+    engine = ConstraintSolver(module, computations, backend)
     engine.run()
     header = module.attributes.get("entry_computation_layout")
-    applying = Applying(engine, editor)
+    applying = LayoutApplier(engine, editor)
     applying.run()
     if header is not None and module.attributes.get("entry_computation_layout") != header:
         module.attributes["entry_computation_layout"] = header
     return applying
 
 
-def _copy_aliased(editor: Editor, i: Instruction) -> None:
+def _copy_aliased(editor: XlaEditor, i: Instruction) -> None:
     """Operands whose memory an instruction with fixed layouts takes over are copied first (`AddCopyForOperand`)."""
     numbers = []
     if i.opcode == "send":

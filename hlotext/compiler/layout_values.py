@@ -18,7 +18,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout.permutations import descending
-from hlotext.memory.definitions import shape_of
+from hlotext.memory.value_sets import shape_of
 
 Index = tuple[int, ...]
 Order = tuple[int, ...]

@@ -12,7 +12,7 @@ from hlotext.compiler.copies import (
     removing_copies,
     special_copies,
 )
-from hlotext.compiler.cpu_fusing import cpu_fusion
+from hlotext.compiler.cpu_instruction_fusion import cpu_fusion
 from hlotext.compiler.decision import Outcome
 from hlotext.compiler.layout_models import layout_assignment
 from hlotext.compiler.priority import priority_fusion

@@ -13,7 +13,7 @@ import attrs
 
 from hlotext import textproto
 from hlotext.compiler.decision import Decision, Outcome
-from hlotext.compiler.fusing import Graph, Node
+from hlotext.compiler.fusion_graph import Graph, Node
 from hlotext.edit.values import name_problem
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.module import Module
@@ -21,7 +21,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 
 _STEP = "PriorityFusion::Fuse"
 _REASON = "PriorityFusionQueue::CalculateProducerPriority"
@@ -123,7 +123,7 @@ class _Replay:
         for graph in graphs:
             self._fuse_constants(graph)
         self.decisions += self._left()
-        editor = Editor(self._module)
+        editor = XlaEditor(self._module)
         for graph in graphs:
             graph.commit(editor)
 
@@ -205,7 +205,7 @@ class _Replay:
 def _fused_in(module: Module) -> Iterator[Computation]:
     """The computations in which the pass fuses, callees first."""
     for computation in post_order(module.computations):
-        if computation.is_fusion_body or computation.is_implicit or not len(computation):
+        if computation.is_fusion_body or computation.is_sugared or not len(computation):
             continue
         if not any(caller.opcode in _NOT_FUSED_IN for caller in computation.callers):
             yield computation

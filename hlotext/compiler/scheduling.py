@@ -13,12 +13,12 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend
-from hlotext.compiler.adding_copies import in_place_pairs
 from hlotext.compiler.decision import Decision, Outcome
 from hlotext.compiler.platforms import platform_of
-from hlotext.compiler.removing_copies import rules_of
+from hlotext.compiler.remove_unnecessary_copies import rules_of
+from hlotext.compiler.resolve_interference import in_place_pairs
+from hlotext.compiler.schedule_postprocessing import post_process
 from hlotext.compiler.schedulers import Sizes, breadth_first, depth_first, list_order, post_order
-from hlotext.compiler.sync_order import post_process
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module

@@ -1,6 +1,6 @@
 """Cost of a module: operations and bytes as XLA counts them, scaled by loops, and a lower bound on run time."""
 
-from hlotext.cost.analysis import KEYS, Analysis, Cost, Key, RunCost, Share, analyze
+from hlotext.cost.analysis import KEYS, Analysis, Cost, InstructionCost, Key, RunCost, analyze
 from hlotext.cost.estimate import (
     CompilerEstimate,
     Estimate,
@@ -10,36 +10,36 @@ from hlotext.cost.estimate import (
     estimate,
 )
 from hlotext.cost.products import MatrixProduct, matrix_products, product_sizes
-from hlotext.cost.roofline import OVERHEAD, Bound, Least
+from hlotext.cost.roofline import OVERHEAD, Bound, LowerBound
 from hlotext.cost.target_costs import Formula, TargetCost, TargetCosts, read_costs, target_costs
 from hlotext.cost.tpu import TpuCost
-from hlotext.cost.traffic import Copy, Flow, Sum, Traffic, traffic
-from hlotext.cost.tree import Node, scope_tree
+from hlotext.cost.traffic import CollectiveTraffic, HostCopy, Traffic, TrafficTotal, traffic
+from hlotext.cost.tree import ScopeCost, scope_tree
 
 __all__ = [
     "KEYS",
     "OVERHEAD",
     "Analysis",
     "Bound",
+    "CollectiveTraffic",
     "CompilerEstimate",
-    "Copy",
     "Cost",
     "Estimate",
-    "Flow",
     "Formula",
+    "HostCopy",
+    "InstructionCost",
     "InstructionTime",
     "Key",
-    "Least",
+    "LowerBound",
     "MatrixProduct",
-    "Node",
     "PathStep",
     "RunCost",
-    "Share",
-    "Sum",
+    "ScopeCost",
     "TargetCost",
     "TargetCosts",
     "TpuCost",
     "Traffic",
+    "TrafficTotal",
     "TransferTime",
     "analyze",
     "estimate",

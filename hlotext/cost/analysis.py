@@ -17,13 +17,13 @@ from hlotext.analysis import (
     backend_of,
     call_graph,
     choose_chip,
-    places,
     scopes,
+    source_locations,
 )
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.cost.counting import Amount, Counting
 from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.target_costs import TargetCosts
@@ -103,12 +103,12 @@ class RunCost(Cost):
     def mark(self) -> str:
         """Prefix of a total: nothing, `at least` with the number of calls of unknown cost, or `about`."""
         if self.unknown_calls:
-            return f"at least (without the work of {counted(len(self.unknown_calls), 'custom call')} of unknown cost) "
+            return f"at least (without the work of {pluralize(len(self.unknown_calls), 'custom call')} of unknown cost) "
         return "" if self.is_exact else f"{self.bound or 'about'} "
 
 
 @attrs.frozen
-class Share:
+class InstructionCost:
     """One instruction's part of a run: what it does itself, without the bodies that it runs."""
 
     instruction: Instruction
@@ -222,7 +222,7 @@ class Analysis:
             self._place_tables[computation] = table
         return table
 
-    def shares(self) -> Iterator[Share]:
+    def shares(self) -> Iterator[InstructionCost]:
         """Cost of each instruction in one run, without those that cost nothing. They add up to `run`."""
         counting = self._counting
         homes: dict[Computation, Computation] = {}
@@ -238,7 +238,7 @@ class Analysis:
                 flops, transcendentals, accessed = own
                 if flops or transcendentals or accessed:
                     cost = Cost(flops * operations, transcendentals * operations, accessed * accesses)
-                    yield Share(instruction, home, cost)
+                    yield InstructionCost(instruction, home, cost)
 
     def by(self, key: Key) -> dict[str, Cost]:
         """The cost of one run by what it is there for, the most flops first.
@@ -259,7 +259,7 @@ class Analysis:
         ordered = sorted(totals.items(), key=lambda item: (-item[1].flops, -item[1].accessed, item[0]))
         return {name: Cost(*amount) for name, amount in ordered}
 
-    def _names(self, key: Key) -> Callable[[Share], str]:
+    def _names(self, key: Key) -> Callable[[InstructionCost], str]:
         if key == "opcode":
             return lambda share: share.instruction.opcode
         if key == "computation":
@@ -267,9 +267,9 @@ class Analysis:
         if key == "scope":
             found = scopes(self.module)
             return lambda share: str(found.of(share.instruction))
-        lines = places(self.module)
+        lines = source_locations(self.module)
 
-        def line(share: Share) -> str:
+        def line(share: InstructionCost) -> str:
             place = lines.get(share.instruction)
             return f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
 

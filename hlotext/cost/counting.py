@@ -10,12 +10,12 @@ from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.analysis.mosaic import MosaicKernel, kernels
 from hlotext.cost.custom_calls import kernel_work, known_work
+from hlotext.cost.op_cost import NOTHING, CalleeCost, CannotCountError, OpCost, Rule
 from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import ShapeSizes
 from hlotext.cost.target_costs import TargetCosts
-from hlotext.cost.work import NOTHING, CannotCountError, Rule, Taken, Work
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -62,14 +62,14 @@ class Counting:
         costs: TargetCosts | None = None,
     ) -> None:
         self._costs = costs
-        self._known: dict[Instruction, Work | None] = {}
+        self._known: dict[Instruction, OpCost | None] = {}
         self.graph: CallGraph = graph if graph is not None else call_graph(module)
         self.sizes = sizes if sizes is not None else ShapeSizes()
-        self.works: dict[Computation, list[Work]] = {}
+        self.works: dict[Computation, list[OpCost]] = {}
         """The work of each instruction, in the order of the computation."""
         self.owned: dict[Computation, list[Amount]] = {}
         """Cost of each instruction in one run, as `own` computes it."""
-        self.callers: dict[Computation, list[tuple[int, Work]]] = {}
+        self.callers: dict[Computation, list[tuple[int, OpCost]]] = {}
         """Place and work of the instructions that run bodies."""
         self.amounts: dict[Computation, Amount] = {}
         """Cost of each computation in one run, with its loops scaled by their trip counts."""
@@ -82,9 +82,9 @@ class Counting:
             self._count(computation)
 
     def _count(self, computation: Computation) -> None:
-        works: list[Work] = []
+        works: list[OpCost] = []
         owned: list[Amount] = []
-        calls: list[tuple[int, Work]] = []
+        calls: list[tuple[int, OpCost]] = []
         flops: float = 0
         transcendentals: float = 0
         accessed: float = 0
@@ -129,7 +129,7 @@ class Counting:
             found[computation] = total_of(computation, figures)
         return found
 
-    def _work(self, instruction: Instruction) -> Work:
+    def _work(self, instruction: Instruction) -> OpCost:
         if instruction.opcode not in _RULES_BY_OPCODE:
             self.uncounted[instruction] = f"the opcode {instruction.opcode} is not known"
             return NOTHING
@@ -142,11 +142,11 @@ class Counting:
             self.uncounted[instruction] = "it is not well-formed"
         return NOTHING
 
-    def _rule_work(self, instruction: Instruction) -> Work:
+    def _rule_work(self, instruction: Instruction) -> OpCost:
         """The work by the rule of the opcode's row. Raises what rules raise of instructions that XLA would not accept."""
         return _RULES_BY_OPCODE[instruction.opcode](instruction, self.sizes)
 
-    def own(self, instruction: Instruction, work: Work) -> Amount:
+    def own(self, instruction: Instruction, work: OpCost) -> Amount:
         """Cost of an instruction in one run without the bodies that it runs: of custom calls if known, of others
         the bytes of operands and results; asynchronous work where it is begun.
         """
@@ -168,16 +168,16 @@ class Counting:
         return Amount(flops, transcendentals, sum(written) + work.constants + sum(read))
 
     def calls(
-        self, computation: Computation, place: int, work: Work
+        self, computation: Computation, place: int, work: OpCost
     ) -> tuple[tuple[Computation, int, bool], ...]:
         """The bodies that an instruction runs, how often each, and whether their bytes count.
 
         Of a conditional the costliest branch; a loop whose trip count is not known counts once, as with XLA.
         """
         bodies = work.bodies
-        if work.taken is Taken.OPERATIONS:
+        if work.taken is CalleeCost.OPERATIONS:
             return tuple([(body, 1, False) for body in bodies])
-        if work.taken is Taken.LARGEST:
+        if work.taken is CalleeCost.LARGEST:
             return ((max(bodies, key=lambda body: self.amounts.get(body, _ZERO)), 1, True),)
         if (computation, place) in self.graph.trips and len(bodies) == 2:
             trips = self.graph.trips[computation, place]
@@ -215,11 +215,11 @@ class Counting:
             total = total.plus(inner if has_bytes else inner._replace(accessed=0), times)
         return total
 
-    def is_known(self, instruction: Instruction, work: Work) -> bool:
+    def is_known(self, instruction: Instruction, work: OpCost) -> bool:
         """True if something is known of a custom call."""
         return not self.known(instruction, work).is_unknown
 
-    def known(self, instruction: Instruction, work: Work) -> Work:
+    def known(self, instruction: Instruction, work: OpCost) -> OpCost:
         """The work of a custom call, of which XLA knows nothing: by the table given, by its target, or by its kernel.
 
         Of others, at least, they read their operands and write their results.
@@ -230,7 +230,7 @@ class Counting:
                 self.uncounted[instruction] = found.left_open
         return self._known[instruction] or work
 
-    def _found(self, instruction: Instruction, work: Work) -> Work | None:
+    def _found(self, instruction: Instruction, work: OpCost) -> OpCost | None:
         try:
             found = self._costs.work(instruction, work) if self._costs is not None else None
         except CannotCountError as error:
@@ -271,7 +271,7 @@ class Counting:
                     totals[space] = totals.get(space, 0) + size * accesses
         return dict(sorted(totals.items()))
 
-    def accesses(self, instruction: Instruction, work: Work) -> Iterator[tuple[int, float]]:
+    def accesses(self, instruction: Instruction, work: OpCost) -> Iterator[tuple[int, float]]:
         """Memory space and bytes of everything that an instruction itself reads and writes."""
         if work.is_unknown:
             work = self.known(instruction, work)
@@ -292,7 +292,7 @@ class Counting:
 _DEFAULT_SPACE = (0,)
 
 
-@remembered(16384)
+@weighted_cache(16384)
 def _leaf_spaces(shape: Shape | None) -> tuple[int, ...]:
     """The memory space of each leaf of a shape, of a shape without leaves the default one."""
     if shape is None:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hlotext.analysis.mosaic import MOSAIC, MosaicKernel
+from hlotext.cost.op_cost import NOTHING, CannotCountError, OpCost
 from hlotext.cost.rules.contraction import convolution_flops
 from hlotext.cost.sizes import elements
-from hlotext.cost.work import NOTHING, CannotCountError, Work
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 
 
-def known_work(instruction: Instruction, work: Work) -> Work | None:
+def known_work(instruction: Instruction, work: OpCost) -> OpCost | None:
     """The work of a custom call whose target is known, or that says itself what it costs; None for others.
 
     `work` has its bytes, as if it read and wrote everything once.
@@ -26,7 +26,7 @@ def known_work(instruction: Instruction, work: Work) -> Work | None:
         return None
 
 
-def kernel_work(kernel: MosaicKernel, work: Work) -> Work | None:
+def kernel_work(kernel: MosaicKernel, work: OpCost) -> OpCost | None:
     """The work of a Mosaic kernel by its body; None for one that cannot be read.
 
     `work` has its bytes, as above: what a kernel reads more than once is not known.
@@ -44,16 +44,16 @@ def kernel_work(kernel: MosaicKernel, work: Work) -> Work | None:
     )
 
 
-def _free(instruction: Instruction, work: Work) -> Work | None:
+def _free(instruction: Instruction, work: OpCost) -> OpCost | None:
     return NOTHING
 
 
-def _moved(instruction: Instruction, work: Work) -> Work | None:
+def _moved(instruction: Instruction, work: OpCost) -> OpCost | None:
     """Everything read and written once, as XLA counts its own opcode of the same meaning."""
     return work
 
 
-def _matrix_product(instruction: Instruction, work: Work) -> Work | None:
+def _matrix_product(instruction: Instruction, work: OpCost) -> OpCost | None:
     """`2 * M * N * K` by the dimension numbers in the configuration; the workspace does not count."""
     config = _config(instruction, "gemm_backend_config")
     contracted = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
@@ -64,7 +64,7 @@ def _matrix_product(instruction: Instruction, work: Work) -> Work | None:
     return work._replace(flops=2 * elements(_result(instruction)) * summed, written=work.written[:1])
 
 
-def _onednn_product(instruction: Instruction, work: Work) -> Work | None:
+def _onednn_product(instruction: Instruction, work: OpCost) -> OpCost | None:
     """oneDNN's product sums over the last dimension of the left operand, or the last but one where it is transposed."""
     config = _config(instruction, "onednn_matmul_config")
     lhs = _shape(instruction.operands[0])
@@ -72,12 +72,12 @@ def _onednn_product(instruction: Instruction, work: Work) -> Work | None:
     return work._replace(flops=2 * elements(_result(instruction)) * summed, written=work.written[:1])
 
 
-def _convolution(places: str) -> Callable[[Instruction, Work], Work | None]:
+def _convolution(places: str) -> Callable[[Instruction, OpCost], OpCost | None]:
     """A convolution of cuDNN. `places` says which of the forward convolution's input, kernel and output the first operand,
     the second one and the result are.
     """
 
-    def count(instruction: Instruction, work: Work) -> Work | None:
+    def count(instruction: Instruction, work: OpCost) -> OpCost | None:
         first, second = (_shape(operand) for operand in instruction.operands[:2])
         shapes = dict(zip(places, (first, second, _result(instruction)), strict=True))
         flops = convolution_flops(instruction, shapes["i"], shapes["k"], shapes["o"])
@@ -86,13 +86,13 @@ def _convolution(places: str) -> Callable[[Instruction, Work], Work | None]:
     return count
 
 
-def _attention(products: int) -> Callable[[Instruction, Work], Work | None]:
+def _attention(products: int) -> Callable[[Instruction, OpCost], OpCost | None]:
     """cuDNN's attention (`CudnnfMHABackendConfig`): so many matrix products of the scores' shape by the head's size.
 
     Causal masks let half of square scores count; other masks and the softmax itself are left out.
     """
 
-    def count(instruction: Instruction, work: Work) -> Work | None:
+    def count(instruction: Instruction, work: OpCost) -> OpCost | None:
         config = _config(instruction, "cudnn_fmha_backend_config")
         sizes = [int(size) for size in config["intermediate_tensor_shape"]["dimensions"]]
         if len(sizes) != 4:
@@ -106,12 +106,12 @@ def _attention(products: int) -> Callable[[Instruction, Work], Work | None]:
     return count
 
 
-def _as_said(instruction: Instruction, work: Work) -> Work | None:
+def _as_said(instruction: Instruction, work: OpCost) -> OpCost | None:
     """The kernel author's estimate (`pl.CostEstimate`); None if there is none."""
     config = _config(instruction, "custom_call_config").get("cost_estimate")
     if config is None:
         return None
-    return Work(
+    return OpCost(
         int(config.get("flops", 0)),
         int(config.get("transcendentals", 0)),
         written=(int(config.get("bytes_accessed", 0)),),
@@ -152,7 +152,7 @@ _ATTENTIONS = (
 )
 """Ends of the names of cuDNN's attention (`cublas_cudnn.cc`)."""
 
-_TARGETS: dict[str, Callable[[Instruction, Work], Work | None]] = {
+_TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
     # Marks for the compiler, and buffers that others fill; names from XLA's source and the modules that it wrote.
     "AllocateBuffer": _free,
     "AssumeGatherIndicesInBound": _free,

@@ -18,12 +18,12 @@ from hlotext.analysis import (
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import MOST, Counting
-from hlotext.cost.roofline import Bound, Least, Roofline, estimated_cycles
+from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
 from hlotext.cost.sizes import ShapeSizes, device_size
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import as_tpu
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -37,7 +37,7 @@ class InstructionTime:
     instruction: Instruction
     runs: int
     """Execution count in one run of the module; unknown loops count once."""
-    least: Least
+    least: LowerBound
     """Of one run."""
     cycles: int | None
     """The compiler's own cycle estimate of one run, if there is one."""
@@ -212,7 +212,7 @@ def estimate(
     of computations that are not loop bodies.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
-    with collector.paused(pays=False):  # what is made here stays
+    with gc_control.gc_paused(collect_first=False):  # what is made here stays
         graph = call_graph(module)
         counting = Counting(
             module, ShapeSizes(device_size), graph.with_trips(trips) if trips else graph, costs

@@ -14,7 +14,7 @@ from hlotext.analysis.communication import KINDS
 from hlotext.analysis.sizes import VIEWS
 from hlotext.cost import undercounted
 from hlotext.cost.counting import MOST, Counting
-from hlotext.cost.work import Taken, Work
+from hlotext.cost.op_cost import CalleeCost, OpCost
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -37,7 +37,7 @@ class Bound(enum.Enum):
 
 
 @attrs.frozen
-class Least:
+class LowerBound:
     """The least time of one instruction that runs once, by what takes it."""
 
     flops: float
@@ -96,12 +96,12 @@ class Roofline:
         for computation in counting.callees_first:
             self._products[computation] = self._products_in(computation)
 
-    def of(self, instruction: Instruction, work: Work) -> Least:
+    def of(self, instruction: Instruction, work: OpCost) -> LowerBound:
         """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""
         flops = self._counting.own(instruction, work).flops
         known = self._counting.known(instruction, work) if work.is_unknown else work
         products: Mapping[str, float] = _NONE
-        if work.taken is Taken.OPERATIONS:
+        if work.taken is CalleeCost.OPERATIONS:
             flops += sum(self._counting.amounts[body].flops for body in work.bodies)
             if len(work.bodies) == 1:
                 products = self._products[work.bodies[0]]
@@ -128,7 +128,7 @@ class Roofline:
         if instruction.opcode == "custom-call" and rates.launch is not None and compute is not None:
             compute = max(compute, undercounted.least_seconds(instruction))
         is_started = rates.launch is not None and starts_kernel(instruction)
-        return Least(
+        return LowerBound(
             flops,
             main,
             compute,

@@ -9,8 +9,8 @@ from hlotext.analysis.census import census
 from hlotext.analysis.communication import chain_of
 from hlotext.analysis.wire import RULES
 from hlotext.cost.counting import Counting
-from hlotext.cost.roofline import Least, Roofline, is_host_copy
-from hlotext.cost.work import Taken
+from hlotext.cost.op_cost import CalleeCost
+from hlotext.cost.roofline import LowerBound, Roofline, is_host_copy
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -26,7 +26,7 @@ class ScheduleStep:
     instruction: Instruction
     begin: float
     end: float
-    least: Least | None
+    least: LowerBound | None
     """None for loops and calls, whose time is that of their bodies, and for collectives."""
     awaited: ScheduledTransfer | None = None
     """The transfer that it waits for."""
@@ -167,7 +167,7 @@ class Scheduler:
                 steps.append(ScheduleStep(instruction, begin, clock, None, ended))
                 begin = clock
             least, seconds = None, 0.0
-            if work.bodies and work.taken is not Taken.OPERATIONS:
+            if work.bodies and work.taken is not CalleeCost.OPERATIONS:
                 for body, times, _ in self._counting.calls(computation, place, work):
                     walk = self.walks.get(body)
                     seconds += walk.seconds * times if walk is not None else 0.0

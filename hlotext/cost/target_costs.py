@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
+from hlotext.cost.op_cost import CannotCountError, OpCost
 from hlotext.cost.sizes import elements
-from hlotext.cost.work import CannotCountError, Work
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import host_shape_size
@@ -99,7 +99,7 @@ class TargetCosts:
         """The row of a target."""
         return next((cost for name, cost in self.rows if fnmatch.fnmatchcase(target, name)), None)
 
-    def work(self, instruction: Instruction, work: Work) -> Work | None:
+    def work(self, instruction: Instruction, work: OpCost) -> OpCost | None:
         """The work of a call, from that of one that reads its operands and writes its results; None without a row.
 
         Raises CannotCountError where a formula has no value for it.

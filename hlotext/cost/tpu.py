@@ -17,9 +17,9 @@ from hlotext.analysis.chips import Chip, Rates
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost.counting import Counting
 from hlotext.cost.custom_calls import known_work
+from hlotext.cost.op_cost import NOTHING, CalleeCost, OpCost, moved
 from hlotext.cost.rules.fusion import without_handed_on
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import NOTHING, Taken, Work, moved
 from hlotext.cost.xla_sums import Figures, figures_of, sums_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -153,14 +153,14 @@ class _TpuCounting(Counting):
                 unknown_calls += one.unknown_calls
         return _Timed(sums_of(computation, seconds)[0], unknown_calls) if seconds else _Timed()
 
-    def _time_of(self, instruction: Instruction, work: Work, known: Mapping[Computation, _Timed]) -> _Timed:
+    def _time_of(self, instruction: Instruction, work: OpCost, known: Mapping[Computation, _Timed]) -> _Timed:
         if work.is_unknown:
             return _Timed(-1.0, 1)
-        is_own = not work.bodies or work.taken is Taken.OPERATIONS or instruction.opcode == "async-start"
+        is_own = not work.bodies or work.taken is CalleeCost.OPERATIONS or instruction.opcode == "async-start"
         if is_own:
             return _Timed(self._roofline(figures_of(work, self.figures)))
         bodies = [known.get(body, _Timed()) for body in work.bodies]
-        if work.taken is Taken.LARGEST:
+        if work.taken is CalleeCost.LARGEST:
             return max(bodies)
         return _Timed(sum(body.seconds for body in bodies), sum(body.unknown_calls for body in bodies))
 
@@ -174,7 +174,7 @@ class _TpuCounting(Counting):
             max(accessed / rates.bandwidth, rates.least_access_seconds) if accessed else 0.0,
         )
 
-    def _rule_work(self, instruction: Instruction) -> Work:
+    def _rule_work(self, instruction: Instruction) -> OpCost:
         work = super()._rule_work(instruction)
         inner = _custom_indexing(instruction)
         if inner is not None:
@@ -194,19 +194,19 @@ def _custom_indexing(instruction: Instruction) -> Instruction | None:
     return next((i for i in callees[0] if i.opcode in ("gather", "scatter")), None) if callees else None
 
 
-def _gather(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _gather(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     table, indices = instruction.operands
     numbers = instruction.attributes
     size = sizes.of(instruction.shape)
     collapsed = {*numbers["collapsed_slice_dims"], *numbers.get("operand_batching_dims", ())}
-    return Work(
+    return OpCost(
         written=(size,),
         read=(size * _rows_charged(table.shape, collapsed), sizes.operand(indices)),
         at_once=True,
     )
 
 
-def _scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _scatter(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     operands = instruction.operands
     count = (len(operands) - 1) // 2
     numbers = instruction.attributes
@@ -216,7 +216,7 @@ def _scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
         size * _rows_charged(array.shape, collapsed)
         for array, size in zip(operands[:count], updates, strict=True)
     ]
-    return Work(
+    return OpCost(
         written=(sum(charged),),
         read=(*charged, sizes.operand(operands[count]), *updates),
         at_once=True,
@@ -241,7 +241,7 @@ _FREE = frozenset({"AllocateBuffer", "PartialReduce"})
 _KERNEL = "tpu_custom_call"
 
 
-def _custom_call(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _custom_call(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Two targets are free, top-k has a cost, a kernel says its own or is free; all others are unknown."""
     target = instruction.attributes.get("custom_call_target")
     if target in _FREE:

@@ -16,7 +16,7 @@ from hlotext.analysis import (
     call_graph,
     communications,
     mesh_of,
-    places,
+    source_locations,
 )
 from hlotext.analysis.wire import Algorithm
 from hlotext.cost.roofline import is_host_copy
@@ -31,7 +31,7 @@ NOBODY = "(one device)"
 
 
 @attrs.frozen
-class Flow:
+class CollectiveTraffic:
     """One communication in all its runs."""
 
     communication: Communication
@@ -60,7 +60,7 @@ class Flow:
 
 
 @attrs.frozen
-class Copy:
+class HostCopy:
     """A copy between device and host."""
 
     instruction: Instruction
@@ -69,7 +69,7 @@ class Copy:
 
 
 @attrs.frozen
-class Sum:
+class TrafficTotal:
     """Communications taken together."""
 
     count: int = 0
@@ -82,9 +82,9 @@ class Sum:
     is_at_most: bool = False
     """True if the size of one of them is known at run time only."""
 
-    def plus(self, flow: Flow) -> Sum:
+    def plus(self, flow: CollectiveTraffic) -> TrafficTotal:
         """With one more."""
-        return Sum(
+        return TrafficTotal(
             self.count + 1,
             self.bytes + (flow.total or 0),
             self.unknown + (flow.total is None),
@@ -99,25 +99,25 @@ class Traffic:
 
     mesh: FoundMesh | None
     algorithm: Algorithm
-    flows: tuple[Flow, ...]
+    flows: tuple[CollectiveTraffic, ...]
     """The most bytes first."""
-    copies: tuple[Copy, ...]
+    copies: tuple[HostCopy, ...]
     """Between device and host, the largest first."""
 
-    def matrix(self) -> Mapping[tuple[str, str], Sum]:
+    def matrix(self) -> Mapping[tuple[str, str], TrafficTotal]:
         """By row (axes or link) and kind."""
-        found: dict[tuple[str, str], Sum] = {}
+        found: dict[tuple[str, str], TrafficTotal] = {}
         for flow in self.flows:
             key = flow.row, flow.communication.kind
-            found[key] = found.get(key, Sum()).plus(flow)
+            found[key] = found.get(key, TrafficTotal()).plus(flow)
         return found
 
-    def by_link(self) -> Mapping[Interconnect, Sum]:
+    def by_link(self) -> Mapping[Interconnect, TrafficTotal]:
         """By what carries it; copies to and from the host not among them."""
-        found: dict[Interconnect, Sum] = {}
+        found: dict[Interconnect, TrafficTotal] = {}
         for flow in self.flows:
             link = flow.communication.link
-            found[link] = found.get(link, Sum()).plus(flow)
+            found[link] = found.get(link, TrafficTotal()).plus(flow)
         return found
 
     @property
@@ -134,23 +134,25 @@ def traffic(
     Raises ValueError for a mesh of another size than the module's and for an unknown algorithm.
     """
     found = mesh_of(module, mesh)
-    lines = places(module)
+    lines = source_locations(module)
     flows = []
     for one in communications(module):
         axes = axes_of(module, one, found.mesh if found is not None else None)
         place = lines.get(one.start)
         flows.append(
-            Flow(one, axes, one.wire_bytes_by(algorithm), one.runs, place[0] if place is not None else None)
+            CollectiveTraffic(
+                one, axes, one.wire_bytes_by(algorithm), one.runs, place[0] if place is not None else None
+            )
         )
     flows.sort(key=lambda flow: -(flow.total or 0))
     return Traffic(found, algorithm, tuple(flows), _host_copies(module))
 
 
-def _host_copies(module: Module) -> tuple[Copy, ...]:
+def _host_copies(module: Module) -> tuple[HostCopy, ...]:
     graph, sizes = call_graph(module), ShapeSizes()
     found = [
-        Copy(i, sizes.operand(i.operands[0]), graph.runs.get(i.computation))
-        for i in graph.stepped_instructions()
+        HostCopy(i, sizes.operand(i.operands[0]), graph.runs.get(i.computation))
+        for i in graph.sequential_instructions()
         if i.opcode in ("copy", "copy-start") and i.operands and i.computation is not None and is_host_copy(i)
     ]
     return tuple(sorted(found, key=lambda copy: -copy.bytes))

@@ -11,7 +11,7 @@ from hlotext.cost.analysis import Analysis, Cost
 
 
 @attrs.define(eq=False)
-class Node:
+class ScopeCost:
     """One scope with everything inside it."""
 
     name: str
@@ -21,9 +21,9 @@ class Node:
     bytes_accessed: float = 0
     phases: dict[Phase | None, float] = attrs.field(factory=dict)
     """Flops by phase."""
-    children: dict[str, Node] = attrs.field(factory=dict)
+    children: dict[str, ScopeCost] = attrs.field(factory=dict)
 
-    def sorted_children(self) -> list[Node]:
+    def sorted_children(self) -> list[ScopeCost]:
         """Those with the most flops first."""
         return sorted(self.children.values(), key=lambda node: (-node.flops, -node.bytes_accessed, node.name))
 
@@ -34,7 +34,7 @@ class Node:
         self.bytes_accessed += cost.bytes_accessed
         self.phases[phase] = self.phases.get(phase, 0) + cost.flops
 
-    def walk(self, depth: int) -> Iterator[tuple[int, Node]]:
+    def walk(self, depth: int) -> Iterator[tuple[int, ScopeCost]]:
         """The nodes below, each with its level from 0, down to a depth, in pre-order."""
         stack = [(0, child) for child in reversed(self.sorted_children())]
         while stack:
@@ -44,15 +44,15 @@ class Node:
                 stack.extend((level + 1, child) for child in reversed(node.sorted_children()))
 
 
-def scope_tree(analysis: Analysis, *, fold: bool = True) -> Node:
+def scope_tree(analysis: Analysis, *, fold: bool = True) -> ScopeCost:
     """The cost of one run by scope: each node has what is in it and below. With `fold` repeated layers are one `layer_*`."""
     found = scopes(analysis.module)
-    root = Node("")
+    root = ScopeCost("")
     for scope, cost in analysis.by_scope().items():
         path = found.folded(scope) if fold else scope.path
         root.add(cost, scope.phase)
         node = root
         for name in path:
-            node = node.children.setdefault(name, Node(name))
+            node = node.children.setdefault(name, ScopeCost(name))
             node.add(cost, scope.phase)
     return root

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hlotext.cost.single import EXACT, is_exact, single, single_sum
-from hlotext.cost.work import Taken, Work
+from hlotext.cost.float32 import EXACT, float32_sum, is_exact, round_to_float32
+from hlotext.cost.op_cost import CalleeCost, OpCost
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
@@ -15,29 +15,29 @@ NO_FIGURES: Figures = (0, 0, 0)
 _UNKNOWN: Figures = (-1, 0, -1)
 
 
-def figures_of(work: Work, known: Mapping[Computation, Figures]) -> Figures:
+def figures_of(work: OpCost, known: Mapping[Computation, Figures]) -> Figures:
     """The figures of one instruction, given those of the computations that it calls."""
     if work.is_unknown:
         return _UNKNOWN
-    flops, transcendentals = single(work.flops), single(work.transcendentals)
+    flops, transcendentals = round_to_float32(work.flops), round_to_float32(work.transcendentals)
     accessed: float = sum(work.written) + work.constants + sum(work.read)
     if not (type(accessed) is int and accessed <= EXACT):  # of whole numbers below that nothing is rounded
         moved = (*work.written, work.constants, *work.read) if work.constants else (*work.written, *work.read)
-        accessed = single(sum(moved)) if work.at_once or is_exact(moved) else single_sum(moved)
+        accessed = round_to_float32(sum(moved)) if work.at_once or is_exact(moved) else float32_sum(moved)
     for body, count in work.applied:
         body_flops, body_transcendentals, _ = known.get(body, NO_FIGURES)
-        times = single(count)
-        flops = single(flops + single(body_flops * times))
-        transcendentals = single(transcendentals + single(body_transcendentals * times))
+        times = round_to_float32(count)
+        flops = round_to_float32(flops + round_to_float32(body_flops * times))
+        transcendentals = round_to_float32(transcendentals + round_to_float32(body_transcendentals * times))
     if not work.bodies:
         return flops, transcendentals, accessed
     parts = [known.get(body, NO_FIGURES) for body in work.bodies]
-    if work.taken is Taken.LARGEST:
+    if work.taken is CalleeCost.LARGEST:
         return _largest(parts)
-    flops, transcendentals = single_sum([p[0] for p in parts]), single_sum([p[1] for p in parts])
-    if work.taken is Taken.OPERATIONS:
+    flops, transcendentals = float32_sum([p[0] for p in parts]), float32_sum([p[1] for p in parts])
+    if work.taken is CalleeCost.OPERATIONS:
         return flops, transcendentals, accessed
-    return flops, transcendentals, single_sum([p[2] for p in parts])
+    return flops, transcendentals, float32_sum([p[2] for p in parts])
 
 
 def _largest(parts: Sequence[Figures]) -> Figures:
@@ -68,7 +68,7 @@ def sums_of(computation: Computation, figures: Mapping[int, tuple[float, ...]]) 
             continue
         if order is None:
             order = [place for place in visit_order(computation) if place in figures]
-        totals.append(single_sum([figures[place][number] for place in order]))
+        totals.append(float32_sum([figures[place][number] for place in order]))
     return totals
 
 

@@ -11,7 +11,7 @@ from hlotext.diff.cache_keys import CacheKeyDiff, CacheKeyPair, cache_keys
 from hlotext.diff.changes import Change, Changes, Part
 from hlotext.diff.compare import Diff, compare, golden_text
 from hlotext.diff.folders import FolderDiff, FolderPair, folders
-from hlotext.diff.thresholds import Crossed, Threshold, ThresholdError, crossed, parse_thresholds
+from hlotext.diff.thresholds import Threshold, ThresholdError, Violation, parse_thresholds, violations
 from hlotext.diff.totals import TotalChange, Totals
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "CacheKeyPair",
     "Change",
     "Changes",
-    "Crossed",
     "Diff",
     "FolderDiff",
     "FolderPair",
@@ -28,10 +27,11 @@ __all__ = [
     "ThresholdError",
     "TotalChange",
     "Totals",
+    "Violation",
     "cache_keys",
     "compare",
-    "crossed",
     "folders",
     "golden_text",
     "parse_thresholds",
+    "violations",
 ]

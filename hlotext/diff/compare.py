@@ -11,11 +11,11 @@ from typing import Any
 import hlotext as hlo
 from hlotext import analysis, dumps, rewrite
 from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
-from hlotext.diff.graph import Graph, base_opcode
 from hlotext.diff.pairing import Pairing
-from hlotext.diff.structure import LEFT_OUT, names_nodes
 from hlotext.diff.totals import Totals
-from hlotext.ir import collector
+from hlotext.diff.value_graph import Graph, base_opcode
+from hlotext.diff.value_numbering import LEFT_OUT, names_nodes
+from hlotext.ir import gc_control
 from hlotext.ir.tables import traits
 from hlotext.ir.values.value import mimebundle
 
@@ -39,7 +39,7 @@ class Diff:
 
     @functools.cached_property
     def _pairing(self) -> Pairing:
-        with collector.paused(pays=False):
+        with gc_control.gc_paused(collect_first=False):
             return Pairing(self.old, self.new, self._earlier_names)
 
     @property
@@ -51,7 +51,7 @@ class Diff:
     def changes(self) -> Changes:
         """Added, removed and changed operations; `.renamed` holds those that differ in name only."""
         pairing = self._pairing
-        with collector.paused(pays=False):
+        with gc_control.gc_paused(collect_first=False):
             return _Finder(pairing).changes()
 
     @functools.cached_property

@@ -3,7 +3,7 @@
 What is equal is not looked into: computations that hold the same on both sides are settled. In the rest, operations
 are paired
 that compute the same from the same inputs; from these pairs on, inputs, readers and callees are followed as long as they
-say the same; and what then is left is weighed (`hlotext.diff.matching`).
+say the same; and what then is left is weighed (`hlotext.diff.node_matching`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping
 
 import hlotext as hlo
-from hlotext.diff.graph import Graph, base_opcode
-from hlotext.diff.matching import Matching
-from hlotext.diff.structure import Structure
+from hlotext.diff.node_matching import Matching
+from hlotext.diff.value_graph import Graph, base_opcode
+from hlotext.diff.value_numbering import ValueNumbering
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 MOST_WEIGHED = 20_000
@@ -30,7 +30,7 @@ class Pairing:
     ) -> None:
         """`earlier_names` are the names that operations of `new` had in `old`, where that is known."""
         self._earlier_names = earlier_names
-        self.structure = Structure()
+        self.structure = ValueNumbering()
         self.old_classes = self.structure.classes(old)
         self.new_classes = self.structure.classes(new)
         entries = self.old_classes.get(old.entry), self.new_classes.get(new.entry)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.diff.changes import Change
 from hlotext.diff.compare import Diff
-from hlotext.diff.thresholds import Crossed
+from hlotext.diff.thresholds import Violation
 from hlotext.diff.totals import TotalChange
 from hlotext.findings import escape
 
@@ -31,7 +31,7 @@ def _figure(total: TotalChange, side: float | None, calls: int) -> str:
     if side is None:
         return "unknown"
     text = f"{side:,.0f}{' B' if total.unit == 'bytes' else ''}"
-    return f"at least {text} ({counted(calls, 'call')} of unknown cost)" if calls else text
+    return f"at least {text} ({pluralize(calls, 'call')} of unknown cost)" if calls else text
 
 
 def difference(total: TotalChange) -> str:
@@ -58,7 +58,7 @@ def totals(diff: Diff) -> list[TotalChange]:
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
 
 
-def as_json(diff: Diff, crossed: Sequence[Crossed] = ()) -> dict[str, Any]:
+def as_json(diff: Diff, crossed: Sequence[Violation] = ()) -> dict[str, Any]:
     """Everything, as JSON values."""
     return {
         "version": 1,
@@ -101,7 +101,7 @@ def _change_json(diff: Diff, change: Change) -> dict[str, Any]:
     }
 
 
-def markdown(diff: Diff, crossed: Sequence[Crossed] = ()) -> str:
+def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
     """A summary for a comment on a pull request."""
     md, code = escape.markdown, escape.markdown_code
     out = [f"### hlotext diff: {md(summary(diff))}", ""]
@@ -127,7 +127,7 @@ def markdown(diff: Diff, crossed: Sequence[Crossed] = ()) -> str:
     return "\n".join(out) + "\n"
 
 
-def github(diff: Diff, file: str, crossed: Sequence[Crossed] = ()) -> str:
+def github(diff: Diff, file: str, crossed: Sequence[Violation] = ()) -> str:
     """Workflow commands of GitHub: an error for each bound that is crossed, a notice for each change, in the new file."""
     out = [f"::error title=hlotext diff::{escape.github_data(str(one))}" for one in crossed]
     for change in list(diff.changes)[:_ANNOTATIONS]:

@@ -44,7 +44,7 @@ class Threshold:
 
 
 @attrs.frozen
-class Crossed:
+class Violation:
     """A bound that was crossed, or cannot be judged."""
 
     threshold: Threshold
@@ -85,7 +85,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
     return tuple(found)
 
 
-def crossed(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Crossed]:
+def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> list[Violation]:
     """The violated bounds. A figure that is unknown on one side counts as violated. Raises ThresholdError for
     unknown names."""
     found = []
@@ -98,9 +98,9 @@ def crossed(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) -> 
             except KeyError as error:
                 raise ThresholdError(f"{error.args[0]}, and changes") from None
         if total.old is None or total.new is None:
-            found.append(Crossed(threshold, total))
+            found.append(Violation(threshold, total))
             continue
         more = total.old * threshold.more / 100 if threshold.is_percent else threshold.more
         if total.new - total.old > more:
-            found.append(Crossed(threshold, total))
+            found.append(Violation(threshold, total))
     return found

@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.dumps import age as age
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from hlotext.dumps.files import DumpFile
     from hlotext.dumps.folder import DumpFolder, open
     from hlotext.dumps.notes import Note
-    from hlotext.dumps.records import Options, PassRun
+    from hlotext.dumps.sidecar_files import Options, PassRun
     from hlotext.dumps.step import Step
-    from hlotext.dumps.texts import Text, module_texts
-    from hlotext.dumps.timeline import Row
+    from hlotext.dumps.texts import ModuleFile, module_texts
+    from hlotext.dumps.timeline import TimelineEntry
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     "age",
     "causes",
@@ -40,10 +40,10 @@ __getattr__ = door(
     files=("DumpFile",),
     folder=("DumpFolder", "open"),
     notes=("Note",),
-    records=("Options", "PassRun"),
+    sidecar_files=("Options", "PassRun"),
     step=("Step",),
-    texts=("Text", "module_texts"),
-    timeline=("Row",),
+    texts=("ModuleFile", "module_texts"),
+    timeline=("TimelineEntry",),
     **{"collectives.records": ("CollectiveCause", "Place", "Reason", "Suggestion")},
 )
 
@@ -55,15 +55,15 @@ __all__ = [
     "DumpFolder",
     "HostFinding",
     "HostReport",
+    "ModuleFile",
     "Note",
     "Options",
     "PassRun",
     "Place",
     "Reason",
-    "Row",
     "Step",
     "Suggestion",
-    "Text",
+    "TimelineEntry",
     "Tried",
     "bisect",
     "hosts",

@@ -12,7 +12,7 @@ from hlotext import analysis
 from hlotext.dumps.identity.graph import paired
 from hlotext.dumps.identity.pairing import Pairing
 from hlotext.dumps.identity.states import Op, State
-from hlotext.ir.memo import memoised
+from hlotext.ir.caches import text_cache
 
 _REFERENCE = re.compile(r"%([A-Za-z_][\w.\-]*)", re.ASCII)
 
@@ -73,7 +73,7 @@ class Changes:
         return sum(sign * (size or 0) for sign, size in sizes)
 
 
-@memoised(1 << 14)
+@text_cache(1 << 14)
 def shape_bytes(shape: str) -> int | None:
     """Bytes of an array as XLA counts them, or of all arrays of a tuple; None for anything but a shape."""
     try:

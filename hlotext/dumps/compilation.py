@@ -12,14 +12,14 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.dumps import records
+from hlotext.dumps import sidecar_files
 from hlotext.dumps.files import DumpFile, module_name
 from hlotext.dumps.kinds import BY_NAME
 from hlotext.dumps.names import PROTO
 from hlotext.dumps.notes import Note
-from hlotext.dumps.records import FusionStep, HostTransfer, Options, PassRun, Tuned
+from hlotext.dumps.sidecar_files import AutotuneResult, FusionStep, HostTransfer, Options, PassRun
 from hlotext.dumps.step import Step
-from hlotext.dumps.timeline import Row, notes, timeline
+from hlotext.dumps.timeline import TimelineEntry, notes, timeline
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import TextMessage
@@ -178,7 +178,7 @@ class Compilation:
         """The module after optimization; None for a compilation that ended before. Raises InputError, HloSyntaxError."""
         return None if self.last is None else self.last.module
 
-    def timeline(self, stage: str | None = None) -> Iterator[Row]:
+    def timeline(self, stage: str | None = None) -> Iterator[TimelineEntry]:
         """The steps, or those of one stage, each with what it changed and how long its pass ran. Texts are not kept."""
         return timeline(self, stage)
 
@@ -263,7 +263,7 @@ class Compilation:
     def options(self) -> Options | None:
         """The options and the device; None if no file has them."""
         target, config = self.proto("gpu-target-config"), self.proto("module-config")
-        debug = self._read("debug-options", records.read_options)
+        debug = self._read("debug-options", sidecar_files.read_options)
         if debug is None and config is not None:
             debug = _debug_options(config)
         if debug is None and target is None and config is None:
@@ -303,13 +303,13 @@ class Compilation:
     def passes(self) -> tuple[PassRun, ...]:
         """Every pass that ran, dumped or not, with its time; empty without `metadata.textproto`."""
         metadata = self.proto("pass-metadata")
-        return () if metadata is None else records.pass_runs(metadata)
+        return () if metadata is None else sidecar_files.pass_runs(metadata)
 
     @functools.cached_property
     def fusion_steps(self) -> tuple[FusionStep, ...]:
         """Decisions of GPU's priority fusion, in order; empty if they were not dumped."""
         dump = self.proto("priority-fusion")
-        return () if dump is None else tuple(records.fusion_steps(dump))
+        return () if dump is None else tuple(sidecar_files.fusion_steps(dump))
 
     def fusion_decisions(self, kind: str, name: str) -> Sequence[FusionStep]:
         """Those of one kind about a producer; of `fusion` those about the fusion that was made."""
@@ -324,16 +324,16 @@ class Compilation:
         return found
 
     @functools.cached_property
-    def tuned(self) -> tuple[Tuned, ...]:
+    def autotune_results(self) -> tuple[AutotuneResult, ...]:
         """Autotuning results; empty if there was no device or no file has them."""
         results = self.proto("autotune-results")
-        return () if results is None else records.tuned(results)
+        return () if results is None else sidecar_files.autotune_results(results)
 
     @functools.cached_property
     def host_transfers(self) -> tuple[HostTransfer, ...]:
         """A TPU's transfers to and from its host; empty if there are none, or no file lists them."""
         transfers = self.proto("host-transfers")
-        return () if transfers is None else records.host_transfers(transfers)
+        return () if transfers is None else sidecar_files.host_transfers(transfers)
 
     @functools.cached_property
     def thunks(self) -> Thunks | None:
@@ -388,7 +388,7 @@ class Compilation:
         """The first file of a kind, a proto in text format; None without one. Where it breaks off is noted."""
 
         def read(text: str) -> TextMessage:
-            message, problem = records.read_proto(text)
+            message, problem = sidecar_files.read_proto(text)
             if problem:
                 self._notes.append(
                     Note(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hlotext.dumps.records import read_options
+from hlotext.dumps.sidecar_files import read_options
 from hlotext.syntax.source.inputs import InputError
 from hlotext.textproto import TextMessage
 

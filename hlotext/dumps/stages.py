@@ -13,7 +13,7 @@ from typing import overload
 
 import attrs
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 
 
 @attrs.frozen
@@ -238,7 +238,7 @@ class Stages(Sequence[Stage]):
         """The stage that files of a kind show; None for kinds that belong to no single one."""
         return self._by_kind.get(kind)
 
-    @remembered(4096)
+    @weighted_cache(4096)
     def of(self, pipeline: str, name: str) -> Stage | None:
         """The stage of a pass in a pipeline; None for names that no row knows. Spaces and `_` are the same in pipelines."""
         pipeline, name = pipeline.replace(" ", "_"), name.replace(" ", "_")

@@ -18,7 +18,7 @@ from hlotext.dumps.folder import DumpFolder, open, opened
 from hlotext.dumps.kinds import is_loose_final
 from hlotext.dumps.step import Step
 from hlotext.dumps.storage import Storage, is_archive, without_packing
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.syntax.source.inputs import InputError, is_binary, is_json, read_source
 
 Which = Literal["last", "ends", "all"]
@@ -34,7 +34,7 @@ _PROBED = 65_536
 
 
 @attrs.frozen
-class Text:
+class ModuleFile:
     """The text of one module, not read yet."""
 
     path: str
@@ -112,25 +112,25 @@ def compilation_beside(path: str) -> Compilation | None:
     return folder.compilations[0] if folder.compilations else None
 
 
-def compilation_of(place: str | Text) -> Compilation | None:
+def compilation_of(place: str | ModuleFile) -> Compilation | None:
     """The compilation whose final text is at a path; None for every other text."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation
     if found is None or found.last is None:
         return None
     path = place if isinstance(place, str) else place.path
     last = found.last.file
-    if isinstance(place, Text) or last.archive is not None:
+    if isinstance(place, ModuleFile) or last.archive is not None:
         return found if path.rpartition(":")[2] == last.path else None
     return found if os.path.samefile(last.path, path) else None
 
 
-@remembered(2)
+@weighted_cache(2)
 def _packed(archive: str, _: int) -> dict[str, Compilation]:
     """The compilations of a packed folder by the paths of their files: unpacked once, not for each text."""
     return {file.path: file.compilation for file in open(archive).files if file.compilation is not None}
 
 
-def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[Text]:
+def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last") -> Iterator[ModuleFile]:
     """The texts of modules in files, dump folders and archives, in the order given.
 
     A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
@@ -146,29 +146,29 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
         if path == "-" or not (os.path.isdir(path) or (is_archive(path) and os.path.exists(path))):
             if path != "-" and not os.path.exists(path):
                 raise InputError(f"{path} does not exist")
-            yield Text(path)
+            yield ModuleFile(path)
             continue
         yield from _of_folder(open(path), which)
 
 
-def texts_of(storage: Storage, which: Which = "last") -> Iterator[Text]:
+def texts_of(storage: Storage, which: Which = "last") -> Iterator[ModuleFile]:
     """The texts that `module_texts` finds, for a folder in any storage, such as an object store."""
     return _of_folder(opened(storage), which)
 
 
-def _of_folder(folder: DumpFolder, which: Which) -> Iterator[Text]:
+def _of_folder(folder: DumpFolder, which: Which) -> Iterator[ModuleFile]:
     steps = [step.file for compilation in folder.compilations for step in _chosen(compilation, which)]
     loose = [file for file in folder.files if file.compilation is None]
     found = [*steps, *(file for file in loose if is_loose_final(_name(file)))]
     found = found or [file for file in loose if _name(file).endswith(_LOOSE)]
     if not found:  # no names of XLA's: any file that holds a module
         yield from (
-            Text(file.path, None if file.archive is None else file)
+            ModuleFile(file.path, None if file.archive is None else file)
             for file in sorted(loose, key=lambda file: file.name.path)
             if _holds_module(file)
         )
     for file in sorted(found, key=lambda file: file.name.path) if len(found) > len(steps) else found:
-        yield Text(file.path, file)
+        yield ModuleFile(file.path, file)
 
 
 def _holds_module(file: DumpFile) -> bool:

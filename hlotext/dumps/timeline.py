@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Row:
+class TimelineEntry:
     """One step of a timeline."""
 
     step: Step
@@ -41,9 +41,9 @@ class Row:
 class Rounds:
     """Consecutive steps in which a pipeline repeats the same passes."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineEntry, ...]
     """Those of the first round; one step where nothing repeats itself."""
-    others: tuple[Row, ...] = ()
+    others: tuple[TimelineEntry, ...] = ()
     """Those of the other rounds."""
 
     @property
@@ -52,7 +52,7 @@ class Rounds:
         return 1 + len(self.others) // len(self.rows)
 
 
-def rounds(rows: Sequence[Row]) -> list[Rounds]:
+def rounds(rows: Sequence[TimelineEntry]) -> list[Rounds]:
     """Rows with three or more repeated rounds of the same passes folded into one."""
     names = [(row.step.stage, row.step.name) for row in rows]
     found = []
@@ -75,7 +75,7 @@ def rounds(rows: Sequence[Row]) -> list[Rounds]:
 _LONGEST_ROUND = 8
 
 
-def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row]:
+def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
     """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
     before: str | None = None
     states: dict[str, State] = {}
@@ -91,7 +91,7 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Row
             found = None
             if text is not None and (before is not None or not step.index):
                 found = _changes(states, before if before is not None else text, text, step.name)
-            yield Row(step, found, took, note)
+            yield TimelineEntry(step, found, took, note)
         before = text
 
 

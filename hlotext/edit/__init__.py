@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.nodes import gate as _socket
+from hlotext.ir.nodes import edit_backend as _socket
 
 if not TYPE_CHECKING:
 
@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
         """The gate as long as nothing was edited."""
 
         def __getattr__(self, name: str) -> Any:
-            gate = importlib.import_module("hlotext.edit.gate")
+            gate = importlib.import_module("hlotext.edit.backend")
             _socket.install(gate)
             return getattr(gate, name)
 

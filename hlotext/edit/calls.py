@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hlotext.edit import marks, members
+from hlotext.edit import dirty_lines, graph_checks
 from hlotext.edit.journal import Journal
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation, post_order
@@ -133,21 +133,21 @@ def bring_before(
     late = [c for c in post_order(callees) if order[c] > order[computation]]
     if not late:
         return
-    members.know_entry(journal, module)
+    graph_checks.know_entry(journal, module)
     for one in late:
-        place = order.place(one)
+        place = order.index(one)
         order.remove(one)
-        journal.did(order.insert, place, one)
+        journal.push_undo(order.insert, place, one)
         journal.note("modified", one)
     for place, one in enumerate(late, place_before(module, computation)):
         order.insert(place, one)
-        journal.did(order.remove, one)
-    marks.touch_module(journal, module)
+        journal.push_undo(order.remove, one)
+    dirty_lines.mark_module_dirty(journal, module)
 
 
 def place_before(module: Module, computation: Computation) -> int:
     """Position in the list before a computation and before all bodies inside its text."""
-    place = module.order.place(computation)
-    while place and module._computations[place - 1].is_inside:
+    place = module.order.index(computation)
+    while place and module._computations[place - 1].is_printed_inline:
         place -= 1
     return place

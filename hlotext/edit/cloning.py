@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hlotext.edit import marks, members, structure
+from hlotext.edit import dirty_lines, graph_checks, structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.instructions import check_readable
 from hlotext.edit.journal import Edit
@@ -37,10 +37,10 @@ def clone_instruction(
     if instruction.opcode in ROLES:
         raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
     check_readable(instruction)
-    module = members.module_of(instruction)
+    module = graph_checks.module_of(instruction)
     new_name = name or f"{instruction.name}.clone"
     if before is None:
-        place = computation.order.place(instruction) + 1
+        place = computation.order.index(instruction) + 1
         before = computation._instructions[place] if place < len(computation) else None
     with Edit(module):
         copy = Instruction(
@@ -74,7 +74,7 @@ def clone_computation(
         new = Instruction(
             module.instruction_names.unique(f"{old.name}.clone"), old._head.opcode, old._head.shape,
             tuple(nodes[operand] for operand in old._operands),
-            marks.without_left_out(_mapped_attributes(old, nodes, own=True)), old._head.argument,
+            dirty_lines.without_left_out(_mapped_attributes(old, nodes, own=True)), old._head.argument,
             copy,
         )  # fmt: skip
         nodes[old] = new
@@ -88,7 +88,7 @@ def clone_computation(
 
 
 _COPIED = (
-    "_is_guess", "_is_touched", "_is_header_touched", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
+    "_is_guess", "_is_modified", "_is_header_modified", "_has_new_tables", "_revision", "_mixes_precisions", "_carried",
     "_stored", "_stored_bodies",
 )  # fmt: skip
 
@@ -126,7 +126,7 @@ def clone_module(module: Module) -> Module:
                 node = Instruction(old._name, "", None, (), old._attributes, None, new)
                 node._head, node._operands = old._head, tuple(nodes[o] for o in old._operands)
                 node._place, node._form = old._place, old._form
-            node._is_touched = old._is_touched
+            node._is_modified = old._is_modified
             nodes[old] = node
             new._instructions.append(node)
         new._root = nodes[computation._root] if computation._root is not None else None

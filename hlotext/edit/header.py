@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.edit import marks, names, values
+from hlotext.edit import dirty_lines, names, values
 from hlotext.edit.journal import Edit
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.module import Module
@@ -26,7 +26,7 @@ def rename_module(module: Module, name: str) -> None:
         return
     with Edit(module) as edit:
         edit.journal.set(module, "_name", name)
-        marks.touch_header(edit.journal, module)
+        dirty_lines.touch_header(edit.journal, module)
 
 
 def set_header(module: Module, name: str, value: Any) -> None:
@@ -49,11 +49,11 @@ def remove_header(module: Module, name: str) -> None:
 def _replace(module: Module, name: str, attributes: dict[str, Any]) -> None:
     with Edit(module) as edit:
         if name in _OF_SHAPES_ALONE or name.startswith("allow_spmd_sharding_propagation"):
-            edit.watch_header()
+            edit.recheck_header()
         else:
-            edit.watch_all()
+            edit.recheck_module()
         edit.journal.set(module, "_attributes", attributes)
-        marks.touch_header(edit.journal, module)
+        dirty_lines.touch_header(edit.journal, module)
 
 
 def set_stack_frames(module: Module, stack_frames: Any) -> None:
@@ -65,7 +65,7 @@ def set_stack_frames(module: Module, stack_frames: Any) -> None:
     if stack_frames == module.stack_frames:
         return
     with Edit(module) as edit:
-        edit.watch_all()
+        edit.recheck_module()
         edit.journal.set(module, "_stack_frames", stack_frames)
         edit.journal.set(module, "_has_new_tables", True)
-        marks.touch_header(edit.journal, module)
+        dirty_lines.touch_header(edit.journal, module)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hlotext.edit import marks, members, names, values
+from hlotext.edit import dirty_lines, graph_checks, names, values
+from hlotext.edit.graph_checks import (
+    module_of,
+)
 from hlotext.edit.instructions import (
     check_readable,
 )
 from hlotext.edit.journal import Edit
-from hlotext.edit.members import (
-    module_of,
-)
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -31,13 +31,13 @@ def renumber(parameter: Instruction, number: object) -> None:
     with Edit(module) as edit:
         if computation is not None:
             edit.numbers(computation)
-            edit.watch(computation.calls, typed=False)
+            edit.recheck(computation.calls, typed=False)
             if computation.is_entry:
-                edit.watch_header(typed=False)
+                edit.recheck_header(typed=False)
         edit.journal.set(parameter, "_argument", number)
-        marks.touch(edit.journal, parameter)
+        dirty_lines.mark_dirty(edit.journal, parameter)
         if computation is not None:
-            marks.touch_signature(edit.journal, computation)
+            dirty_lines.touch_signature(edit.journal, computation)
 
 
 # ---- names and places
@@ -54,21 +54,21 @@ def rename(instruction: Instruction, name: str) -> None:
     with Edit(module) as edit:
         journal = edit.journal
         if computation is not None:
-            marks.give_up_names(journal, computation, [instruction._name])
+            dirty_lines.give_up_names(journal, computation, [instruction._name])
             if name in computation:
                 raise EditError(
                     f"{computation._name} already has an instruction named {name}",
                     "see `Module.instruction_names`",
                 )
             _know(computation, instruction, instruction._name, name)
-            journal.did(_know, computation, instruction, name, instruction._name)
+            journal.push_undo(_know, computation, instruction, name, instruction._name)
         journal.set(instruction, "_name", name)
         if module is not None:
             module.instruction_names.register(name)
         for touched in (instruction, *instruction.users, *instruction.control_successors):
-            marks.touch(journal, touched)
+            dirty_lines.mark_dirty(journal, touched)
         if computation is not None and instruction._head.opcode == "parameter":
-            marks.touch_signature(journal, computation)
+            dirty_lines.touch_signature(journal, computation)
 
 
 def _know(computation: Computation, instruction: Instruction, before: str, after: str) -> None:
@@ -83,7 +83,7 @@ def move_before(instruction: Instruction, other: Instruction) -> None:
     """See `Instruction.move_before`."""
     module = module_of(instruction)
     computation = instruction._computation
-    members.instruction(other, f"what {instruction._name} is to stand before")
+    graph_checks.instruction(other, f"what {instruction._name} is to stand before")
     if computation is None or other._computation is not computation:
         raise EditError(f"{instruction.name} and {other.name} are not in one computation")
     if other is instruction:
@@ -98,4 +98,4 @@ def move_before(instruction: Instruction, other: Instruction) -> None:
             f"{instruction.name} cannot stand before {other.name}, since it needs or is needed by what is between"
         )
     with Edit(module) as edit:
-        members.move_all(edit.journal, computation, [instruction], other)
+        graph_checks.move_all(edit.journal, computation, [instruction], other)

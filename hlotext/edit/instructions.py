@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hlotext.edit import asynchronous, calls, judge, marks, members, values
-from hlotext.edit.journal import Edit, Journal
-from hlotext.edit.members import (
+from hlotext.edit import asynchronous, calls, dirty_lines, graph_checks, validation, values
+from hlotext.edit.graph_checks import (
     CONTROL,
     LOOPING,
     check_control,
@@ -16,6 +15,7 @@ from hlotext.edit.members import (
     moves_before,
     same_shape,
 )
+from hlotext.edit.journal import Edit, Journal
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ON_BOTH, ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
@@ -98,7 +98,7 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
     opcode = changes["opcode"]
     where = instruction._name
     if not isinstance(opcode, str) or opcode not in OPCODES:
-        wanted = values.meant(opcode, OPCODES) if isinstance(opcode, str) else ""
+        wanted = values.closest_match(opcode, OPCODES) if isinstance(opcode, str) else ""
         raise EditError(f"{values.shown(opcode)}, which {where} is to be, is no opcode", wanted)
     if opcode == instruction._head.opcode:
         return instruction._head.opcode
@@ -119,7 +119,7 @@ def _operands(instruction: Instruction, opcode: str, operands: object) -> tuple[
         raise EditError(f"the operands of {where} are a list of instructions, not {values.shown(operands)}")
     found = tuple(operands)
     for operand in found:
-        members.instruction(operand, f"an operand of {where}")
+        graph_checks.instruction(operand, f"an operand of {where}")
     row = OPCODES.get(opcode)
     if found and row is not None and row.payload is not Payload.OPERANDS:
         raise EditError(f"{where} is {opcode}, which takes no operands")
@@ -167,18 +167,18 @@ def set_attribute(instruction: Instruction, name: str, value: Any) -> None:
         module is None
         or instruction._head.opcode in ROLES
         or (name in _OF_OTHERS if instruction._head.opcode in CALLS_NOTHING else name not in _OF_NO_OTHER)
-        or (name == "sharding" and members.passes_sharding(instruction))
+        or (name == "sharding" and graph_checks.passes_sharding(instruction))
     ):
         apply(instruction, module, {"_attributes": new}, typed=True)
         return
     # Nothing but the instruction itself depends on it: most edits take this short way.
     with Edit(module) as edit:
         if name not in _FREE:
-            edit.watch((instruction,))
-        marks.touch(edit.journal, instruction)
+            edit.recheck((instruction,))
+        dirty_lines.mark_dirty(edit.journal, instruction)
         if CONTROL in new and instruction._computation is not None:
             edit.journal.set(
-                instruction, "_attributes", marks.with_known_names(instruction._computation, new)
+                instruction, "_attributes", dirty_lines.with_known_names(instruction._computation, new)
             )
         else:
             edit.journal.set(instruction, "_attributes", new)
@@ -245,7 +245,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         if "_operands" in new or depends:
             check_control(computation, attributes, before)
             check_members(computation, instruction._name, operands, attributes)
-            moves = moves_before((*operands, *members.present(attributes)), instruction)
+            moves = moves_before((*operands, *graph_checks.present(attributes)), instruction)
         if ("_attributes" in new or "_opcode" in new) and opcode not in CALLS_NOTHING:
             called = calls.check(computation, instruction, opcode, attributes, before)
     elif any(operand is instruction for operand in operands):
@@ -254,15 +254,17 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         journal = edit.journal
         _watch(edit, instruction, old, new, typed=typed)
         if "_operands" in new:
-            edit.suspect((*old["_operands"], *operands))
-        marks.touch(journal, instruction)
+            edit.check_used((*old["_operands"], *operands))
+        dirty_lines.mark_dirty(journal, instruction)
         if depends and computation is not None and "_attributes" in new:
-            new = {**new, "_attributes": marks.with_known_names(computation, attributes)}
+            new = {**new, "_attributes": dirty_lines.with_known_names(computation, attributes)}
         set_fields(journal, instruction, new)
         if computation is not None:
             if depends:
-                members.wait_for(journal, instruction, members.present(before), members.present(attributes))
-            members.move_all(journal, computation, moves, instruction)
+                graph_checks.add_control_edges(
+                    journal, instruction, graph_checks.present(before), graph_checks.present(attributes)
+                )
+            graph_checks.move_all(journal, computation, moves, instruction)
             if called and computation._module is not None:
                 calls.bring_before(journal, computation._module, computation, called)
         _touch_around(edit, instruction, old, new)
@@ -273,24 +275,24 @@ def set_fields(journal: Journal, instruction: Instruction, fields: Mapping[str, 
     module = instruction._computation._module if instruction._computation is not None else None
     may_call = module is not None and ("_attributes" in fields or "_opcode" in fields)
     if may_call and module is not None:
-        module.forget_calls(instruction)
-        journal.did(module.note_calls, instruction)
+        module._remove_call_edge(instruction)
+        journal.push_undo(module._add_call_edge, instruction)
     for name, value in fields.items():
         if name == "_operands":
             set_operands(journal, instruction, value)
         else:
             journal.set(instruction, name, value)
     if may_call and module is not None:
-        module.note_calls(instruction)
-        journal.did(module.forget_calls, instruction)
+        module._add_call_edge(instruction)
+        journal.push_undo(module._remove_call_edge, instruction)
 
 
 def set_operands(journal: Journal, user: Instruction, operands: tuple[Instruction, ...]) -> None:
     """Sets the operands of an instruction, and the users of old and new ones."""
     before = user._operands
     move_uses(user, before, operands)
-    journal.did(move_uses, user, operands, before)
-    marks.own_lines(journal, operands)
+    journal.push_undo(move_uses, user, operands, before)
+    dirty_lines.split_lines(journal, operands)
 
 
 def move_uses(user: Instruction, before: tuple[Instruction, ...], after: tuple[Instruction, ...]) -> None:
@@ -314,36 +316,36 @@ def _touch_around(
         shape = new["_shape"]
         module = journal.module
         if module is not None:
-            members.meet(journal, module, shape)
-            members.part_with(journal, module, old["_shape"])
+            graph_checks.shape_added(journal, module, shape)
+            graph_checks.shape_removed(journal, module, old["_shape"])
         for user in instruction.users:
-            marks.touch(journal, user)
+            dirty_lines.mark_dirty(journal, user)
         before: Shape | None = old["_shape"]
         if shape is not None and before is not None and same_shape(before, shape):
-            lasting = edit.lasting
+            lasting = edit.outermost
             if lasting.relaid is None:
                 lasting.relaid = {}
             lasting.relaid[instruction] = None
         elif instruction._head.opcode in ROLES:
             body = instruction.async_wrapped_computation
             # Spelled short, the wrapped operation would be read with the shape of the last in the chain.
-            if body is not None and body._is_implicit:
-                marks.touch_computation(journal, body)
+            if body is not None and body._is_sugared:
+                dirty_lines.touch_computation(journal, body)
     if "_attributes" in new:
         lost = [c for value in old["_attributes"].values() for c in _called(value) if not c.calls]
         for callee in (*instruction.called_computations, *lost):
-            if callee._is_inline or (callee.is_inside and callee in lost and callee._instructions):
-                marks.own_text(journal, callee)
+            if callee._is_inline or (callee.is_printed_inline and callee in lost and callee._instructions):
+                dirty_lines.split_body(journal, callee)
         if (
             lost and instruction._head.opcode in ROLES
         ):  # the others may be spelled short, after what is no longer called
             for part in instruction.async_chain:
-                marks.touch(journal, part)
+                dirty_lines.mark_dirty(journal, part)
         if instruction._head.opcode in ROLES:
             _spell_in_full(journal, instruction, old["_attributes"], new["_attributes"])
     is_outside = instruction._head.opcode == "parameter" or instruction.is_root
     if computation is not None and is_outside and new.keys() & {"_shape", "_argument"}:
-        marks.touch_signature(journal, computation)
+        dirty_lines.touch_signature(journal, computation)
 
 
 def _spell_in_full(
@@ -352,8 +354,8 @@ def _spell_in_full(
     """Gives the body behind a short spelling a text where that would say one thing of start and wrapped operation."""
     if any(before.get(name) is not after.get(name) for name in ON_BOTH):
         for callee in instruction.async_chain[0].called_computations:
-            if callee._is_implicit:
-                marks.touch_computation(journal, callee)
+            if callee._is_sugared:
+                dirty_lines.touch_computation(journal, callee)
 
 
 def _watch(
@@ -370,22 +372,22 @@ def _watch(
             return
     if len(new) == 1 and "_attributes" in new and _differ_in_notes(old["_attributes"], new["_attributes"]):
         if "metadata" in new["_attributes"] or "origin" in new["_attributes"]:
-            edit.watch((instruction,), typed=typed)
+            edit.recheck((instruction,), typed=typed)
         return
-    edit.watch((instruction, *buffers_around(instruction, new.get("_operands", ()))), typed=typed)
+    edit.recheck((instruction, *buffers_around(instruction, new.get("_operands", ()))), typed=typed)
     if "_shape" in new and module is not None and _loses_tiles(old["_shape"], new["_shape"]):
-        edit.watch_all()
+        edit.recheck_module()
     if "_shape" in new and not alike(old["_shape"], new["_shape"]):
-        edit.watch(_dependents(instruction), typed=typed)
+        edit.recheck(_dependents(instruction), typed=typed)
         if instruction._computation is not None and instruction._computation.is_entry:
-            edit.watch_header(typed=typed)
+            edit.recheck_header(typed=typed)
     if "_attributes" in new or "_opcode" in new:
         _watch_attributes(edit, instruction, old, new)
 
 
 def _loses_tiles(before: Shape | None, after: Shape) -> bool:
     """True if a change of shape removes tiles: without any, precisions may not mix, anywhere in the module."""
-    return judge.has_tiles(before) and not judge.has_tiles(after)
+    return validation.has_tiles(before) and not validation.has_tiles(after)
 
 
 def _watch_attributes(
@@ -397,14 +399,14 @@ def _watch_attributes(
     after: Mapping[str, Any] = new.get("_attributes", instruction._attributes)
     names_ = {name for name in {**before, **after} if before.get(name) is not after.get(name)}
     if opcode in ROLES and names_ - _NOTES - {"sharding"}:
-        edit.watch(instruction.async_chain)
-        edit.watch_all()
+        edit.recheck(instruction.async_chain)
+        edit.recheck_module()
     if "custom_call_target" in names_ and any(
         operand._head.opcode in ROLES for operand in instruction._operands
     ):
-        edit.watch_all()
-    if "sharding" in names_ and members.passes_sharding(instruction):
-        edit.watch_all()
+        edit.recheck_module()
+    if "sharding" in names_ and graph_checks.passes_sharding(instruction):
+        edit.recheck_module()
     if "_opcode" in new or opcode in LOOPING or opcode == "fusion":
         callees = [
             callee
@@ -413,11 +415,11 @@ def _watch_attributes(
             for callee in _called(value)
         ]
         if callees and opcode in LOOPING:
-            edit.watch_all()
+            edit.recheck_module()
         bodies = callees if callees or "_opcode" not in new else instruction.called_computations
         for body in bodies:
-            edit.watch(body._instructions)
-            edit.suspect(body._instructions)
+            edit.recheck(body._instructions)
+            edit.check_used(body._instructions)
 
 
 def _called(value: object) -> Iterable[Computation]:
@@ -427,7 +429,7 @@ def _called(value: object) -> Iterable[Computation]:
 
 def has_memories(module: Module) -> bool:
     """True if a module has values in buffers or in host memory; then more than the shapes of operands matters."""
-    return any(judge.memories(module))
+    return any(validation.memory_kinds(module))
 
 
 def _differ_in_notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -76,7 +76,7 @@ def _computation_problems(computation: Computation, computations: set[Computatio
             yield f"the users of {instruction._name} are not what is remembered"
         if set(instruction.control_successors) != set(successors[instruction]):
             yield f"the control successors of {instruction._name} are not what is remembered"
-        if order.place(instruction) != number:
+        if order.index(instruction) != number:
             yield f"the place of {instruction._name} is not what is remembered"
         if instruction._name not in computation or computation[instruction._name] is not instruction:
             yield f"{instruction._name} is not found by its name"

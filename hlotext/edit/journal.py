@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from hlotext.edit import judge, marks
+from hlotext.edit import dirty_lines, validation
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -19,7 +19,7 @@ Kind = Literal["inserted", "modified", "removed", "header"]
 Event = tuple[Kind, Any]
 """A kind of change and the changed node; the module itself for its header."""
 
-_CONTRARY: dict[Kind, Kind] = {
+_INVERSE: dict[Kind, Kind] = {
     "inserted": "removed", "removed": "inserted", "modified": "modified", "header": "header",
 }  # fmt: skip
 
@@ -45,7 +45,7 @@ class Journal:
         self._undo.append((setattr, node, field, getattr(node, field)))
         setattr(node, field, value)
 
-    def did(self, contrary: Callable[..., Any], *arguments: Any) -> None:
+    def push_undo(self, contrary: Callable[..., Any], *arguments: Any) -> None:
         """Notes what takes back the step that was just made."""
         self._undo.append((contrary, *arguments))
 
@@ -54,7 +54,7 @@ class Journal:
         self.events.append((kind, node))
 
     @property
-    def place(self) -> tuple[int, int]:
+    def savepoint(self) -> tuple[int, int]:
         """Savepoint to roll back to."""
         return len(self._undo), len(self.events)
 
@@ -70,7 +70,7 @@ class Journal:
         if self.module is not None:
             self.module._revision += 1
             for kind, node in reversed(told):
-                _tell(self.module._listeners, _CONTRARY[kind], node)
+                _tell(self.module._listeners, _INVERSE[kind], node)
 
     def steps_behind(self, place: tuple[int, int]) -> list[tuple[Any, ...]]:
         """The inverses of the steps after a savepoint."""
@@ -103,8 +103,16 @@ class Edit:
     """
 
     __slots__ = (
-        "_header", "_instructions", "_suspects", "_whole", "computations", "finish", "is_transaction", "journal",
-        "place", "relaid",
+        "_header",
+        "_instructions",
+        "_suspects",
+        "_whole",
+        "computations",
+        "finish",
+        "is_transaction",
+        "journal",
+        "relaid",
+        "savepoint",
     )  # fmt: skip
 
     def __init__(self, module: Module | None, *, is_transaction: bool = False) -> None:
@@ -115,10 +123,10 @@ class Edit:
                 module._journal = journal
         self.journal = journal
         self.is_transaction = is_transaction
-        self.place = journal.place
-        self._instructions: dict[Instruction, judge.Counts] | None = None
-        self._header: judge.Counts | None = None
-        self._whole: judge.Counts | None = None
+        self.savepoint = journal.savepoint
+        self._instructions: dict[Instruction, validation.Counts] | None = None
+        self._header: validation.Counts | None = None
+        self._whole: validation.Counts | None = None
         self._suspects: dict[Instruction, None] | None = None
         self.computations: dict[Computation, None] | None = None
         self.finish: Callable[[Edit], None] | None = None
@@ -136,11 +144,11 @@ class Edit:
         journal = self.journal
         try:
             if kind is None:
-                self._settle()
+                self._commit()
             else:
-                journal.roll_back(self.place)
+                journal.roll_back(self.savepoint)
         except BaseException:
-            journal.roll_back(self.place)
+            journal.roll_back(self.savepoint)
             raise
         finally:
             journal.edits.pop()
@@ -153,84 +161,88 @@ class Edit:
     # ---- what is judged at the end
 
     @property
-    def lasting(self) -> Edit:
+    def outermost(self) -> Edit:
         """The innermost transaction, at the end of which types must match; this edit if there is none."""
         for edit in reversed(self.journal.edits):
             if edit.is_transaction:
                 return edit
         return self.journal.edits[0]
 
-    def watch(self, instructions: Iterable[Instruction], *, typed: bool = True) -> None:
+    def recheck(self, instructions: Iterable[Instruction], *, typed: bool = True) -> None:
         """Judges instructions now and at the end: of this edit, or if not `typed` of the transaction around it."""
-        edit = self if typed else self.lasting
+        edit = self if typed else self.outermost
         watched = edit._instructions
         if watched is None:
             watched = edit._instructions = {}
         for instruction in instructions:
             if instruction not in watched:
-                watched[instruction] = judge.counts(instruction)
+                watched[instruction] = validation.count_errors(instruction)
 
-    def made(
-        self, instruction: Instruction, *, typed: bool = True, before: judge.Counts = judge.NOTHING
+    def check_new(
+        self,
+        instruction: Instruction,
+        *,
+        typed: bool = True,
+        before: validation.Counts = validation.NO_ERRORS,
     ) -> None:
         """Validates a new instruction at the end; only errors that its original already had are allowed."""
-        edit = self if typed else self.lasting
+        edit = self if typed else self.outermost
         if edit._instructions is None:
             edit._instructions = {}
         edit._instructions[instruction] = before
 
-    def watch_header(self, *, typed: bool = True) -> None:
+    def recheck_header(self, *, typed: bool = True) -> None:
         """Judges what the header says of the entry computation, now and at the end."""
-        edit = self if typed else self.lasting
+        edit = self if typed else self.outermost
         if edit._header is None and self.journal.module is not None:
-            edit._header = judge.header_counts(self.journal.module)
+            edit._header = validation.header_counts(self.journal.module)
 
-    def watch_all(self) -> None:
+    def recheck_module(self) -> None:
         """Judges the whole module, now and at the end: for edits that are rare, and may make anything wrong."""
-        edit = self.lasting
+        edit = self.outermost
         if edit._whole is None and self.journal.module is not None:
-            edit._whole = judge.module_counts(self.journal.module)
+            edit._whole = validation.module_counts(self.journal.module)
 
-    def suspect(self, instructions: Iterable[Instruction]) -> None:
+    def check_used(self, instructions: Iterable[Instruction]) -> None:
         """Instructions that something in a fusion might not use any more, or now does."""
-        edit = self.lasting
+        edit = self.outermost
         if edit._suspects is None:
             edit._suspects = {}
         edit._suspects.update(dict.fromkeys(instructions))
 
     def numbers(self, computation: Computation) -> None:
         """A computation whose parameters, or whose instructions at all, are to be looked at."""
-        edit = self.lasting
+        edit = self.outermost
         if edit.computations is None:
             edit.computations = {}
         edit.computations[computation] = None
 
-    def _settle(self) -> None:
+    def _commit(self) -> None:
         """Raises EditError for what is wrong and was not."""
         module = self.journal.module
         if self.finish is not None:
             self.finish(self)
         if module is not None and module._computations and self is self.journal.edits[0]:
             entry = module._computations[-1] if module._entry is None else module._entry
-            if entry._is_implicit and module.op_line is None:
-                judge.check_types(entry)  # it takes more to say than a line
-                judge.check_starts(entry)
-                for inside in [c for c in module._computations if c.is_inside]:
-                    marks.own_text(self.journal, inside)
+            if entry._is_sugared and module.op_line is None:
+                validation.check_types(entry)  # it takes more to say than a line
+                validation.check_starts(entry)
+                for inside in [c for c in module._computations if c.is_printed_inline]:
+                    dirty_lines.split_body(self.journal, inside)
                 self.journal.set(module, "_source", None)
         for numbered in self.computations or ():
-            judge.check_parameters(numbered)
+            validation.check_parameters(numbered)
         if self._instructions is not None:
             for instruction, before in self._instructions.items():
                 computation = instruction._computation
                 if module is None or (computation is not None and computation._module is module):
-                    judge.check(instruction, before)  # not of one that has gone meanwhile
+                    validation.check(instruction, before)  # not of one that has gone meanwhile
         if self._header is not None and module is not None:
-            judge.check_header(module, self._header)
+            validation.check_header(module, self._header)
         if self._suspects is not None:
-            judge.check_fusions(self._suspects)
+            validation.check_fusions(self._suspects)
         if self._whole is not None and module is not None:
-            judge.check_module(module, self._whole)
+            validation.check_module(module, self._whole)
 
 
 class Transaction:
@@ -254,7 +266,7 @@ class Transaction:
         edit = self._edit
         assert edit is not None
         self._edit = None
-        journal, place = edit.journal, edit.place
+        journal, place = edit.journal, edit.savepoint
         edit.__exit__(kind, error, trace)
         self._events, self._steps = journal.events[place[1] :], journal.steps_behind(place)
         self._place = place
@@ -265,7 +277,7 @@ class Transaction:
     def _net(self) -> dict[Any, Kind]:
         """Net change of each node."""
         edit = self._edit
-        events = self._events if edit is None else edit.journal.events[edit.place[1] :]
+        events = self._events if edit is None else edit.journal.events[edit.savepoint[1] :]
         found: dict[Any, Kind] = {}
         for kind, node in events:
             before = found.get(node)
@@ -299,7 +311,7 @@ class Transaction:
     def undo(self) -> None:
         """See `Record.undo`."""
         if self._edit is not None:
-            self._edit.journal.roll_back(self._edit.place)
+            self._edit.journal.roll_back(self._edit.savepoint)
             return
         if self._module._revision != self._revision:
             raise EditError(

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from hlotext.edit import identity, instructions, marks, structure, values
-from hlotext.edit.entry_lists import argument_added, argument_removed, counts_arguments
+from hlotext.edit import dirty_lines, identity, instructions, structure, values
 from hlotext.edit.journal import Edit
+from hlotext.edit.per_argument_attributes import argument_added, argument_removed, counts_arguments
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -42,9 +42,9 @@ def add_parameter(
     chosen = module.instruction_names.unique(name or f"param_{number}")
     parameter = Instruction(chosen, "parameter", found, argument=number)
     with Edit(module) as edit:
-        edit.watch(callers, typed=False)
+        edit.recheck(callers, typed=False)
         if computation.is_entry:
-            edit.watch_header(typed=False)
+            edit.recheck_header(typed=False)
             argument_added(module)
         _insert(edit, computation, parameter)
         for caller in callers:
@@ -57,10 +57,10 @@ def add_parameter(
 def _insert(edit: Edit, computation: Computation, parameter: Instruction) -> None:
     """Puts a parameter behind the last one, else in front."""
     others = computation.parameters
-    place = computation.order.place(others[-1]) + 1 if others else 0
+    place = computation.order.index(others[-1]) + 1 if others else 0
     before = computation._instructions[place] if place < len(computation) else None
-    structure.put_in(edit, computation, parameter, before, parameter._name, {}, parameter._head.argument)
-    edit.made(parameter)
+    structure.insert(edit, computation, parameter, before, parameter._name, {}, parameter._head.argument)
+    edit.check_new(parameter)
 
 
 def remove_parameter(computation: Computation, number: int) -> None:
@@ -79,12 +79,12 @@ def remove_parameter(computation: Computation, number: int) -> None:
         raise EditError(f"parameter {parameter.name} of {computation.name} is used")
     callers = _callers(computation)
     with Edit(module) as edit:
-        edit.watch(callers, typed=False)
+        edit.recheck(callers, typed=False)
         if computation.is_entry:
-            edit.watch_header(typed=False)
+            edit.recheck_header(typed=False)
             argument_removed(module, number)
             _renumber_header(edit, module, number)
-        structure.take_out(edit, computation, {parameter: None})
+        structure.remove_all(edit, computation, {parameter: None})
         for later in parameters[number + 1 :]:
             identity.renumber(later, (later.parameter_number or 0) - 1)
         for caller in callers:
@@ -109,8 +109,8 @@ def remove_unused_parameters(computation: Computation, parameters: Collection[In
     left = [parameter for parameter in computation.parameters if parameter.parameter_number not in gone]
     callers = _callers(computation)
     with Edit(module) as edit:
-        edit.watch(callers, typed=False)
-        structure.take_out(edit, computation, dict.fromkeys(parameters))
+        edit.recheck(callers, typed=False)
+        structure.remove_all(edit, computation, dict.fromkeys(parameters))
         for number, parameter in enumerate(left):
             identity.renumber(parameter, number)
         for caller in callers:
@@ -165,7 +165,7 @@ def _renumber_header(edit: Edit, module: Module, number: int) -> None:
             del attributes[_FLAGS]
     if attributes != module._attributes:
         edit.journal.set(module, "_attributes", attributes)
-        marks.touch_header(edit.journal, module)
+        dirty_lines.touch_header(edit.journal, module)
 
 
 _FLAGS = "allow_spmd_sharding_propagation_to_parameters"

@@ -33,7 +33,7 @@ _FOUND_OUT = frozenset(
 
 
 _OF_MODULE = tuple(f.name for f in attrs.fields(Module) if f.name not in _APART | _FOUND_OUT)
-_OF_INSTRUCTION = "_name", "_head", "_place", "_form", "_is_touched"
+_OF_INSTRUCTION = "_name", "_head", "_place", "_form", "_is_modified"
 
 
 def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
@@ -46,13 +46,13 @@ def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
             return restored_computation, (computation_state(node),)
         if node not in module.order:
             raise TypeError(f"computation {node._name} is still being built, so there is no copy of it")
-        return computation_at, (module, module.order.place(node))
+        return computation_at, (module, module.order.index(node))
     computation = node._computation
     if computation is None:
         fields = [getattr(node, name) for name in _OF_INSTRUCTION]
         text = node.text if isinstance(node, BadInstruction) else None
         return restored_instruction, ((*fields, node._operands, dict(node._attributes), text),)
-    return instruction_at, (computation, computation.order.place(node))
+    return instruction_at, (computation, computation.order.index(node))
 
 
 def computation_at(module: Module, place: int) -> Computation:

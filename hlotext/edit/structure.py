@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hlotext.edit import asynchronous, calls, judge, marks, members, names, values
+from hlotext.edit import asynchronous, calls, dirty_lines, graph_checks, names, validation, values
+from hlotext.edit.graph_checks import check_control, check_members, module_of
 from hlotext.edit.journal import Edit, Journal
-from hlotext.edit.members import check_control, check_members, module_of
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.bad_instruction import BadInstruction
@@ -34,12 +34,12 @@ def add(
     original: Instruction | None = None,
 ) -> None:
     """See `Computation.add`; errors of the `original` of a copy are allowed in the copy."""
-    members.instruction(instruction, f"what is added to {computation.name}")
+    graph_checks.instruction(instruction, f"what is added to {computation.name}")
     if instruction._computation is not None:
         raise EditError(
             f"{instruction.name} is in computation {instruction._computation.name} already", "clone it"
         )
-    if before is not None and members.instruction(before, "before=")._computation is not computation:
+    if before is not None and graph_checks.instruction(before, "before=")._computation is not computation:
         raise EditError(
             f"{before.name}, before which {instruction.name} is to stand, is not in {computation.name}"
         )
@@ -51,29 +51,31 @@ def add(
     if instruction._head.opcode == "parameter" and computation.calls:
         raise EditError(f"{computation._name} has callers", "add parameters with rewrite.add_parameter")
     attributes, argument = checked(instruction, original)
-    attributes = marks.with_known_names(computation, attributes)
+    attributes = dirty_lines.with_known_names(computation, attributes)
     check_members(computation, name, instruction._operands, attributes)
     check_control(computation, attributes)
     called = calls.check(computation, instruction, instruction._head.opcode, attributes)
     order = computation.order
-    needed = (*instruction._operands, *members.present(attributes))
+    needed = (*instruction._operands, *graph_checks.present(attributes))
     if before is not None and needed:
         late = next((i for i in needed if order[i] >= order[before]), None)
         if late is not None:
             raise EditError(f"{name} would stand before {late.name}, which it needs")
     asynchronous.check_taken(instruction, instruction._head.opcode, instruction._operands)
-    members.check_added(computation, instruction)
+    graph_checks.check_added(computation, instruction)
     module = computation._module
     with Edit(module) as edit:
         journal = edit.journal
-        edit.watch(_buffers(computation, instruction), typed=typed)
+        edit.recheck(_buffers(computation, instruction), typed=typed)
         if instruction._head.opcode in ROLES:
-            edit.watch_all()  # what is begun must be finished
+            edit.recheck_module()  # what is begun must be finished
         if instruction._head.shape is None:
             journal.set(instruction, "_shape", _shape_of(instruction, computation))
-        put_in(edit, computation, instruction, before, name, attributes, argument)
-        edit.made(
-            instruction, typed=typed, before=judge.NOTHING if original is None else judge.counts(original)
+        insert(edit, computation, instruction, before, name, attributes, argument)
+        edit.check_new(
+            instruction,
+            typed=typed,
+            before=validation.NO_ERRORS if original is None else validation.count_errors(original),
         )
         if called and module is not None:
             calls.bring_before(journal, module, computation, called)
@@ -110,7 +112,8 @@ def checked(instruction: Instruction, original: Instruction | None = None) -> tu
     )
     if row is None and not is_copied and not isinstance(instruction, BadInstruction):
         raise EditError(
-            f"{values.shown(opcode)}, which {where} is to be, is no opcode", values.meant(opcode, OPCODES)
+            f"{values.shown(opcode)}, which {where} is to be, is no opcode",
+            values.closest_match(opcode, OPCODES),
         )
     if instruction._head.shape is not None:
         values.shape(instruction._head.shape, where)
@@ -140,7 +143,7 @@ def checked(instruction: Instruction, original: Instruction | None = None) -> tu
     return found, argument
 
 
-def put_in(
+def insert(
     edit: Edit,
     computation: Computation,
     instruction: Instruction,
@@ -158,29 +161,29 @@ def put_in(
         journal.set(instruction, field, value)
     journal.set(computation, "_root", root or instruction)
     order = computation.order
-    members.put_in(
+    graph_checks.insert(
         journal,
         computation,
-        len(computation._instructions) if before is None else order.place(before),
+        len(computation._instructions) if before is None else order.index(before),
         instruction,
     )
     _know_name(computation, instruction)
-    journal.did(_forget_name, computation, name)
+    journal.push_undo(_forget_name, computation, name)
     journal.set(instruction, "_users", {})
-    use(journal, instruction)
-    members.wait_for(journal, instruction, (), instruction.control_predecessors)
+    add_uses(journal, instruction)
+    graph_checks.add_control_edges(journal, instruction, (), instruction.control_predecessors)
     if module is not None:
         module.instruction_names.register(name)
         if not computation._is_draft:
-            module.note_calls(instruction)
-            journal.did(module.forget_calls, instruction)
-        members.meet(journal, module, instruction._head.shape)
+            module._add_call_edge(instruction)
+            journal.push_undo(module._remove_call_edge, instruction)
+        graph_checks.shape_added(journal, module, instruction._head.shape)
     journal.note("inserted", instruction)
-    edit.suspect((instruction, *instruction._operands))
-    marks.touch(journal, instruction)
+    edit.check_used((instruction, *instruction._operands))
+    dirty_lines.mark_dirty(journal, instruction)
     if instruction._head.opcode == "parameter":
         edit.numbers(computation)
-        marks.touch_signature(journal, computation)
+        dirty_lines.touch_signature(journal, computation)
 
 
 def _forget_name(computation: Computation, name: str) -> None:
@@ -193,18 +196,18 @@ def _know_name(computation: Computation, instruction: Instruction) -> None:
         computation._by_name[instruction._name] = instruction
 
 
-def use(journal: Journal, instruction: Instruction) -> None:
+def add_uses(journal: Journal, instruction: Instruction) -> None:
     """Makes an instruction a user of its operands."""
     for operand in dict.fromkeys(instruction._operands):
         _use_one(operand, instruction)
-        journal.did(_leave_one, operand, instruction)
+        journal.push_undo(_leave_one, operand, instruction)
 
 
-def leave(journal: Journal, instruction: Instruction) -> None:
+def drop_uses(journal: Journal, instruction: Instruction) -> None:
     """Makes an instruction no user of its operands."""
     for operand in dict.fromkeys(instruction._operands):
         _leave_one(operand, instruction)
-        journal.did(_use_one, operand, instruction)
+        journal.push_undo(_use_one, operand, instruction)
 
 
 def _use_one(operand: Instruction, user: Instruction) -> None:
@@ -219,7 +222,7 @@ def _leave_one(operand: Instruction, user: Instruction) -> None:
 
 def remove(computation: Computation, instructions: Iterable[Instruction]) -> None:
     """See `Computation.remove_all`."""
-    gone = dict.fromkeys(members.instruction(one, "what is taken out") for one in instructions)
+    gone = dict.fromkeys(graph_checks.instruction(one, "what is taken out") for one in instructions)
     for instruction in gone:
         if instruction._computation is not computation:
             raise EditError(f"{instruction.name} is not in computation {computation._name}")
@@ -234,13 +237,13 @@ def remove(computation: Computation, instructions: Iterable[Instruction]) -> Non
         used = [u for u in (*instruction.users, *instruction.control_successors) if u not in gone]
         if used:
             raise EditError(
-                f"{instruction.name} is still used by {values.some(u.name for u in used)}",
+                f"{instruction.name} is still used by {values.shortened(u.name for u in used)}",
                 "replace its uses first",
             )
     if not gone:
         return
     with Edit(computation._module) as edit:
-        take_out(edit, computation, gone)
+        remove_all(edit, computation, gone)
 
 
 _FEW = 16
@@ -251,45 +254,47 @@ def _shorten(spans: list[tuple[int, int]], length: int) -> None:
     del spans[length:]
 
 
-def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]) -> None:
+def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, None]) -> None:
     """Takes instructions out, which has been found possible."""
     journal, module = edit.journal, computation._module
-    edit.suspect(operand for instruction in gone for operand in instruction._operands if operand not in gone)
+    edit.check_used(
+        operand for instruction in gone for operand in instruction._operands if operand not in gone
+    )
     journal.set(computation, "_root", computation.root)
-    marks.give_up_names(journal, computation, [instruction._name for instruction in gone])
+    dirty_lines.give_up_names(journal, computation, [instruction._name for instruction in gone])
     for instruction in gone:
-        marks.own_lines(journal, instruction._operands)
+        dirty_lines.split_lines(journal, instruction._operands)
     spans = [(i._start, i._end) for i in gone if i._start >= 0]
     if spans:
         if not computation._removed_spans:
             computation._removed_spans = []
-        journal.did(_shorten, computation._removed_spans, len(computation._removed_spans))
+        journal.push_undo(_shorten, computation._removed_spans, len(computation._removed_spans))
         computation._removed_spans += spans  # type: ignore[operator]
     if len(gone) * _FEW <= len(computation):
         for instruction in gone:
-            members.take_out(journal, computation, instruction)
+            graph_checks.detach(journal, computation, instruction)
     else:
         before = list(computation._instructions)
         computation.order.remove_all(gone)
-        journal.did(computation.order.restore, before)
+        journal.push_undo(computation.order.restore, before)
     for instruction in gone:
         if instruction._head.opcode == "fusion":  # more is allowed in what a fusion runs
-            edit.watch((i for c in instruction.called_computations for i in c._instructions), typed=False)
-        leave(journal, instruction)
+            edit.recheck((i for c in instruction.called_computations for i in c._instructions), typed=False)
+        drop_uses(journal, instruction)
         _forget_name(computation, instruction._name)
-        journal.did(_know_name, computation, instruction)
-        members.wait_for(journal, instruction, instruction.control_predecessors, ())
+        journal.push_undo(_know_name, computation, instruction)
+        graph_checks.add_control_edges(journal, instruction, instruction.control_predecessors, ())
         if instruction._head.opcode == "parameter":
             edit.numbers(computation)
-            marks.touch_signature(journal, computation)
+            dirty_lines.touch_signature(journal, computation)
         if module is not None:
-            members.part_with(journal, module, instruction._head.shape)
+            graph_checks.shape_removed(journal, module, instruction._head.shape)
         if module is not None and not computation._is_draft:
-            module.forget_calls(instruction)
-            journal.did(module.note_calls, instruction)
+            module._remove_call_edge(instruction)
+            journal.push_undo(module._add_call_edge, instruction)
         for callee in instruction.called_computations:
-            if callee.is_inside:  # its text goes with the line
-                marks.own_text(journal, callee)
+            if callee.is_printed_inline:  # its text goes with the line
+                dirty_lines.split_body(journal, callee)
         for field, value in (
             ("_computation", None),
             ("_place", None),
@@ -298,12 +303,12 @@ def take_out(edit: Edit, computation: Computation, gone: dict[Instruction, None]
         ):
             journal.set(instruction, field, value)
         journal.note("removed", instruction)
-    marks.touch_computation(journal, computation)
+    dirty_lines.touch_computation(journal, computation)
 
 
 def set_root(computation: Computation, root: Instruction, *, typed: bool = True) -> None:
     """See `Computation.root`; without `typed` types need to fit at the end of the transaction around it."""
-    if members.instruction(root, f"the root of {computation._name}")._computation is not computation:
+    if graph_checks.instruction(root, f"the root of {computation._name}")._computation is not computation:
         raise EditError(f"{root.name} is not in computation {computation._name}")
     module_of(root)
     old = computation.root
@@ -311,18 +316,18 @@ def set_root(computation: Computation, root: Instruction, *, typed: bool = True)
         return
     if isinstance(old, BadInstruction) or isinstance(root, BadInstruction):
         raise EditError(f"the root of {computation._name} could not be read, and stays as it stands")
-    members.check_root(computation, root)
+    graph_checks.check_root(computation, root)
     with Edit(computation._module) as edit:
-        edit.watch(computation.calls, typed=typed)
+        edit.recheck(computation.calls, typed=typed)
         if computation.is_entry:
-            edit.watch_header(typed=typed)
-        if members.passes_sharding(old) and old.sharding != root.sharding:
-            edit.watch_all()
-        edit.suspect((old, root))
+            edit.recheck_header(typed=typed)
+        if graph_checks.passes_sharding(old) and old.sharding != root.sharding:
+            edit.recheck_module()
+        edit.check_used((old, root))
         edit.journal.set(computation, "_root", root)
         for instruction in (old, root):
-            marks.touch(edit.journal, instruction)
-        marks.touch_signature(edit.journal, computation)
+            dirty_lines.mark_dirty(edit.journal, instruction)
+        dirty_lines.touch_signature(edit.journal, computation)
 
 
 # ---- computations
@@ -337,10 +342,10 @@ def set_thread(computation: Computation, thread: object) -> None:
     if thread == computation._execution_thread:
         return
     with Edit(computation._module) as edit:
-        edit.watch_all()
+        edit.recheck_module()
         edit.journal.set(computation, "_execution_thread", thread)
         edit.journal.set(computation, "_has_new_thread", True)
-        marks.touch_signature(edit.journal, computation)
+        dirty_lines.touch_signature(edit.journal, computation)
 
 
 def rename_computation(computation: Computation, name: str) -> None:
@@ -356,9 +361,9 @@ def rename_computation(computation: Computation, name: str) -> None:
         edit.journal.set(computation, "_name", name)
         if module is not None:
             module.computation_names.register(name)
-        marks.touch_signature(edit.journal, computation)
+        dirty_lines.touch_signature(edit.journal, computation)
         for caller in callers:
-            marks.touch(edit.journal, caller)
+            dirty_lines.mark_dirty(edit.journal, caller)
 
 
 def check_free(module: Module, name: str) -> None:
@@ -396,7 +401,7 @@ def add_computation(
         place = len(module._computations) if before is None else calls.place_before(module, before)
         journal.set(computation, "_name", name)
         module.order.insert(place, computation)
-        journal.did(module.order.remove, computation)
+        journal.push_undo(module.order.remove, computation)
         journal.set(module, "_entry", entry)
         journal.set(computation, "_module", module)
         journal.set(computation, "_is_draft", False)
@@ -404,24 +409,24 @@ def add_computation(
         journal.note("inserted", computation)
         for instruction in computation._instructions:
             module.instruction_names.register(instruction._name)
-            module.note_calls(instruction)
-            journal.did(module.forget_calls, instruction)
+            module._add_call_edge(instruction)
+            journal.push_undo(module._remove_call_edge, instruction)
             journal.note("inserted", instruction)
             if instruction in originals:
-                counts = judge.counts(originals[instruction])
-                edit.made(instruction, typed=False, before=counts)
+                counts = validation.count_errors(originals[instruction])
+                edit.check_new(instruction, typed=False, before=counts)
             else:
-                edit.made(instruction, typed=False)
-            members.meet(journal, module, instruction._head.shape)
+                edit.check_new(instruction, typed=False)
+            graph_checks.shape_added(journal, module, instruction._head.shape)
         inside = [c for i in computation._instructions for c in i.called_computations if c._is_inline]
         for callee in inside:  # it is called from two places now
-            marks.own_text(journal, callee)
+            dirty_lines.split_body(journal, callee)
         calls.bring_before(journal, module, computation, inside)
         edit.numbers(computation)
-        marks.touch_signature(journal, computation)
+        dirty_lines.touch_signature(journal, computation)
 
 
-def draft(module: Module, name: str) -> Computation:
+def detached_computation(module: Module, name: str) -> Computation:
     """A computation that is being built for a module: it sees the module's computations, which does not list it yet."""
     made = Computation(module.computation_names.unique(name), module=module)
     made._is_draft = True
@@ -442,7 +447,9 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
     for computation in gone:
         callers = [c for c in module.calls_of(computation) if c._computation not in gone]
         if callers:
-            raise EditError(f"{computation.name} is still called by {values.some(c.name for c in callers)}")
+            raise EditError(
+                f"{computation.name} is still called by {values.shortened(c.name for c in callers)}"
+            )
     if not gone:
         return
     with Edit(module) as edit:
@@ -450,21 +457,21 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
         journal.set(module, "_entry", module.entry)
         before = list(module._computations)
         module.order.remove_all(gone)
-        journal.did(module.order.restore, before)
+        journal.push_undo(module.order.restore, before)
         texts = [c for c in gone if c._start >= 0 and not c._is_inline]
         if texts:
             journal.set(module, "_removed", [*module._removed, *texts])
         for computation in gone:
             for instruction in computation._instructions:
-                module.forget_calls(instruction)
-                journal.did(module.note_calls, instruction)
+                module._remove_call_edge(instruction)
+                journal.push_undo(module._add_call_edge, instruction)
                 journal.note("removed", instruction)
             for callee in {c: None for i in computation._instructions for c in i.called_computations}:
-                if callee.is_inside and callee not in gone:  # its text goes with this one's
-                    marks.own_text(journal, callee)
+                if callee.is_printed_inline and callee not in gone:  # its text goes with this one's
+                    dirty_lines.split_body(journal, callee)
             journal.set(computation, "_module", None)
             journal.note("removed", computation)
-        marks.touch_module(journal, module)
+        dirty_lines.mark_module_dirty(journal, module)
 
 
 def set_entry(module: Module, computation: object, *, may_have_callers: bool = False) -> None:
@@ -477,10 +484,10 @@ def set_entry(module: Module, computation: object, *, may_have_callers: bool = F
     if computation is old:
         return
     with Edit(module) as edit:
-        edit.watch_all()
+        edit.recheck_module()
         journal = edit.journal
-        marks.touch_signature(journal, old)
-        if computation.is_inside:
-            marks.own_text(journal, computation)
+        dirty_lines.touch_signature(journal, old)
+        if computation.is_printed_inline:
+            dirty_lines.split_body(journal, computation)
         journal.set(module, "_entry", computation)
-        marks.touch_signature(journal, computation)
+        dirty_lines.touch_signature(journal, computation)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from hlotext.edit import asynchronous, marks, members, structure, values
+from hlotext.edit import asynchronous, dirty_lines, graph_checks, structure, values
+from hlotext.edit.graph_checks import (
+    CONTROL,
+    check_members,
+    module_of,
+    moves_before,
+    same_shape,
+)
 from hlotext.edit.instructions import (
     apply,
     buffers_around,
@@ -11,18 +18,11 @@ from hlotext.edit.instructions import (
     same_type,
 )
 from hlotext.edit.journal import Edit, Journal
-from hlotext.edit.members import (
-    CONTROL,
-    check_members,
-    module_of,
-    moves_before,
-    same_shape,
-)
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.rewiring import is_wide, operand_at, operand_count, wires_of
+from hlotext.ir.nodes.operand_index import has_many_operands, operand_at, operand_count, wires_of
 
 # ---- one operand
 
@@ -34,12 +34,12 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
             f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
         )
     old = operand_at(instruction, number)
-    members.instruction(operand, f"an operand of {instruction._name}")
+    graph_checks.instruction(operand, f"an operand of {instruction._name}")
     if old is operand:
         return
     place = range(operand_count(instruction))[number]
     module = module_of(instruction)
-    if not is_wide(instruction) or module is None:
+    if not has_many_operands(instruction) or module is None:
         _replace_one(instruction, module, place, operand)
         return
     # Of the many operands of a tuple one alone is looked at.
@@ -58,10 +58,10 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
     check_members(computation, instruction._name, (operand,), {})
     moves = moves_before((operand,), instruction)
     with Edit(module) as edit:
-        edit.suspect((old, operand))
-        marks.touch(edit.journal, instruction)
-        exchange(edit.journal, instruction, old, operand, place)
-        members.move_all(edit.journal, computation, moves, instruction)
+        edit.check_used((old, operand))
+        dirty_lines.mark_dirty(edit.journal, instruction)
+        set_operand(edit.journal, instruction, old, operand, place)
+        graph_checks.move_all(edit.journal, computation, moves, instruction)
 
 
 def _replace_one(instruction: Instruction, module: Module | None, place: int, operand: Instruction) -> None:
@@ -70,24 +70,24 @@ def _replace_one(instruction: Instruction, module: Module | None, place: int, op
     apply(instruction, module, {"_operands": tuple(found)}, typed=True)
 
 
-def exchange(
+def set_operand(
     journal: Journal, user: Instruction, old: Instruction, new: Instruction, place: int | None = None
 ) -> None:
     """Makes an instruction take another operand in one place; without one, wherever it takes the old one."""
-    if not is_wide(user) or journal.module is None:
+    if not has_many_operands(user) or journal.module is None:
         before = user._operands
         after = tuple(
             new if (operand is old if place is None else number == place) else operand
             for number, operand in enumerate(before)
         )
-        journal.did(move_uses, user, after, before)
+        journal.push_undo(move_uses, user, after, before)
         user._operands = after
         _use_instead(user, old, new, stays=old in after)
     else:
         places = tuple(wires_of(user).places[old]) if place is None else (place,)
         _rewire(user, places, old, new)
-        journal.did(_rewire, user, places, new, old)
-    marks.own_lines(journal, (new,))
+        journal.push_undo(_rewire, user, places, new, old)
+    dirty_lines.split_lines(journal, (new,))
 
 
 def _rewire(user: Instruction, places: tuple[int, ...], old: Instruction, new: Instruction) -> None:
@@ -110,7 +110,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     `leaving`: the old one is removed next, so it may be half of an asynchronous operation whose other half stays.
     """
     module = module_of(old)
-    members.instruction(new, f"what takes the place of {old._name}")
+    graph_checks.instruction(new, f"what takes the place of {old._name}")
     computation = old._computation
     if computation is None or new._computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
@@ -131,22 +131,22 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
         raise EditError(f"{new.name} needs the result of a user of {old.name}")
     is_root = computation.root is old
     if is_root:
-        members.check_root(computation, new)
+        graph_checks.check_root(computation, new)
     with Edit(module) as edit:
         journal = edit.journal
         _watch_replacement(edit, old, new, users)
-        edit.suspect((old, new))
+        edit.check_used((old, new))
         for user in users:
-            marks.touch(journal, user)
-            exchange(journal, user, old, new)
+            dirty_lines.mark_dirty(journal, user)
+            set_operand(journal, user, old, new)
         if is_root:
             journal.set(computation, "_root", new)
         if first is not None:
-            members.move_all(journal, computation, moves, first)
+            graph_checks.move_all(journal, computation, moves, first)
         if is_root:
-            marks.touch(journal, old)
-            marks.touch(journal, new)
-            marks.touch_signature(journal, computation)
+            dirty_lines.mark_dirty(journal, old)
+            dirty_lines.mark_dirty(journal, new)
+            dirty_lines.touch_signature(journal, computation)
 
 
 def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: list[Instruction]) -> None:
@@ -154,24 +154,24 @@ def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: li
     computation, module = old._computation, edit.journal.module
     buffers = buffers_around(old, (new,))
     is_root = old.is_root
-    if is_root and members.passes_sharding(old) and old.sharding != new.sharding:
-        edit.watch_all()
+    if is_root and graph_checks.passes_sharding(old) and old.sharding != new.sharding:
+        edit.recheck_module()
     if not buffers and (
         module is None
         or not ((module.is_scheduled and old._head.shape != new._head.shape) or has_memories(module))
     ):
         return
-    edit.watch((*users, *buffers))
+    edit.recheck((*users, *buffers))
     if is_root and computation is not None:
-        edit.watch(computation.calls)
+        edit.recheck(computation.calls)
         if computation.is_entry:
-            edit.watch_header()
+            edit.recheck_header()
 
 
 def replace(old: Instruction, new: Instruction) -> None:
     """See `Instruction.replace_with`."""
     module = module_of(old)
-    members.instruction(new, f"what takes the place of {old._name}")
+    graph_checks.instruction(new, f"what takes the place of {old._name}")
     computation = old._computation
     if computation is None:
         raise EditError(f"{old.name} is in no computation")

@@ -18,14 +18,14 @@ from typing import Any
 
 import attrs
 
-from hlotext.edit.sockets import reader
-from hlotext.ir import memo
+from hlotext.edit.hooks import reader
+from hlotext.ir import caches
+from hlotext.ir.caches import text_cache
 from hlotext.ir.errors import EditError
-from hlotext.ir.memo import memoised
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, Form, Kind
+from hlotext.ir.tables.attributes import ATTRIBUTES, HEADER_ATTRIBUTES, AttributeType, Multiplicity
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Printing
 from hlotext.ir.tables.opcodes import OPCODES, allowed_attributes
 from hlotext.ir.values.left_out import LeftOut
@@ -33,7 +33,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.raw_value import RawValue, value_text
 from hlotext.ir.values.shape import Shape
-from hlotext.semantics.words import shown as shown_text
+from hlotext.semantics.message_text import shown as shown_text
 
 
 def shown(value: object) -> str:
@@ -47,7 +47,7 @@ def shown(value: object) -> str:
     return shown_text(text.encode("utf-8", "backslashreplace").decode())
 
 
-def some(names: Iterable[str]) -> str:
+def shortened(names: Iterable[str]) -> str:
     """The first few names of many."""
     found = [*itertools.islice(names, 6)]
     return ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
@@ -56,7 +56,7 @@ def some(names: Iterable[str]) -> str:
 # ---- names
 
 
-@memoised(1 << 12)
+@text_cache(1 << 12)
 def name_problem(name: str) -> str:
     """Reason why a text cannot be a node's name; empty if it can."""
     if not name:
@@ -148,7 +148,7 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
     else:
         found = _checked(instruction, opcode, name, value)
         if key[2] is not None or class_ in _frozen_classes():
-            _RIGHT.keep(key, (found, value))
+            _RIGHT.put(key, (found, value))
     shape = instruction._head.shape
     if name == "sharding" and shape is not None and shape.tuple_shapes and type(found) is not RawValue:
         return found.for_shape(shape)  # as it is printed
@@ -158,7 +158,7 @@ def attribute(instruction: Instruction, opcode: str, name: object, value: object
 _PLAIN = frozenset({str, int, bool})
 _INTEGERS = frozenset({int})
 
-_RIGHT = memo.Store(1 << 13)
+_RIGHT = caches.Cache(1 << 13)
 """Values of attributes that were found right, and the values from which they were made."""
 
 
@@ -191,7 +191,7 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
         if name not in ATTRIBUTES and isinstance(value, RawValue):
             return _unknown(name, value, where, is_header=False)
         raise EditError(
-            f"{opcode} {where} takes no attribute {shown(name)}", meant(name, allowed_attributes(row))
+            f"{opcode} {where} takes no attribute {shown(name)}", closest_match(name, allowed_attributes(row))
         )
     if use.printed is Printing.INPUT_ONLY:
         raise EditError(f"{name} of {opcode} {where} is only read, and never printed", "leave it out")
@@ -210,7 +210,9 @@ def meant_by(opcode: str | None, name: str, value: object) -> Any:
     if isinstance(value, RawValue) and name not in known:
         return value
     if name not in known:
-        raise EditError(f"{opcode or 'an instruction'} has no attribute {shown(name)}", meant(name, known))
+        raise EditError(
+            f"{opcode or 'an instruction'} has no attribute {shown(name)}", closest_match(name, known)
+        )
     kind = ATTRIBUTES[name].kind
     if kind.form in _OF_NODES and isinstance(value, str):
         return value.removeprefix("%")
@@ -235,12 +237,12 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
         if isinstance(value, RawValue):
             return _unknown(name, value, where, is_header=True)
         raise EditError(
-            f"the header of {where} takes no attribute {shown(name)}", meant(name, HEADER_ATTRIBUTES)
+            f"the header of {where} takes no attribute {shown(name)}", closest_match(name, HEADER_ATTRIBUTES)
         )
     return _attribute(info.kind, name, value, f"{name} of {where}", None)
 
 
-def meant(name: str, known: Collection[str]) -> str:
+def closest_match(name: str, known: Collection[str]) -> str:
     """The known word closest to a misspelled one, as a suggestion."""
     close = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.66)
     return f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(sorted(known))}"
@@ -268,7 +270,7 @@ def _unknown(name: str, value: object, where: str, *, is_header: bool) -> RawVal
     raise EditError(f"{shown(name)}={shown(value)} of {where} cannot be read again")
 
 
-def _attribute(kind: Kind, name: str, value: object, where: str, shape: Shape | None) -> Any:
+def _attribute(kind: AttributeType, name: str, value: object, where: str, shape: Shape | None) -> Any:
     if kind.form in _OF_NODES:
         return _nodes(kind, value, where)
     if value is None:
@@ -292,22 +294,22 @@ def _attribute(kind: Kind, name: str, value: object, where: str, shape: Shape | 
         raise _refusal(kind, value, where, error) from None
 
 
-def _refusal(kind: Kind, value: object, where: str, error: Exception) -> EditError:
+def _refusal(kind: AttributeType, value: object, where: str, error: Exception) -> EditError:
     why = f": {error}" if isinstance(error, ValueError) and str(error) else ""
     return EditError(f"{where} is {kind.words}, not {shown(value)}{why}")
 
 
 _OF_NODES = {
-    Form.COMPUTATION: Computation,
-    Form.COMPUTATIONS: Computation,
-    Form.INSTRUCTIONS: Instruction,
+    Multiplicity.COMPUTATION: Computation,
+    Multiplicity.COMPUTATIONS: Computation,
+    Multiplicity.INSTRUCTIONS: Instruction,
 }
 
 
-def _nodes(kind: Kind, value: object, where: str) -> Any:
+def _nodes(kind: AttributeType, value: object, where: str) -> Any:
     """Computations and instructions; whether they may be named there is for the edit to say."""
     wanted = _OF_NODES[kind.form]
-    if kind.form is Form.COMPUTATION:
+    if kind.form is Multiplicity.COMPUTATION:
         if isinstance(value, Computation):
             return value
     elif isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Computation):
@@ -316,12 +318,12 @@ def _nodes(kind: Kind, value: object, where: str) -> Any:
             isinstance(item, wanted) or (type(item) is LeftOut and wanted is Instruction) for item in found
         ):
             return tuple(dict.fromkeys(found)) if wanted is Instruction else found
-    elif kind.form is Form.INSTRUCTIONS and isinstance(value, Instruction):
+    elif kind.form is Multiplicity.INSTRUCTIONS and isinstance(value, Instruction):
         return (value,)
     raise EditError(f"{where} is {kind.words} of the module, not {shown(value)}", "see `Module.find`")
 
 
-def _raw(kind: Kind, value: RawValue, where: str) -> Any:
+def _raw(kind: AttributeType, value: RawValue, where: str) -> Any:
     """Reads the text of a raw value."""
     try:
         found = reader().value(kind.rule, value.text)
@@ -334,27 +336,27 @@ _SMALL = 1 << 31
 """Whole numbers below this are read without a look at how long they are."""
 
 
-def _simple(kind: Kind, value: object) -> Any:
+def _simple(kind: AttributeType, value: object) -> Any:
     """The values of most edits, which need no second look: small numbers, true and false, words; None for others."""
-    if kind.form is Form.ONE:
+    if kind.form is Multiplicity.ONE:
         if type(value) is int:
             return value if kind.class_names == ("int",) and 0 <= value < _SMALL else None
         if type(value) is bool:
             return value if kind.class_names == ("bool",) else None
         if isinstance(value, enum.Enum):
             return value if kind.class_names != ("str",) and isinstance(value, kind.classes()) else None
-    elif kind.form is Form.LIST and kind.class_names == ("int",) and type(value) is tuple:
+    elif kind.form is Multiplicity.LIST and kind.class_names == ("int",) and type(value) is tuple:
         return value if all(type(item) is int and 0 <= item < _SMALL for item in value) else None
     return None
 
 
-@memoised(1 << 12)
+@text_cache(1 << 12)
 def _REMEMBERED(rule: str, name: str, class_: type, value: Any) -> Any:  # noqa: N802 - the memory of a function
     kind = HEADER_ATTRIBUTES[name].kind if name in HEADER_ATTRIBUTES else ATTRIBUTES[name].kind
     return _converted(kind, name, value, None)
 
 
-def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
+def _converted(kind: AttributeType, name: str, value: Any, shape: Shape | None) -> Any:
     """The value as it reads back. Raises ValueError, TypeError and the like for what cannot be written."""
     if kind.class_names == ("str",):
         if not isinstance(value, str):
@@ -370,7 +372,7 @@ def _converted(kind: Kind, name: str, value: Any, shape: Shape | None) -> Any:
     return _read_back(kind, name, found, value)
 
 
-def _read_back(kind: Kind, name: str, found: Any, value: Any) -> Any:
+def _read_back(kind: AttributeType, name: str, found: Any, value: Any) -> Any:
     """Reads the text of a value back; the result must be that value."""
     text = str(found) if isinstance(found, enum.Enum) else value_text(found, name)
     try:
@@ -384,15 +386,15 @@ def _read_back(kind: Kind, name: str, found: Any, value: Any) -> Any:
     return again
 
 
-def _built(kind: Kind, value: Any, shape: Shape | None) -> Any:
+def _built(kind: AttributeType, value: Any, shape: Shape | None) -> Any:
     """The value of the class that a Python value means; None where it means none."""
     classes = kind.classes()
-    if kind.form is Form.LIST:
+    if kind.form is Multiplicity.LIST:
         return tuple(_listed(kind, item, classes) for item in _items(value))
-    if kind.form is Form.PAIRS:
+    if kind.form is Multiplicity.PAIRS:
         pairs = tuple(tuple(map(_number, _items(pair))) for pair in _items(value))
         return pairs if all(len(pair) == 2 for pair in pairs) else None
-    if kind.form is Form.NUMBERS:
+    if kind.form is Multiplicity.NUMBERS:
         items = _items(value)
         if any(isinstance(item, list | tuple) for item in items):
             return tuple(tuple(map(_number, _items(item))) for item in items)
@@ -414,7 +416,7 @@ def _items(value: Any) -> tuple[Any, ...]:
     raise ValueError
 
 
-def _listed(kind: Kind, item: Any, classes: tuple[type, ...]) -> Any:
+def _listed(kind: AttributeType, item: Any, classes: tuple[type, ...]) -> Any:
     if classes in ((int,), (bool,)):
         return _plain(classes[0], item)
     if isinstance(item, classes):
@@ -451,7 +453,7 @@ def _reads_back(rule: str, value: Any) -> bool:
         return False
 
 
-@memoised(1 << 13)
+@text_cache(1 << 13)
 def _reading(rule: str, value: Any) -> bool:
     again = reader().value(rule, str(value))
     if again == value:

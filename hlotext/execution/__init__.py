@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.execution.client import Ran, Runner
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hlotext.execution.running import Execution, run
     from hlotext.execution.smallest import DifferingPair, smallest_difference
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     client=("Ran", "Runner"),
     comparing=("difference", "distance"),

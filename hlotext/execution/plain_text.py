@@ -13,7 +13,7 @@ from importlib import metadata
 
 import attrs
 
-from hlotext.analysis.devices import devices_of, joined_devices
+from hlotext.analysis.devices import devices_of, participant_groups
 from hlotext.execution.bitcasts import bitcast
 from hlotext.execution.custom_calls import custom_call
 from hlotext.execution.errors import NotExecutable
@@ -485,7 +485,7 @@ class _Body:
         """The groups of a collective as lists of devices, which are replicas here."""
         if "source_target_pairs" in i.attributes:
             return ""
-        joined = joined_devices(self.writer.source, i)
+        joined = participant_groups(self.writer.source, i)
         if joined is None:
             return "replica_groups={}"
         return "replica_groups={" + ",".join("{" + ",".join(map(str, g)) + "}" for g in joined) + "}"

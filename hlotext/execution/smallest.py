@@ -174,7 +174,7 @@ def _parameters(pair: DifferingPair) -> Iterator[tuple[Instruction, Instruction]
 
 def _same(before: Module, new: Instruction) -> Instruction | None:
     """The instruction of the other entry of this name, if it has an array of the same type and sizes."""
-    found = next((one for one in before.named(new.name) if isinstance(one, Instruction)), None)
+    found = next((one for one in before.find_all(new.name) if isinstance(one, Instruction)), None)
     if found is None or found.computation is not before.entry:
         return None
     old, own = found.shape, new.shape

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.findings import finding as finding
 else:
-    __getattr__ = door(__name__, "finding")
+    __getattr__ = lazy_submodules(__name__, "finding")

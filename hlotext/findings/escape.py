@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
-_COMMAND = late(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILINE)
+_COMMAND = lazy_regex(r"#(?=#(?:\[|vso\[|teamcity\[))|^(\s*):(?=:)", re.MULTILINE)
 """The first character of a command of a CI server in a log: GitHub, Azure Pipelines, TeamCity."""
 
 
@@ -70,11 +70,11 @@ def sarif(text: str) -> str:
 
 # ---- Markdown, as GitHub and GitLab show it
 
-_MARKUP = late(
+_MARKUP = lazy_regex(
     r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)|^[-+=#/]|(?<=^[0-9])[.)]|(?<=[a-z]):(?=//)|(?<=\bwww)\.",
     re.IGNORECASE,
 )
-_REFERENCE = late(r"[@#!~&$%](?=[\w\"(])|\bGH-(?=[0-9])", re.IGNORECASE)
+_REFERENCE = lazy_regex(r"[@#!~&$%](?=[\w\"(])|\bGH-(?=[0-9])", re.IGNORECASE)
 """Text that a code host turns into a mention, which notifies people and leaves traces elsewhere."""
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.analysis import places, scopes
+from hlotext.analysis import scopes, source_locations
 from hlotext.cost import Estimate, analyze
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Walk
 from hlotext.findings import escape
@@ -190,7 +190,7 @@ class _Facts:
 
     def __init__(self, estimate: Estimate) -> None:
         module = estimate.module
-        self._lines, self._scopes = places(module), scopes(module)
+        self._lines, self._scopes = source_locations(module), scopes(module)
         self._costs = {share.instruction: share.cost for share in analyze(module).shares()}
 
     def of(self, one: Instruction) -> dict[str, Any]:

@@ -20,6 +20,17 @@ from hlotext.layout.bitcast import (
     transpose_is_bitcast,
 )
 from hlotext.layout.checks import layout_of
+from hlotext.layout.equality import (
+    Relation,
+    compatible,
+    compatible_ignoring_element_type,
+    compatible_ignoring_fp_precision,
+    compatible_kind,
+    equal_ignoring_element_type,
+    layouts_equal,
+    same_structure,
+    shapes_equal,
+)
 from hlotext.layout.errors import LayoutError
 from hlotext.layout.explain import ArrayExplanation, TupleExplanation, explain
 from hlotext.layout.formats import CATALOGUE, Format, better_order, format_of, memory_space_name, tpu_layout
@@ -33,17 +44,6 @@ from hlotext.layout.index import (
     linear_index_to_multidimensional_index,
     multidimensional_index_to_linear_index,
     row_major_indices,
-)
-from hlotext.layout.relations import (
-    Relation,
-    compatible,
-    compatible_ignoring_element_type,
-    compatible_ignoring_fp_precision,
-    compatible_kind,
-    equal_ignoring_element_type,
-    layouts_equal,
-    same_structure,
-    shapes_equal,
 )
 from hlotext.layout.shapes import (
     append_major_dimension,
@@ -106,15 +106,15 @@ from hlotext.layout.tiling import (
 )
 
 if TYPE_CHECKING:
-    from hlotext.layout.memory import from_memory, to_memory
-    from hlotext.layout.offsets import bit_offsets, byte_offsets, indices_at, linear_indices
-    from hlotext.layout.padded_fields import (
+    from hlotext.layout.legacy_padding import (
         padded_from_memory,
         padded_index_at,
         padded_linear_index,
         padded_shape,
         padded_to_memory,
     )
+    from hlotext.layout.memory import from_memory, to_memory
+    from hlotext.layout.offsets import bit_offsets, byte_offsets, indices_at, linear_indices
     from hlotext.layout.slices import SliceRange, byte_ranges
 
 __all__ = [
@@ -232,11 +232,11 @@ _WITH_NUMPY = {
     "byte_offsets": "offsets",
     "indices_at": "offsets",
     "linear_indices": "offsets",
-    "padded_from_memory": "padded_fields",
-    "padded_index_at": "padded_fields",
-    "padded_linear_index": "padded_fields",
-    "padded_shape": "padded_fields",
-    "padded_to_memory": "padded_fields",
+    "padded_from_memory": "legacy_padding",
+    "padded_index_at": "legacy_padding",
+    "padded_linear_index": "legacy_padding",
+    "padded_shape": "legacy_padding",
+    "padded_to_memory": "legacy_padding",
     "SliceRange": "slices",
     "byte_ranges": "slices",
 }

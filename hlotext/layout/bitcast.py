@@ -13,9 +13,9 @@ import attrs
 
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.layout.checks import array_of, layout_of, product
+from hlotext.layout.equality import equal_ignoring_element_type
 from hlotext.layout.index import dimension_strides
 from hlotext.layout.permutations import Permutation, compose, descending, inverse
-from hlotext.layout.relations import equal_ignoring_element_type
 from hlotext.layout.shapes import normalize
 
 

@@ -8,7 +8,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Sequence
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.shape import COMBINE_DIMENSION, UNBOUNDED_SIZE, Layout, Shape, default_layout
 from hlotext.layout.errors import LayoutError, shorten
 
@@ -33,7 +33,7 @@ def _kind(shape: Shape) -> str:
     return "a tuple" if shape.is_tuple else "a token" if shape.is_token else "an opaque value"
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def layout_of(shape: Shape) -> Layout:
     """The layout of an array shape, the descending one by default, after a check of every part.
 

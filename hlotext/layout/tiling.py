@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.shape import COMBINE_DIMENSION, Shape, Tile
 from hlotext.layout.checks import (
     array_of,
@@ -181,7 +181,7 @@ class Placement:
         return tuple(by_dimension[dimension] for dimension in range(len(self.major_to_minor)))
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def placement(shape: Shape) -> Placement:
     """Memory layout of an array (or of the array in a buffer).
 

@@ -228,7 +228,7 @@ def _taken(module: Module) -> dict[Instruction, tuple[float, Instruction]]:
     for transfer in found.transfers if found is not None else ():
         chain, where = transfer.start.async_chain, transfer.start.computation
         if transfer.is_pair and where is not None and len(chain) > 1 and chain[-1].computation is where:
-            begun.setdefault(where, {})[chain[0]] = _PART * transfer.seconds, where.order.place(chain[-1])
+            begun.setdefault(where, {})[chain[0]] = _PART * transfer.seconds, where.order.index(chain[-1])
     taken: dict[Instruction, tuple[float, Instruction]] = {}
     for where, starts in begun.items():
         flying: list[tuple[float, int, Instruction]] = []

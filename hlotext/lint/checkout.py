@@ -7,7 +7,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 
 import attrs
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.frames import StackFrame
 
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", ".venv", "venv"})
@@ -36,7 +36,7 @@ class Checkout:
         return _found(self.root, file)
 
 
-@remembered(4096)
+@weighted_cache(4096)
 def _found(root: Path, file: str) -> tuple[str, int] | None:
     """A file of the checkout and the number of its lines."""
     if not file or file.startswith("<"):

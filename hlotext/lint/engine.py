@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from hlotext import proto
-from hlotext.analysis import causing_frame, causing_frames
+from hlotext.analysis import responsible_frame, responsible_frames
 from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
@@ -41,7 +41,7 @@ def run(
     where that is no text: what is shown of a finding is the op line as it prints. With the compilation that the module is the
     final text of, rules know why collectives are there.
     """
-    with collector.paused(pays=False):
+    with gc_control.gc_paused(collect_first=False):
         name = module.source.name if module.source is not None else file
         return _run(module, config or Config(), name, compilation)
 
@@ -125,7 +125,7 @@ def _subjects(report: Report, context: Context) -> Iterator[object]:
     if one is not None:
         if name := operation(one.start):
             yield one.kind, name
-        if (frame := causing_frame(one.start)) is not None:
+        if (frame := responsible_frame(one.start)) is not None:
             yield frame.file, frame.line
 
 
@@ -249,8 +249,8 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         instruction=instruction,
         rule=rule.name,
         module=module.name,
-        frame=causing_frame(origin) if origin is not None else None,
-        checkout=context.checkout.place(causing_frames(origin) if origin is not None else ())
+        frame=responsible_frame(origin) if origin is not None else None,
+        checkout=context.checkout.place(responsible_frames(origin) if origin is not None else ())
         if context.checkout is not None
         else None,
         bytes=report.bytes,

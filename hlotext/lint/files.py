@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.texts import Text, compilation_of, module_texts
+from hlotext.dumps.texts import ModuleFile, compilation_of, module_texts
 from hlotext.ir.nodes.source import Source
 from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
@@ -24,7 +24,7 @@ _AFTER = ("hlo-final", "other")
 """The kinds of files that rules are for: final texts, and those that no compiler named."""
 
 
-def texts_in(place: str) -> list[str | Text]:
+def texts_in(place: str) -> list[str | ModuleFile]:
     """The modules after optimization in a folder, by path, or in a packed one. Raises InputError."""
     found = [text for text in module_texts([place]) if text.file is None or text.file.kind in _AFTER]
     return [text if text.archive is not None else text.path for text in found]
@@ -47,7 +47,7 @@ class FileResult:
     """Why it could not be read."""
 
 
-def lint_file(config: Config, file: str | Text) -> FileResult:
+def lint_file(config: Config, file: str | ModuleFile) -> FileResult:
     """Lints a path, `-`, or a text of a packed folder. Findings have no nodes, so that they can go to another process."""
     name = file if isinstance(file, str) else file.label
     try:
@@ -77,7 +77,7 @@ def _lint_place(file: str, config: Config) -> Linted:
     return lint_source(Source(decode(data), name), config, _compilation(file))
 
 
-def _compilation(file: str | Text) -> Compilation | None:
+def _compilation(file: str | ModuleFile) -> Compilation | None:
     """The compilation that a file is the final text of; None where no folder tells."""
     try:
         return compilation_of(file) if file != "-" else None
@@ -85,7 +85,7 @@ def _compilation(file: str | Text) -> Compilation | None:
         return None
 
 
-def lint_files(texts: Sequence[str | Text], config: Config, jobs: int = 1) -> Iterator[FileResult]:
+def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1) -> Iterator[FileResult]:
     """Lints files in several processes; results in the order of the files, each as soon as it is there.
 
     With texts of a packed folder among them it is one process, which unpacks it once.

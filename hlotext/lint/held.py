@@ -9,8 +9,8 @@ import attrs
 from hlotext import memory
 from hlotext.analysis import (
     arrays_of,
-    causing_frame,
     memory_space,
+    responsible_frame,
     total_of,
     written_arrays,
 )
@@ -42,7 +42,7 @@ def most_written(context: Context) -> int:
     """Bytes that the instructions of one function write to main memory, of the function that writes most: no more of its
     arrays are held at once."""
     found: dict[tuple[str, str], int] = {}
-    for instruction in context.graph.stepped_instructions():
+    for instruction in context.graph.sequential_instructions():
         arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
         if arrays:
             function = function_of(instruction)
@@ -53,7 +53,7 @@ def most_written(context: Context) -> int:
 
 def function_of(instruction: Instruction) -> tuple[str, str]:
     """File and name of the Python function that an instruction is there for; empty where the text names none."""
-    frame = causing_frame(instruction)
+    frame = responsible_frame(instruction)
     return (frame.file, frame.function) if frame is not None else ("", "")
 
 
@@ -64,7 +64,7 @@ def largest_written(context: Context) -> int:
 
 def written_in_main(context: Context) -> Iterator[tuple[Instruction, int]]:
     """Every instruction that writes to main memory, with the bytes of its largest array there."""
-    for instruction in context.graph.stepped_instructions():
+    for instruction in context.graph.sequential_instructions():
         arrays = [array for _, array in written_arrays(instruction) if memory_space(array) == MAIN]
         if arrays:
             yield instruction, max(total_of(array).allocated_bytes for array in arrays)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hlotext.analysis import (
     Communication,
     arrays_of,
-    causing_frame,
     devices_of,
     invariant_instructions,
+    responsible_frame,
     total_of,
 )
 from hlotext.analysis.sizes import VIEWS
@@ -334,7 +334,7 @@ def is_in_branch(instruction: Instruction) -> bool:
 
 def is_of_package(instruction: Instruction) -> bool:
     """True if the Python line that it is there for is one of an installed package, which users do not change."""
-    frame = causing_frame(instruction)
+    frame = responsible_frame(instruction)
     return frame is not None and any(f"{name}/" in frame.file.replace("\\", "/") for name in _INSTALLED)
 
 

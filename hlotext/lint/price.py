@@ -13,7 +13,7 @@ from hlotext import cost
 from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, fact, most_trips
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -59,7 +59,7 @@ class Prices:
         return dict(found)
 
     @functools.cached_property
-    def own_least(self) -> Mapping[Instruction, cost.Least]:
+    def own_least(self) -> Mapping[Instruction, cost.LowerBound]:
         """What takes each instruction's time, of one run."""
         return {time.instruction: time.least for time in self.estimate.instructions}
 
@@ -178,8 +178,8 @@ def prices_of(
     name = row.name if chip else f"{row.name} (default chip)"
     parts = []
     if free := len(rounds) - bounded:
-        parts.append(f"{counted(free, 'loop')} taken for {UNKNOWN_ROUNDS} rounds")
+        parts.append(f"{pluralize(free, 'loop')} taken for {UNKNOWN_ROUNDS} rounds")
     if bounded:
-        parts.append(f"{counted(bounded, 'loop')} for the most rounds that the condition allows")
+        parts.append(f"{pluralize(bounded, 'loop')} for the most rounds that the condition allows")
     basis = ", ".join([name, *(parts or ["known trip counts"])])
     return Prices(estimate, graph.with_trips(taken) if taken else graph, rounds, basis)

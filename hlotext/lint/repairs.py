@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from hlotext import memory
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import RepairOutcome
 from hlotext.ir.errors import EditError
@@ -25,9 +25,9 @@ from hlotext.lint.rule import Context
 from hlotext.lint.selectors import is_zero
 from hlotext.lint.values import Value
 from hlotext.memory.what_if import donate
-from hlotext.rewrite.passes.base import Growth
+from hlotext.rewrite.passes.base import InstructionBudget
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.loop_copies import LoopEditor, body_of
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor, body_of
 from hlotext.rewrite.passes.while_loop_invariant_code_motion import hoist
 from hlotext.verify import verify
 
@@ -43,7 +43,7 @@ class Copy:
         self.module = module.clone()
         pairs = zip(module.computations, self.module.computations, strict=True)
         self._copies = {old: new for a, b in pairs for old, new in zip(a, b, strict=True)}
-        self.editor = LoopEditor(self.module, Growth("lint", self.module))
+        self.editor = LoopEditor(self.module, InstructionBudget("lint", self.module))
         self.donated: dict[int, tuple[int, ...]] = {}
         """Numbers of parameters of the entry that are donated, with the result that takes the place of each."""
 
@@ -76,7 +76,7 @@ class Donate(Repair):
 
     def apply(self, copy: Copy) -> str:
         copy.donated.update(self.results)
-        return f"{counted(len(self.results), 'argument')} donated"
+        return f"{pluralize(len(self.results), 'argument')} donated"
 
 
 @attrs.frozen
@@ -106,7 +106,7 @@ class Hoist(Repair):
             made = copy.module.find(f"{old}.clone")
             if isinstance(made, Computation) and copy.module.find(old) is None:
                 copy.module.rename(made, old)
-        return f"{counted(count, 'instruction')} moved out of {self.loop.name}"
+        return f"{pluralize(count, 'instruction')} moved out of {self.loop.name}"
 
 
 @attrs.frozen
@@ -132,7 +132,7 @@ class SumOnce(Repair):
         for start, slots in self.slots.items():
             _summed_behind(copy.of(start), loop, slots, copy.editor)
         DeadCodeElimination().run(copy.module)
-        return f"{counted(len(self.slots), 'all-reduce')} moved behind {self.loop.name}"
+        return f"{pluralize(len(self.slots), 'all-reduce')} moved behind {self.loop.name}"
 
 
 def _summed_behind(start: Instruction, loop: Instruction, slots: Sequence[int], editor: LoopEditor) -> None:

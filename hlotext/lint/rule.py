@@ -161,7 +161,7 @@ class Context:
     @functools.cached_property
     def written(self) -> int:
         """Bytes that all instructions write to memory of their own, in all their runs: what a cost in bytes is a share of."""
-        return sum(written_bytes(one) * self.runs(one) for one in self.graph.stepped_instructions())
+        return sum(written_bytes(one) * self.runs(one) for one in self.graph.sequential_instructions())
 
     @functools.cached_property
     def sent(self) -> int:

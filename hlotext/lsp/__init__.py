@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.lsp.server import serve
 
 __all__ = ["serve"]
 
-__getattr__ = door(__name__, server=("serve",))
+__getattr__ = lazy_submodules(__name__, server=("serve",))

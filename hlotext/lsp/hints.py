@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 import hlotext as hlo
-from hlotext.analysis import byte_text, causing_frame, total_of
+from hlotext.analysis import byte_text, responsible_frame, total_of
 from hlotext.findings import escape
 from hlotext.lsp.reading import View, find_name
 
@@ -72,7 +72,7 @@ def _line_hint(instruction: hlo.Instruction) -> str:
     parts = []
     if instruction.shape is not None and (size := total_of(instruction.shape).allocated_bytes):
         parts.append(byte_text(size))
-    if (frame := causing_frame(instruction)) is not None:
+    if (frame := responsible_frame(instruction)) is not None:
         file = re.split(r"[\\/]", frame.file)[-1]
         parts.append(f"{file}:{frame.line}")
     return ", ".join(parts)

@@ -11,7 +11,7 @@ from lsprotocol import types
 
 import hlotext as hlo
 from hlotext import layout
-from hlotext.analysis import byte_text, call_graph, causing_frame, total_of
+from hlotext.analysis import byte_text, call_graph, responsible_frame, total_of
 from hlotext.findings import escape
 from hlotext.lsp.facts import Facts
 from hlotext.lsp.reading import View
@@ -87,7 +87,7 @@ def instruction_rows(instruction: hlo.Instruction, facts: Facts | None) -> Itera
         yield "cost", facts.cost_text(instruction)
         for line in facts.memory_text(instruction):
             yield "memory", line
-    frame = causing_frame(instruction)
+    frame = responsible_frame(instruction)
     if frame is not None:
         function = f" in {frame.function}" if frame.function else ""
         yield "Python", f"{frame.file}:{frame.line}{function}"

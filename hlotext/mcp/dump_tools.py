@@ -70,7 +70,7 @@ def passes(
         return _one_pass(compilation, pass_name, limit, cursor)
     rows = [row for row in compilation.timeline() if not row.is_quiet]
 
-    def shown(row: dumps.Row) -> dict[str, Any]:
+    def shown(row: dumps.TimelineEntry) -> dict[str, Any]:
         changes = row.changes
         return {
             "step": row.step.index,

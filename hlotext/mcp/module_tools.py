@@ -12,10 +12,10 @@ from hlotext.analysis import (
     ChipChoice,
     backend_of,
     call_graph,
-    causing_frame,
     choose_chip,
     devices_of,
     parse_mesh,
+    responsible_frame,
     total_of,
 )
 from hlotext.analysis.chips import CHIPS
@@ -65,7 +65,7 @@ def chip_text(choice: ChipChoice) -> str:
 
 def line_of(instruction: hlo.Instruction) -> str | None:
     """The Python line responsible for an instruction."""
-    frame = causing_frame(instruction)
+    frame = responsible_frame(instruction)
     return f"{frame.file}:{frame.line}" if frame is not None else None
 
 
@@ -333,7 +333,7 @@ def communication_of(one: Opened, mesh: str | None, limit: int, cursor: str | No
         raise RefusedError(str(error)) from None
     flows = sorted(found.flows, key=lambda flow: -(flow.total or 0))
 
-    def row(flow: cost.Flow) -> dict[str, Any]:
+    def row(flow: cost.CollectiveTraffic) -> dict[str, Any]:
         part = flow.communication
         return {
             "name": part.start.name,

@@ -7,20 +7,20 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.memory.allocations import Allocation, Slice
     from hlotext.memory.assignment import Assignment, assign
     from hlotext.memory.compare import AssignmentDifference, differences
     from hlotext.memory.errors import MemoryModelError
-    from hlotext.memory.files.places import has_files
+    from hlotext.memory.files.companion_files import has_files
     from hlotext.memory.files.reading import joined, load, load_beside, read
     from hlotext.memory.files.writing import texts
     from hlotext.memory.peaks import MemoryStatistics, Peak
     from hlotext.memory.values import Use, Value
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     **{
         "allocations": ("Allocation", "Slice"),

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.definitions import shape_of
 from hlotext.memory.in_place import WRITES_IN_PLACE, InPlacePairs
+from hlotext.memory.value_sets import shape_of
 from hlotext.memory.values import Value
 
 Buffer = tuple[Value, ...]
 """Values that must share memory, by number."""
 
 
-class Meeting(NamedTuple):
+class MustAlias(NamedTuple):
     """Two values that must share memory, and what makes them."""
 
     first: Value
@@ -33,7 +33,7 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
     """
     together = _Sets(flow.values)
     edges: dict[Value, list[Value]] = {}
-    for first, second, _ in meetings(flow, pairs):
+    for first, second, _ in must_alias_pairs(flow, pairs):
         if first is not second:
             edges.setdefault(first, []).append(second)
             edges.setdefault(second, []).append(first)
@@ -43,7 +43,7 @@ def find_buffers(flow: Dataflow, pairs: InPlacePairs) -> list[Buffer]:
     return together.sets()
 
 
-def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
+def must_alias_pairs(flow: Dataflow, pairs: InPlacePairs) -> Iterator[MustAlias]:
     """Pairs of values that must share memory."""
     module, at = flow.module, flow.at
     root = module.entry.root
@@ -56,7 +56,7 @@ def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
             continue
         first, second = at[root][place], flow.value_at(parameter, index)
         if first is not None and second is not None:
-            yield Meeting(first, second, None)
+            yield MustAlias(first, second, None)
     for caller in dict.fromkeys(itertools.chain.from_iterable(flow.callers.values())):
         yield from _through(flow, caller)  # once, though each of its branches has it as a caller
     for instruction, values in at.items():
@@ -72,10 +72,10 @@ def meetings(flow: Dataflow, pairs: InPlacePairs) -> Iterator[Meeting]:
                 continue
             first, second = at[operand][inner], values[outer]
             if first is not None and second is not None:
-                yield Meeting(first, second, instruction)
+                yield MustAlias(first, second, instruction)
 
 
-def _through(flow: Dataflow, caller: Instruction) -> Iterator[Meeting]:
+def _through(flow: Dataflow, caller: Instruction) -> Iterator[MustAlias]:
     """Must-alias pairs made by a loop's state or by the results of branches."""
     at = flow.at
     results = at[caller]
@@ -94,7 +94,7 @@ def _through(flow: Dataflow, caller: Instruction) -> Iterator[Meeting]:
     for values in others:
         for first, second in zip(results, values, strict=False):
             if first is not None and second is not None and first is not second:
-                yield Meeting(first, second, caller)
+                yield MustAlias(first, second, caller)
 
 
 class _Sets:

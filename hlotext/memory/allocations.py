@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import attrs
 
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 
 

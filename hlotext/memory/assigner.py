@@ -13,7 +13,6 @@ from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.fast_space import trace_of_fast_space, with_results_over_operands, with_slices_in_place
 from hlotext.memory.heap import (
     HeapBuffers,
     HeapEvent,
@@ -24,8 +23,13 @@ from hlotext.memory.heap import (
     simulate,
 )
 from hlotext.memory.live_ranges import LiveRanges
+from hlotext.memory.memory_space_assignment import (
+    trace_of_fast_space,
+    with_results_over_operands,
+    with_slices_in_place,
+)
 from hlotext.memory.platforms import SPARSE_CORE_TUPLES, Platform, rounded_up
-from hlotext.memory.reuse import FreeGaps, Owners, Timeline
+from hlotext.memory.reuse import LiveIntervals, Owners, ReusableAllocations
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Range, Value
@@ -57,7 +61,7 @@ class Opened:
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
         self.slices: list[Slice] = []
-        self.timeline = Timeline()
+        self.timeline = LiveIntervals()
         self.values: list[Value] = []
         self.held: set[Value] = set()
         """The same."""
@@ -101,7 +105,7 @@ class Assigner:
         self._places_fast_memory = places_fast_memory
         self._open: list[Opened] = []
         self._of: dict[Value, Opened] = {}
-        self._gaps: dict[int, FreeGaps] = {}
+        self._gaps: dict[int, ReusableAllocations] = {}
         self._callers_first = post_order([flow.module.entry])[::-1]
         self._heaps: list[Heap] = []
         _color(buffers, platform)
@@ -225,10 +229,10 @@ class Assigner:
                 if piece.value.live_range is not None:
                     opened.hold(piece.value)
 
-    def _gaps_in(self, opened: Opened) -> FreeGaps:
+    def _gaps_in(self, opened: Opened) -> ReusableAllocations:
         """When allocations of the same memory space are free."""
         return self._gaps.get(opened.allocation.memory_space) or self._gaps.setdefault(
-            opened.allocation.memory_space, FreeGaps(self._schedule.end)
+            opened.allocation.memory_space, ReusableAllocations(self._schedule.end)
         )
 
     def _ranges_of(self, number: int) -> list[Range]:

@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
@@ -24,11 +24,11 @@ from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.fast_bounds import FastMemory, fast_memory
 from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.live_ranges import LiveRanges, find_live_ranges
-from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.peaks import MemoryStatistics, Peak
 from hlotext.memory.platforms import Platform
 from hlotext.memory.schedule import Schedule, flatten
 from hlotext.memory.sharing import Sharing
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.timed_assigner import TimedAssigner
 from hlotext.memory.values import Value
 
@@ -159,7 +159,7 @@ def assign(
     known_age = age_for(module, age)
     is_timed = backend is Backend.TPU and known_age.has(xla_changes.FAST_MERGE)
     rules = _rules(backend, choice, is_timed, notes)
-    with collector.paused(pays=False):
+    with gc_control.gc_paused(collect_first=False):
         schedule = flatten(module)
         if schedule.is_assumed:
             notes.append("the module has no schedule: the order of its text is taken for one")

@@ -15,12 +15,12 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.aliasing import InputOutputAliasConfig
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.definitions import Values, all_new, fitting, operand_values, plain, shape_of
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.late_bound import LateBound, is_bound_at_start
-from hlotext.memory.parts import Parts, PartsTable, ShapeIndex
 from hlotext.memory.phis import replaced
 from hlotext.memory.schedule import ENTERED
+from hlotext.memory.subshapes import ShapeIndex, SubshapeCache, Subshapes
+from hlotext.memory.value_sets import Values, all_new, fitting, operand_values, plain, shape_of
 from hlotext.memory.values import Value
 
 _Walk = Generator[tuple[Computation, Sequence[Values]], Values, Values]
@@ -32,7 +32,7 @@ class Dataflow:
     """The values of a module, and where each is found."""
 
     module: Module
-    parts: PartsTable
+    parts: SubshapeCache
     aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
     """Parameter number and shape index of each output aliased to a parameter."""
     values: list[Value] = attrs.field(factory=list)
@@ -73,7 +73,7 @@ def analyse(module: Module, aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]]
     Raises MemoryModelError for a computation that calls itself, an instruction without shape, and operands or called
     computations whose shapes do not fit.
     """
-    flow = Dataflow(module, PartsTable(), aliased_outputs(module) if aliases is None else aliases)
+    flow = Dataflow(module, SubshapeCache(), aliased_outputs(module) if aliases is None else aliases)
     builder = _Builder(flow)
     builder.run(module.entry)
     for computation in builder.applied():
@@ -194,7 +194,7 @@ class _Builder:
 
     # ---- what enters other computations
 
-    def _enter(self, instruction: Instruction, parts: Parts) -> _Walk:
+    def _enter(self, instruction: Instruction, parts: Subshapes) -> _Walk:
         callees = instruction.called_computations
         if not callees:
             raise MemoryModelError(f"{instruction.name} calls no computation")
@@ -256,7 +256,7 @@ class _Builder:
             ]
         )
 
-    def _branches(self, instruction: Instruction, parts: Parts, results: Sequence[Values]) -> Values:
+    def _branches(self, instruction: Instruction, parts: Subshapes, results: Sequence[Values]) -> Values:
         """Values of a conditional: a phi wherever the branches differ."""
         found: list[Value | None] = []
         for number, (index, shape) in enumerate(zip(parts.indices, parts.shapes, strict=True)):
@@ -300,7 +300,9 @@ class _Builder:
                 if phi is not None and value is not None:
                     self._inputs[phi].append(value)
 
-    def _async(self, start: Instruction, parts: Parts, operands: Sequence[Values], result: Values) -> Values:
+    def _async(
+        self, start: Instruction, parts: Subshapes, operands: Sequence[Values], result: Values
+    ) -> Values:
         """Tables and contexts are new; `{0,k}` is operand k, and `{1}` what the body returns."""
         table = self.flow.parts
         inner = table.of(shape_of(start.called_computations[0].root)).place
@@ -319,7 +321,7 @@ class _Builder:
             found.append(value)
         return tuple(found)
 
-    def _go_on(self, instruction: Instruction, parts: Parts) -> _Walk:
+    def _go_on(self, instruction: Instruction, parts: Subshapes) -> _Walk:
         """The values of the next of an operation that binds something late."""
         late = self._bound[instruction.operands[0]]
         if instruction.opcode not in ("async-update", "async-done"):
@@ -333,7 +335,7 @@ class _Builder:
         return (yield from self._bind(late, instruction, parts, operands))
 
     def _bind(
-        self, late: LateBound, instruction: Instruction, parts: Parts, operands: Sequence[Values]
+        self, late: LateBound, instruction: Instruction, parts: Subshapes, operands: Sequence[Values]
     ) -> _Walk:
         """One more of an operation that binds something late: its body is walked as soon as all parameters are known."""
         late.take(instruction, operands)
@@ -378,7 +380,7 @@ def _only_parameter(computation: Computation) -> Instruction:
     return parameters[0]
 
 
-def _kept(body: Computation, table: PartsTable) -> frozenset[int]:
+def _kept(body: Computation, table: SubshapeCache) -> frozenset[int]:
     """The parts of a loop's state that each round passes on as they are, as most weights are: no phi is needed there.
 
     Sparing them makes loops with large states several times as fast.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.memory.aliases import Meeting, meetings
+from hlotext.memory.aliases import MustAlias, must_alias_pairs
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, Model
 from hlotext.memory.errors import MemoryModelError
@@ -77,17 +77,17 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
     return tuple(_explained(assignment, model, value, places, reasons) for value in found if value in places)
 
 
-def _reasons(model: Model, values: list[Value]) -> dict[Value, list[Meeting]]:
+def _reasons(model: Model, values: list[Value]) -> dict[Value, list[MustAlias]]:
     """For every value of the buffers of these: what makes it share."""
-    found: dict[Value, list[Meeting]] = {}
-    for meeting in meetings(model.flow, model.pairs):
+    found: dict[Value, list[MustAlias]] = {}
+    for meeting in must_alias_pairs(model.flow, model.pairs):
         if meeting.first is not meeting.second:
             found.setdefault(meeting.first, []).append(meeting)
             found.setdefault(meeting.second, []).append(meeting)
     return found
 
 
-def _why(meeting: Meeting, model: Model) -> str:
+def _why(meeting: MustAlias, model: Model) -> str:
     cause = meeting.cause
     if cause is None:
         known = [
@@ -111,7 +111,7 @@ def _explained(
     model: Model,
     value: Value,
     places: dict[Value, tuple[Allocation, Slice]],
-    reasons: dict[Value, list[Meeting]],
+    reasons: dict[Value, list[MustAlias]],
 ) -> BufferExplanation:
     allocation, piece = places[value]
     buffer = next((b for b in assignment.buffers or () if value in b), (value,))

@@ -18,7 +18,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError, xla_array_size
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.fast_space import is_joined, stretches, written_over
+from hlotext.memory.memory_space_assignment import is_joined, stretches, written_over
 from hlotext.memory.platforms import Platform, rounded_up
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.values import Value

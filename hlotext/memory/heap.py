@@ -14,11 +14,11 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import overlaps
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.definitions import Values
 from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.occupancy import Occupancy
+from hlotext.memory.free_space import FreeSpace
 from hlotext.memory.platforms import rounded_up
 from hlotext.memory.sharing import Sharing
+from hlotext.memory.value_sets import Values
 from hlotext.memory.values import Value
 
 
@@ -302,14 +302,16 @@ def _placed(
     simulation: Simulation, alignment: int, order: Sequence[Interval], limit: int | None
 ) -> HeapResult | Interval:
     """Places everything in an order; or the first one that reaches the limit."""
-    occupancy = Occupancy(simulation.ticks)
+    occupancy = FreeSpace(simulation.ticks)
     chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
     heap = 0
     for interval in order:
         size = interval.size
         times = _times(interval)
         pieces = _pieces(interval)
-        offset = occupancy.gap(times, size) if not pieces else occupancy.stair([(times, 0, size), *pieces])
+        offset = (
+            occupancy.best_fit(times, size) if not pieces else occupancy.stair([(times, 0, size), *pieces])
+        )
         heap = max(heap, offset + size)
         if limit is not None and heap >= limit:
             return interval
@@ -317,9 +319,9 @@ def _placed(
         if end > _END:
             raise MemoryModelError(f"{size:,} bytes are more than any memory has")
         for first, last in times:
-            occupancy.take(first, last, offset, end)
+            occupancy.reserve(first, last, offset, end)
         for piece, (lives, below, part) in zip(interval.pieces, pieces, strict=True):
-            occupancy.take(*lives[0], offset + below, offset + below + part)
+            occupancy.reserve(*lives[0], offset + below, offset + below + part)
             chunks[piece.value] = offset + below, part
         chunks[interval.value] = offset, size
         for member in interval.members:

@@ -9,8 +9,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.definitions import shape_of, writes_in_place
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
+from hlotext.memory.value_sets import shape_of, writes_in_place
 
 
 class Pair(NamedTuple):

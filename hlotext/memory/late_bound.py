@@ -12,8 +12,8 @@ import attrs
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.definitions import Values, shape_of
-from hlotext.memory.parts import PartsTable
+from hlotext.memory.subshapes import SubshapeCache
+from hlotext.memory.value_sets import Values, shape_of
 from hlotext.semantics.infer.shapes import compatible
 
 
@@ -61,7 +61,7 @@ class LateBound:
         self.operands += operands
         self._taken[member] = len(self.operands)
 
-    def values(self, member: Instruction, table: PartsTable, new: Values) -> Values:
+    def values(self, member: Instruction, table: SubshapeCache, new: Values) -> Values:
         """Values of a member, with `new` for tuples and contexts: operands as bound, the result from the body.
 
         A part of the result that is not bound yet, or whose body was not visited yet, has no value.

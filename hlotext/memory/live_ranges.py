@@ -10,8 +10,8 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.schedule import Schedule
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 
 

@@ -17,10 +17,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import allocated_bytes, host_shape_size, shapes_equal, unpadded_bytes
 from hlotext.memory.elementwise import Elementwise, parameter_of, roots_of
-from hlotext.memory.gpu_sharing import gpu_hint
+from hlotext.memory.gpu_alias_info import gpu_hint
 from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS
-from hlotext.memory.parts import ShapeIndex
 from hlotext.memory.sharing import Hint, no_hint
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 
 SPARSE_CORE_TUPLES = 7

@@ -19,7 +19,7 @@ _FEW = 4
 """Candidates that are looked for one by one: mostly the first one takes the buffer, and sorting all takes longer."""
 
 
-class FreeGaps:
+class ReusableAllocations:
     """Free intervals of allocations. An interval extends to the end and start of its neighbours."""
 
     def __init__(self, moments: int) -> None:
@@ -117,7 +117,7 @@ class FreeGaps:
         yield from np.unique(owners)[::-1].tolist()
 
 
-class Timeline:
+class LiveIntervals:
     """The ranges of what an allocation holds, for the question which of them meet another."""
 
     __slots__ = ("_firsts", "_rows", "_span")

@@ -8,10 +8,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import shapes_equal
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.definitions import shape_of
 from hlotext.memory.elementwise import Elementwise, parameter_of
 from hlotext.memory.in_place import WRITES_IN_PLACE, InPlacePairs
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
+from hlotext.memory.value_sets import shape_of
 from hlotext.memory.values import Value
 
 Hint = Callable[[Elementwise, Instruction, Instruction, ShapeIndex], "bool | None"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from hlotext.analysis import SourceLocation, places, scopes
+from hlotext.analysis import SourceLocation, scopes, source_locations
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
@@ -316,7 +316,7 @@ class _Describer:
     def __init__(self, assignment: Assignment) -> None:
         module = assignment.module
         self._scopes = scopes(module) if module is not None and module.computations else None
-        self._places = places(module) if module is not None and module.computations else {}
+        self._places = source_locations(module) if module is not None and module.computations else {}
         self._buffer_of = {
             value: buffer for buffer in assignment.buffers or () for value in buffer if len(buffer) > 1
         }

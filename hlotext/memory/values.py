@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 
 Range = tuple[int, int]
 """First and last moment, both counted."""

@@ -21,9 +21,9 @@ from hlotext.ir.tables import traits
 from hlotext.memory import peaks
 from hlotext.memory.assignment import Assignment, assign
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.definitions import shape_of
 from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
+from hlotext.memory.value_sets import shape_of
 from hlotext.memory.values import Value
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir import doors
+from hlotext.ir import lazy_imports
 
 if TYPE_CHECKING:
-    from hlotext.proto.buffers import Buffers, read_buffers
+    from hlotext.proto.buffers import ProtoBuffers, read_buffers
     from hlotext.proto.errors import MissingProtobuf, ProtoError
     from hlotext.proto.files import (
         TRACE,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hlotext.proto.writer import write_module
 
 _HOMES = {
-    "buffers": ("Buffers", "read_buffers"),
+    "buffers": ("ProtoBuffers", "read_buffers"),
     "errors": ("MissingProtobuf", "ProtoError"),
     "files": (
         *(
@@ -48,15 +48,15 @@ _HOMES = {
 }
 """Public names by file, for lazy imports."""
 
-__getattr__ = doors.door(__name__, **_HOMES)
+__getattr__ = lazy_imports.lazy_submodules(__name__, **_HOMES)
 
 __all__ = [
     "TRACE",
-    "Buffers",
     "DeviceTime",
     "MissingProtobuf",
     "Modules",
     "OpTime",
+    "ProtoBuffers",
     "ProtoError",
     "Trace",
     "TracedModule",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 from hlotext.proto import values
-from hlotext.proto.tools import Read, Tools, Write, number_of, packed, varint, word
+from hlotext.proto.codec import Read, Tools, Write, number_of, packed, varint, word
 
 
 def _number(number: int, default: int = 0) -> tuple[Read, Write]:

@@ -63,7 +63,7 @@ class HeapEvent:
 
 
 @attrs.frozen
-class Buffers:
+class ProtoBuffers:
     """Buffer assignment of an `HloProto`."""
 
     module: Module
@@ -75,7 +75,7 @@ class Buffers:
     """Of all heaps, in order."""
 
 
-def read_buffers(data: bytes, name: str = "") -> Buffers | None:
+def read_buffers(data: bytes, name: str = "") -> ProtoBuffers | None:
     """The buffer assignment of a serialized `HloProto`; None for a file without one. Raises ProtoError."""
     if kind_of(data, name) != PROTO:
         return None
@@ -93,7 +93,7 @@ def read_buffers(data: bytes, name: str = "") -> Buffers | None:
         raise ProtoError(error.bare_message, "buffer_assignment", start, name) from None
 
 
-def _read(module: Module, ids: dict[int, Instruction], raw: bytes) -> Buffers:
+def _read(module: Module, ids: dict[int, Instruction], raw: bytes) -> ProtoBuffers:
     classes = pool.shallow()
 
     def part(name: str, one: bytes) -> Any:
@@ -138,4 +138,4 @@ def _read(module: Module, ids: dict[int, Instruction], raw: bytes) -> Buffers:
             events.append(
                 HeapEvent(kinds.get(p.kind, str(p.kind)), p.buffer_id, p.computation_name, p.instruction_name)
             )
-    return Buffers(module, tuple(buffers), tuple(allocations), tuple(aliases), tuple(events))
+    return ProtoBuffers(module, tuple(buffers), tuple(allocations), tuple(aliases), tuple(events))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hlotext.ir.memo import memoised
+from hlotext.ir.caches import text_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
@@ -43,7 +43,7 @@ def callees(opcode: str, called: list[Computation], operands: tuple[Instruction,
     return dict(zip(names, called, strict=True))
 
 
-@memoised(1_000)
+@text_cache(1_000)
 def _names_of_calls(opcode: str, is_predicate: bool) -> str | tuple[str, ...] | None:
     """The attributes that name computations, or the one that lists them; None for an opcode that is not known."""
     row = opcodes.opcode(opcode)

@@ -12,12 +12,12 @@ from hlotext.ir.values.original_value import OriginalArray, OriginalNode, Origin
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.statistics import Statistic, Statistics
 from hlotext.proto import wire
+from hlotext.proto.codec import Tools, number_of, word
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
 from hlotext.proto.metadata import string_field, text
 from hlotext.proto.pool import raw
 from hlotext.proto.shapes import decoded
-from hlotext.proto.tools import Tools, number_of, word
 
 
 def read_frontend(found: bytes, t: Tools) -> FrontendAttributes | None:

@@ -8,10 +8,10 @@ from typing import NamedTuple, overload
 
 from hlotext.ir.nodes.module import Module
 from hlotext.proto import wire
+from hlotext.proto.codec import packed, varint
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import MAX_SIZE, field
 from hlotext.proto.reader import CONFIG_FLAGS, CONFIG_NUMBERS, read_config, read_module
-from hlotext.proto.tools import packed, varint
 from hlotext.proto.traces import module_spans
 
 MODULE, PROTO, WITH_CONFIG, TRACE = "HloModuleProto", "HloProto", "HloModuleProtoWithConfig", "XSpace"

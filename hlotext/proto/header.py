@@ -24,12 +24,12 @@ from hlotext.ir.values.module_attributes import (
 )
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import ComputationLayout
+from hlotext.proto.codec import Tools, number_of, word
 from hlotext.proto.common import read_array, read_frontend, write_array, write_frontend
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.literals import field
 from hlotext.proto.pool import raw as raw_bytes
 from hlotext.proto.shapes import decoded
-from hlotext.proto.tools import Tools, number_of, word
 
 _SHAPE, _ALIAS, _FRAMES, _DONOR, _FRONTEND, _RECOVERY, _DEBUG, _CONFIG = 4, 8, 17, 18, 19, 20, 24, 25
 MESSAGES = frozenset({1, 4, 7, 8, 17, 18, 19, 20, 22, 24, 25})

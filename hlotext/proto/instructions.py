@@ -9,10 +9,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.proto import pool, wire
-from hlotext.proto.bodies import LOCAL, Body
 from hlotext.proto.calls import REPEATING, callees
 from hlotext.proto.errors import ProtoError
-from hlotext.proto.heads import Heads
+from hlotext.proto.fast_computations import LOCAL, Body
+from hlotext.proto.instruction_templates import Heads
 from hlotext.proto.literals import encoded, field
 from hlotext.proto.metadata import text
 from hlotext.proto.wire import BYTES, VARINT

@@ -10,19 +10,19 @@ import array
 import itertools
 from typing import Any
 
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.computation import Computation, computation_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.print_options import PrintOptions
-from hlotext.proto import header, order, wire
-from hlotext.proto.bodies import LOCAL, Bodies, Body, number_of, varints
+from hlotext.proto import header, print_order, wire
+from hlotext.proto.codec import Tools
 from hlotext.proto.errors import ProtoError
-from hlotext.proto.heads import Heads
+from hlotext.proto.fast_computations import LOCAL, Bodies, Body, number_of, varints
+from hlotext.proto.instruction_templates import Heads
 from hlotext.proto.instructions import LEAST, CarefulBodies
 from hlotext.proto.literals import encoded
 from hlotext.proto.metadata import text
-from hlotext.proto.tools import Tools
 from hlotext.proto.wire import BYTES, VARINT
 
 MAX_INNER = 4
@@ -53,7 +53,7 @@ def _read(
     data: bytes, name: str, start: int, end: int, instructions: dict[int, Instruction] | None, careful: bool
 ) -> Module:
     own = data if (start, end) == (0, len(data)) else data[start:end]
-    with collector.paused(pays=len(own) > 1 << 20):
+    with gc_control.gc_paused(collect_first=len(own) > 1 << 20):
         try:
             return _Reader(own, instructions, careful).module()
         except ProtoError as error:
@@ -188,7 +188,7 @@ class _Reader:
                 self.calls[computation] = [called for _, called in body.calls]
             planned = None if schedule is None else schedule.get(body.key)
             computation._instructions = (
-                order.instruction_order(body) if planned is None else _as_planned(body, planned)
+                print_order.instruction_order(body) if planned is None else _as_planned(body, planned)
             )
             if len(body.calls) > 1 and (stored := _stored_order(body)) is not None:
                 orders.append((computation._name, stored))

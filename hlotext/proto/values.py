@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hlotext.ir.values.shape import Shape
 
 
-from hlotext.proto.tools import Read, Tools, varint, word
+from hlotext.proto.codec import Read, Tools, varint, word
 
 
 def window(f: Fields, t: Tools) -> Any:

@@ -24,13 +24,13 @@ from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.window import Window
 from hlotext.proto import attributes as table
-from hlotext.proto import common, header, order, shardings, wire
+from hlotext.proto import common, header, print_order, shardings, wire
 from hlotext.proto.calls import REPEATING
+from hlotext.proto.codec import Tools, varint
 from hlotext.proto.errors import ProtoError
-from hlotext.proto.heads import is_shown
+from hlotext.proto.instruction_templates import is_shown
 from hlotext.proto.literals import encoded, field, write_literal
 from hlotext.proto.metadata import string_field, write_metadata
-from hlotext.proto.tools import Tools, varint
 from hlotext.syntax import read
 
 _ID, _CALLED = 35, 38
@@ -91,7 +91,7 @@ class _Writer:
         self.instructions = {
             computation: computation._instructions
             if has_plan and computation not in fusion_bodies
-            else order.as_read(computation)
+            else print_order.as_read(computation)
             for computation in _as_stored(module)
         }
         ordered = list(self.instructions)
@@ -430,9 +430,9 @@ def _completed(instruction: Instruction) -> dict[str, Any]:
             given[use.name] = Window()
     if opcode == "compare" and "order" not in given and instruction._operands:
         shape = instruction._operands[0]._head.shape
-        order = order_of(given, shape.element_type) if shape is not None else None
-        if order is not None:
-            given["order"] = order  # the newest XLA reads nothing else, older ones the type
+        print_order = order_of(given, shape.element_type) if shape is not None else None
+        if print_order is not None:
+            given["order"] = print_order  # the newest XLA reads nothing else, older ones the type
     if "operand_layout_constraints" in given:
         given["operand_layout_constraints"] = tuple(given["operand_layout_constraints"])
     return given

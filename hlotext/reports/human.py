@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import counted, seconds
+from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding, RepairOutcome
@@ -192,8 +192,8 @@ def concise_line(finding: Finding) -> str:
 def summary(findings: Iterable[Finding], files: int) -> str:
     """One line that counts: `2 errors, 1 note in 3 files`."""
     counts = Counter(finding.severity for finding in findings)
-    parts = [counted(counts[severity], severity.value) for severity in Severity if counts[severity]]
-    return f"{', '.join(parts) or 'nothing found'} in {counted(files, 'file')}"
+    parts = [pluralize(counts[severity], severity.value) for severity in Severity if counts[severity]]
+    return f"{', '.join(parts) or 'nothing found'} in {pluralize(files, 'file')}"
 
 
 def saving(finding: Finding) -> str:

@@ -13,8 +13,8 @@
 from typing import TYPE_CHECKING
 
 from hlotext.edit.parameters import add_parameter, remove_parameter
-from hlotext.ir.doors import door
 from hlotext.ir.errors import EditError
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.rewrite.builder import Builder, shape_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.importing import import_computation
     from hlotext.rewrite.loop_state import add_loop_value, keep_loop_values
     from hlotext.rewrite.ordering import (
-        depends,
+        depends_on,
         move_after,
         next_instruction,
         previous_instruction,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.rule_files import ApplyRules, FileRule, RuleFileError, load_rules, read_rules
     from hlotext.rewrite.text_rules import rule
 else:
-    __getattr__ = door(
+    __getattr__ = lazy_submodules(
         __name__,
         builder=("Builder", "shape_of"),
         entry_layout=("change_entry_layout",),
@@ -57,7 +57,7 @@ else:
         importing=("import_computation",),
         loop_state=("add_loop_value", "keep_loop_values"),
         ordering=(
-            "depends",
+            "depends_on",
             "move_after",
             "next_instruction",
             "previous_instruction",
@@ -113,7 +113,7 @@ __all__ = [
     "change_operands",
     "change_shape",
     "convert_region",
-    "depends",
+    "depends_on",
     "extract",
     "import_computation",
     "inline",

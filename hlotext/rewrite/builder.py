@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.edit import values
-from hlotext.edit.structure import draft
+from hlotext.edit.structure import detached_computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -75,7 +75,7 @@ class Builder(OpcodeMethods):
         computation = instruction.computation
         if computation is None:
             raise EditError(f"{instruction.name} is in no computation")
-        place = computation.order.place(instruction) + 1
+        place = computation.order.index(instruction) + 1
         following = computation._instructions[place] if place < len(computation) else None
         return cls(computation, following, like or instruction)
 
@@ -101,7 +101,7 @@ class Builder(OpcodeMethods):
           ROOT %add = f32[] add(%param_0, %param_1)
         }
         """
-        builder = cls(draft(module, name), None, None, before)
+        builder = cls(detached_computation(module, name), None, None, before)
         for shape in shapes:
             builder.parameter(values.shape(shape, f"a parameter of {name}"))
         builder.like = like

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hlotext.edit.asynchronous import is_finished_by
-from hlotext.edit.entry_lists import drop_lists
 from hlotext.edit.parameters import remove_unused_parameters
+from hlotext.edit.per_argument_attributes import drop_lists
 from hlotext.edit.structure import set_entry, set_root
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import FINISHERS

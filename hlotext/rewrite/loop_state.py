@@ -11,7 +11,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead
-from hlotext.rewrite.passes.loop_copies import body_of, condition_of, parameter_of
+from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
 from hlotext.rewrite.passes.tuple_simplifier import RULES
 from hlotext.rewrite.passes.while_loop_simplifier import Loops
 from hlotext.rewrite.rewriter import apply_rules

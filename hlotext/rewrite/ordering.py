@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
@@ -13,12 +13,12 @@ def next_instruction(instruction: Instruction) -> Instruction | None:
 
     Looked up by the order's own numbers: the body is neither copied nor walked.
     """
-    return _home(instruction).order.following(instruction)
+    return _home(instruction).order.next(instruction)
 
 
 def previous_instruction(instruction: Instruction) -> Instruction | None:
     """The instruction in front of one in its computation's order; None in front of the first. Raises EditError."""
-    return _home(instruction).order.preceding(instruction)
+    return _home(instruction).order.previous(instruction)
 
 
 def _home(instruction: Instruction) -> Computation:
@@ -54,7 +54,7 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
     other.move_before(instruction)
 
 
-def depends(a: Instruction, b: Instruction) -> bool:
+def depends_on(a: Instruction, b: Instruction) -> bool:
     """True if one instruction depends on another of its computation, through operands or control dependencies (or is it).
 
     Only instructions between the two are visited. False for instructions of other computations.
@@ -99,4 +99,4 @@ def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
     computation = _home(old)
     if computation.module is None:
         raise EditError(f"{old.name} is in no module")
-    return Editor(computation.module).replace(old, new, preserve_sharding=True)
+    return XlaEditor(computation.module).replace(old, new, preserve_sharding=True)

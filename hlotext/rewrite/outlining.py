@@ -8,7 +8,7 @@ from typing import Any
 from hlotext.edit import structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.cloning import own_attributes
-from hlotext.edit.members import CONTROL
+from hlotext.edit.graph_checks import CONTROL
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction

@@ -16,7 +16,7 @@ from hlotext.ir.files import write_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.record import Record
+from hlotext.ir.nodes.record import EditRecord
 from hlotext.rewrite.passes.base import Age, Pass, PassResult
 from hlotext.verify import verify
 
@@ -113,7 +113,7 @@ class Pipeline:
             raise PassError(f"{pass_.name} raised {type(error).__name__}: {error}", pass_, dump) from error
 
     def _check(
-        self, pass_: Pass, module: Module, record: Record, known: Counter[str] | None, number: int
+        self, pass_: Pass, module: Module, record: EditRecord, known: Counter[str] | None, number: int
     ) -> Counter[str]:
         """Errors of the module now. Raises PassError for an error that it did not have before."""
         # A pass that says that it changed something of which no edit tells went around the gate.
@@ -155,7 +155,7 @@ class _NotSound(Exception):  # noqa: N818 - no error
     """Something is wrong after a pass, and what was before is not known."""
 
 
-def _touched(record: Record) -> set[Computation]:
+def _touched(record: EditRecord) -> set[Computation]:
     """The computations in which something was edited."""
     found: set[Computation] = set()
     for node in (*record.inserted, *record.modified):

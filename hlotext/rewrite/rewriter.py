@@ -279,7 +279,7 @@ class _Rewriter:
                 return
 
     def is_chosen(self, computation: Computation | None) -> bool:
-        if computation is None or computation.is_implicit:
+        if computation is None or computation.is_sugared:
             return False
         return computation.module is self.module and (self.chosen is None or computation in self.chosen)
 

@@ -97,7 +97,7 @@ def _formatted(value: float, kind: str) -> str:
 
     if kind == "bytes":
         return analysis.byte_text(int(value))
-    return {"amount": analysis.quantities.amount, "seconds": analysis.quantities.seconds}[kind](value)
+    return {"amount": analysis.formatting.format_count, "seconds": analysis.formatting.seconds}[kind](value)
 
 
 NUMBERS: Mapping[str, Any] = {

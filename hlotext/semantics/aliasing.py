@@ -12,11 +12,11 @@ from hlotext.ir.values.aliasing import (
 )
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import shorten
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.forwarded_layouts import SPACE, TILES, equal_but_for
 from hlotext.semantics.infer.shapes import compatible
-from hlotext.semantics.passing import SPACE, TILES, equal_but_for
+from hlotext.semantics.message_text import index_text, plural
 from hlotext.semantics.problems import Problem
-from hlotext.semantics.words import index_text, plural
 
 _SKIPPED = "xla_skip_custom_call_alias_shape_check"
 """Frontend attribute of a custom call whose aliased shapes XLA does not compare."""
@@ -30,7 +30,7 @@ def part_of(shape: Shape | None, index: ShapeIndex) -> Shape | None:
         return None
 
 
-def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """`output_to_operand_aliasing=`: operand and parts exist, and are the same shape.
 
     `ShapeVerifier::HandleFusion`, `HandleCustomCall`, `CheckAsyncOpAliasConfig`.
@@ -98,7 +98,7 @@ def _check_update(instruction: Instruction, config: OutputToOperandAliasing) -> 
 
 
 def _shared(
-    instruction: Instruction, alias: OutputOperandAlias, source: Shape, target: Shape, facts: Facts
+    instruction: Instruction, alias: OutputOperandAlias, source: Shape, target: Shape, facts: VerifierOptions
 ) -> Iterator[Problem]:
     """Both sides of one shared buffer. A buffer `b(x)` and its array `x` count as the same."""
     source, target = (s.tuple_shapes[0] if s.is_buffer else s for s in (source, target))

@@ -8,16 +8,16 @@ from typing import Any
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.infer.shapes import is_scalar, same_type_or_floats
+from hlotext.semantics.message_text import plural
 from hlotext.semantics.problems import Callee, Problem
-from hlotext.semantics.words import plural
 
 REDUCING = traits.REDUCES_ACROSS_DEVICES - {"collective-reduce"}
 """Collectives that combine elements with `to_apply`, and of which XLA's verifier looks at that."""
 
 
-def check_reducer(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_reducer(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """A collective's reducer takes two elements and gives one, all of the arrays' type (`MatchReductionComputation`)."""
     for computation in instruction.called_computations[:1]:
         if not len(computation):
@@ -51,7 +51,7 @@ def check_reducer(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
             )  # fmt: skip
 
 
-def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Every operand of a fusion is taken by a parameter, though XLA's verifier lets the last ones go to waste."""
     bodies = instruction.called_computations
     gets, taker = len(instruction.operands), "the fused computation"
@@ -61,7 +61,7 @@ def check_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         yield Problem("V116", message, takes, "take the operand out", (takes,))
 
 
-def check_extra_operands(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_extra_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Behind the factors of a dot or a convolution stand operands that say what is sparse or scaled about them.
 
     Each is named once, by `sparsity_config` or `block_scaling_config` (`CheckExtraOperands`); those of `sparsity=` in older

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.memo import memoised
+from hlotext.ir.caches import text_cache
 from hlotext.ir.nodes.async_ops import async_starts
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Form, Instruction
@@ -16,7 +16,7 @@ from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
-from hlotext.semantics.words import shown
+from hlotext.semantics.message_text import shown
 
 if TYPE_CHECKING:
     from hlotext.semantics.problems import Other, Problem, Where
@@ -25,7 +25,7 @@ MAX_UPDATES = 100
 """Updates between the start and the end of an asynchronous operation."""
 
 
-@memoised(1 << 14)
+@text_cache(1 << 14)
 def attributes_fit(opcode: str, names: tuple[str, ...]) -> bool:
     """True if these are attributes that the opcode takes, with all required ones. Memoized."""
     row = opcodes.opcode(opcode)

@@ -11,14 +11,14 @@ from hlotext.ir.values.aliasing import OutputToOperandAliasing, ShapeIndex
 from hlotext.ir.values.shape import Shape, holds_buffer
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.layout.errors import shorten
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.infer.shapes import compatible
 from hlotext.semantics.problems import Problem
 
 PIN, UNPIN, CREATE_BUFFER = "Pin", "Unpin", "CreateBuffer"
 
 
-def check_composite(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_composite(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """A composite call says in frontend attributes what it stands for (`ShapeVerifier::HandleCall`)."""
     if not instruction.attributes.get("is_composite"):
         return
@@ -32,7 +32,7 @@ def check_composite(instruction: Instruction, facts: Facts) -> Iterator[Problem]
         yield Problem("V113", f"composite.version is {version!r}, and no whole number", "frontend_attributes")
 
 
-def check_known(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_known(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """The custom calls that XLA itself defines (`HandleCustomCall`, `VerifyPin`, `VerifyUnpin`, `VerifyCreateBuffer`)."""
     target, shape = instruction.attributes.get("custom_call_target"), instruction.shape
     operands = [operand.shape for operand in instruction.operands]

@@ -12,15 +12,15 @@ from hlotext.ir.values.mesh import check_axes
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList, ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.tile_assignment import DeviceList
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.message_text import plural, some
 from hlotext.semantics.problems import Problem
-from hlotext.semantics.words import plural, some
 
 _BY_PARTITION = traits.COUNTS_PARTITIONS - traits.of_kind("collective-permute")
 """Opcodes with groups, which count partitions once they have a channel."""
 
 
-def check_groups(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_groups(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Every device stands in one group (`CheckReplicaGroups`)."""
     groups = instruction.attributes.get("replica_groups")
     if groups is None and "use_global_device_ids" not in instruction.attributes:
@@ -95,7 +95,7 @@ def _device_problems(instruction: Instruction, devices: tuple[int, ...]) -> Iter
             )  # fmt: skip
 
 
-def _wanted(instruction: Instruction, facts: Facts) -> int:
+def _wanted(instruction: Instruction, facts: VerifierOptions) -> int:
     """Required number of members of all groups (`GetCollectiveOpGroupMode`); 1 if the module does not tell."""
     if "channel_id" not in instruction.attributes:
         return facts.replica_count
@@ -106,7 +106,7 @@ def _wanted(instruction: Instruction, facts: Facts) -> int:
     return facts.replica_count
 
 
-def check_pairs(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_pairs(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """No device sends twice or receives twice, and each is one of the module (`CheckDuplicatedSourceOrTarget`)."""
     pairs: Any = instruction.attributes.get("source_target_pairs")
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
@@ -142,7 +142,7 @@ def _parallel(instruction: Instruction) -> int:
     return max(1, len(offsets.tuple_shapes))
 
 
-def check_offsets(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_offsets(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """In-place slices: one offset for each dimension of a buffer (`CheckInplaceCollectivePermute`)."""
     shapes = [operand.shape for operand in instruction.operands if operand.shape is not None]
     if not instruction.attributes.get("slice_sizes") or len(shapes) != 4:
@@ -173,7 +173,7 @@ def _offsets_fit(buffer: Shape, offsets: Shape) -> bool:
     return len(parts) == buffer.rank and all(part.is_array for part in parts)
 
 
-def check_channel(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_channel(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """An all-reduce's channel is a positive number (`InstructionVerifier::HandleAllReduce`)."""
     channel = instruction.attributes.get("channel_id")
     if isinstance(channel, int) and channel < 1:

@@ -12,7 +12,7 @@ from hlotext.ir.values.shape import Shape
 
 
 @attrs.frozen
-class Facts:
+class VerifierOptions:
     """Facts common to all instructions of a module."""
 
     layout_sensitive: bool
@@ -38,19 +38,19 @@ class Facts:
 
 def facts_of(
     module: Module, shapes: Iterable[Shape], layout_sensitive: bool | None, mixed_precision: bool | None
-) -> Facts:
+) -> VerifierOptions:
     """The facts of a module whose instructions have these shapes; None: what suits the module.
 
     Layouts count once the module is scheduled, since they are then final; a pasted op line has none to lose. Precisions
     may mix where layouts have tiles: only the TPU compiler mixes them, and only it tiles.
     """
     if layout_sensitive is None:
-        layout_sensitive = module.is_scheduled and not (module._computations and module.entry.is_implicit)
+        layout_sensitive = module.is_scheduled and not (module._computations and module.entry.is_sugared)
     if mixed_precision is None:
         mixed_precision = any(
             leaf.layout is not None and leaf.layout.tiles for shape in shapes for _, leaf in shape.leaves()
         )
-    return Facts(
+    return VerifierOptions(
         layout_sensitive,
         mixed_precision,
         _count(module, "replica_count"),

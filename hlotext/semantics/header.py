@@ -17,11 +17,11 @@ from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.layout import LayoutError, allocated_bytes, shapes_equal
 from hlotext.layout.errors import shorten
 from hlotext.semantics.aliasing import part_of
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.forwarded_layouts import SPACE, TAIL, TILES, equal_but_for
 from hlotext.semantics.infer.shapes import compatible
-from hlotext.semantics.passing import SPACE, TAIL, TILES, equal_but_for
+from hlotext.semantics.message_text import index_text, plural
 from hlotext.semantics.problems import Problem
-from hlotext.semantics.words import index_text, plural
 
 # ---- the module's header
 
@@ -30,7 +30,7 @@ Found = tuple[Instruction | None, Problem]
 """A problem, and the instruction that it is about; None: the header, and `Problem.where` its attribute."""
 
 
-def header_problems(module: Module, facts: Facts) -> Iterator[Found]:
+def header_problems(module: Module, facts: VerifierOptions) -> Iterator[Found]:
     """`entry_computation_layout=`, `input_output_alias=` and `buffer_donor=` against the entry computation."""
     if not module._computations or not len(module.entry):
         return
@@ -50,7 +50,7 @@ def header_problems(module: Module, facts: Facts) -> Iterator[Found]:
         yield from _donors(donors, parameters, aliased)
 
 
-def _entry_layout(module: Module, stated: ComputationLayout, facts: Facts) -> Iterator[Found]:
+def _entry_layout(module: Module, stated: ComputationLayout, facts: VerifierOptions) -> Iterator[Found]:
     """`ShapeVerifier::VerifyEntryComputationLayout`."""
     parameters = module.entry.parameters
     if len(stated.parameter_shapes) != len(parameters):
@@ -71,7 +71,7 @@ def _entry_layout(module: Module, stated: ComputationLayout, facts: Facts) -> It
         yield node, Problem("V607", message)
 
 
-def _same_value(stated: Shape, shape: Shape, facts: Facts) -> bool:
+def _same_value(stated: Shape, shape: Shape, facts: VerifierOptions) -> bool:
     """Equal but for tiles, padding and memory space, which the header of TPU text may lack; else compatible."""
     if not facts.layout_sensitive:
         return compatible(stated, shape)
@@ -79,7 +79,10 @@ def _same_value(stated: Shape, shape: Shape, facts: Facts) -> bool:
 
 
 def _aliases(
-    config: InputOutputAliasConfig, parameters: tuple[Shape | None, ...], result: Shape | None, facts: Facts
+    config: InputOutputAliasConfig,
+    parameters: tuple[Shape | None, ...],
+    result: Shape | None,
+    facts: VerifierOptions,
 ) -> Iterator[Found]:
     """`HloInputOutputAliasConfig::Verify`."""
     aliased: set[tuple[int, ShapeIndex]] = set()
@@ -94,7 +97,10 @@ def _aliases(
 
 
 def _alias_problems(
-    alias: InputOutputAlias, parameters: tuple[Shape | None, ...], result: Shape | None, facts: Facts
+    alias: InputOutputAlias,
+    parameters: tuple[Shape | None, ...],
+    result: Shape | None,
+    facts: VerifierOptions,
 ) -> Iterator[tuple[str, str]]:
     number = alias.parameter_number
     if not 0 <= number < len(parameters):

@@ -9,7 +9,7 @@ from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import shorten
-from hlotext.semantics.passing import SPACE, equal_but_for
+from hlotext.semantics.forwarded_layouts import SPACE, equal_but_for
 from hlotext.semantics.problems import Problem
 
 HOST_SPACE = 5

@@ -5,26 +5,26 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape, default_layout
 from hlotext.ir.values.types import TypeKind
 from hlotext.layout import LayoutError, layout_of
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.problems import Part, Problem
 
 _CODES = {"minor_to_major": "V201", "physical shape": "V203", "element size": "V204"}
 """The code for each part of a layout that `layout_of` may find at fault; tiles, padding and splits are V202."""
 
 
-def check_layout(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_layout(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Every layout in the result's shape (`LayoutUtil::ValidateLayoutForShape`)."""
     if instruction.shape is not None:
         for code, message in layout_problems(instruction.shape):
             yield Problem(code, message, Part.SHAPE)
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def layout_problems(shape: Shape) -> tuple[tuple[str, str], ...]:
     """Code and message for what is wrong with the layouts in a shape, each kind once."""
     found: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _split_twice(layout: Layout) -> str:
     return ""
 
 
-def check_packing(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_packing(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Types of less than a byte are packed once layouts are final (`SubByteNormalization`), except pred."""
     shape = instruction.shape
     if not facts.layout_sensitive or shape is None:

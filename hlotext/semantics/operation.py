@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from hlotext.ir import memo
+from hlotext.ir import caches
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -18,13 +18,13 @@ from hlotext.semantics import (
     conditions,
     custom,
     devices,
+    forwarded_layouts,
     layouts,
     origins,
-    passing,
     results,
     shardings,
 )
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.problems import Problem
 
 Error: TypeAlias = tuple[str, str]
@@ -39,7 +39,7 @@ class OpCheck:
     called computations, and the facts. So equal operations have equal problems and are checked once.
     """
 
-    run: Callable[[Instruction, Facts], Iterable[Problem]]
+    run: Callable[[Instruction, VerifierOptions], Iterable[Problem]]
     opcodes: frozenset[str] | None = None
     """The opcodes that it is for; None: all."""
     attribute: str | None = None
@@ -71,22 +71,22 @@ OP_CHECKS = (
     OpCheck(shardings.check_sharding, attribute="sharding"),
     OpCheck(origins.check_frame, attribute="metadata"),
     OpCheck(origins.check_origin, attribute="origin"),
-    OpCheck(passing.check_passing, needs_shapes=True),
-    OpCheck(passing.check_kept, passing.KEEP_LAYOUT, needs_shapes=True),
-    OpCheck(passing.check_bitcast, frozenset({"bitcast"}), needs_shapes=True),
-    OpCheck(passing.check_constraints, attribute="operand_layout_constraints", needs_shapes=True),
+    OpCheck(forwarded_layouts.check_forwarded, needs_shapes=True),
+    OpCheck(forwarded_layouts.check_same_layout, forwarded_layouts.KEEP_LAYOUT, needs_shapes=True),
+    OpCheck(forwarded_layouts.check_bitcast, frozenset({"bitcast"}), needs_shapes=True),
+    OpCheck(forwarded_layouts.check_constraints, attribute="operand_layout_constraints", needs_shapes=True),
     OpCheck(aliasing.check_operands, attribute="output_to_operand_aliasing"),
 )
 """Every check of single instructions, in the order in which they run."""
 
 
-@memo.remembered(1 << 10)
+@caches.weighted_cache(1 << 10)
 def checks_for(opcode: str) -> tuple[OpCheck, ...]:
     """The checks that an opcode may need."""
     return tuple(check for check in OP_CHECKS if check.opcodes is None or opcode in check.opcodes)
 
 
-def check_operation(instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
+def check_operation(instruction: Instruction, facts: VerifierOptions) -> tuple[Problem, ...]:
     """Checks one instruction by its operands, attributes and shapes."""
     found: list[Problem] = []
     attributes = instruction._attributes
@@ -105,7 +105,7 @@ _REMEMBERED = CALLS_NOTHING - conditions.LOOK_FURTHER - frozenset(ROLES)
 """Opcodes whose errors follow from shapes and attributes alone, so that equal operations have equal errors."""
 
 
-def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
+def errors_of(instruction: Instruction, facts: VerifierOptions) -> tuple[Error, ...]:
     """Errors of one instruction by the rules of XLA's reader and verifier.
 
     Those of equal operations are remembered. Shapes and values are told apart by identity, since most are shared: hashing
@@ -123,15 +123,15 @@ def errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
     known = _ERRORS.results.get(key)
     if known is None:
         known = _errors_of(instruction, facts), attributes, shape, shapes, argument
-        _ERRORS.keep(key, known)  # with what the ids are of, so that it lives on
+        _ERRORS.put(key, known)  # with what the ids are of, so that it lives on
     found: tuple[Error, ...] = known[0]
     return found
 
 
-_ERRORS = memo.Store(1 << 13)
+_ERRORS = caches.Cache(1 << 13)
 
 
-def _errors_of(instruction: Instruction, facts: Facts) -> tuple[Error, ...]:
+def _errors_of(instruction: Instruction, facts: VerifierOptions) -> tuple[Error, ...]:
     found = list(check_operation(instruction, facts))
     if instruction._form is not Form.IMPLICIT:
         found += conditions.of_opcode(instruction)

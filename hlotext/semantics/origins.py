@@ -9,12 +9,12 @@ from hlotext.ir.values.metadata import Metadata
 from hlotext.ir.values.original_value import OriginalNode, OriginalValue
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.errors import shorten
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.message_text import plural
 from hlotext.semantics.problems import Problem
-from hlotext.semantics.words import plural
 
 
-def check_frame(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_frame(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """`stack_frame_id=` is a row of the module's StackFrames; a pasted op line comes without tables."""
     metadata = instruction.attributes.get("metadata")
     if not isinstance(metadata, Metadata) or facts.stack_frames.is_empty:
@@ -28,7 +28,7 @@ def check_frame(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         )
 
 
-def check_origin(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_origin(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """`origin=` has one entry for each leaf of the shape (`VerifyOriginalValue`)."""
     origin = instruction.attributes.get("origin")
     if not isinstance(origin, OriginalValue) or origin.is_synthetic_call or instruction.shape is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.comparison import default_order, order_of
@@ -14,11 +14,11 @@ from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.types import ElementType
 from hlotext.layout.checks import INT64_MAX
 from hlotext.layout.errors import shorten
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 from hlotext.semantics.infer.shapes import compatible, without_layout
+from hlotext.semantics.message_text import index_text
 from hlotext.semantics.problems import Callee, Part, Problem
-from hlotext.semantics.words import index_text
 
 DIMENSION_NUMBERS = frozenset(
     [
@@ -38,7 +38,7 @@ _WITH_DIMENSION_NUMBERS = traits.CONTRACTIONS | {"gather", "scatter"}
 _APPLYING = traits.REDUCTIONS | {"map"}
 
 
-def check_result(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """The stated shape against inference (`ShapeVerifier::CheckShape`); what inference itself finds wrong."""
     stated = instruction.shape
     if stated is None:
@@ -106,7 +106,7 @@ def _called(instruction: Instruction, name: str) -> tuple[Callee, ...]:
 # ---- precision
 
 
-def check_precision(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_precision(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Floats of one precision among the operands, unless precisions may mix.
 
     `ShapeVerifier::CheckMixedPrecisionOperands`; for reduce, reduce-window and map also the parameters of to_apply, as
@@ -157,7 +157,7 @@ def _parameters(instruction: Instruction) -> Iterator[Problem]:
 # ---- single shapes and opcodes
 
 
-def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_shape(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """A shape that can exist, with bounds where it begins to be dynamic."""
     shape = instruction.shape
     if shape is None:
@@ -172,7 +172,7 @@ def check_shape(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def too_large(shape: Shape) -> str:
     """Error in the sizes of a shape; empty if there is none (`ValidateDimensions`, `ValidateShapeSize`)."""
     for _, leaf in shape.leaves():
@@ -189,7 +189,7 @@ def too_large(shape: Shape) -> str:
     return ""
 
 
-def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_comparison(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Checks that compare orders integers and pred totally (`CheckElementwiseInstruction`), in old and new words."""
     shape = instruction.operands[-1].shape if instruction.operands else None
     if shape is None or not shape.is_array or default_order(shape.element_type) is not ComparisonOrder.TOTAL:
@@ -203,7 +203,7 @@ def check_comparison(instruction: Instruction, facts: Facts) -> Iterator[Problem
         )  # fmt: skip
 
 
-def check_outfeed(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_outfeed(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """`outfeed_shape=` is the shape of operand 0 (`ShapeVerifier::HandleOutfeed`)."""
     stated = instruction.attributes.get("outfeed_shape")
     shape = instruction.operands[0].shape if instruction.operands else None
@@ -213,13 +213,13 @@ def check_outfeed(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
         )
 
 
-def check_copy(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_copy(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """The size of an opaque thing is not known, so that XLA's reader ends the process on its copy (`CreateNary`)."""
     if instruction.shape is not None and instruction.shape.is_opaque:
         yield Problem("V102", "opaque[] cannot be copied: its size is not known", Part.SHAPE)
 
 
-def check_algorithm(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_algorithm(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """Generators and products name their algorithms from different lists (`AttrTy::kRandomAlgorithm`)."""
     algorithm = instruction._attributes["algorithm"]
     is_generator = instruction._head.opcode == "rng-bit-generator"

@@ -13,12 +13,12 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
 from hlotext.ir.values.tile_assignment import DeviceList, IotaTileAssignment
 from hlotext.layout.errors import shorten
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.message_text import plural
 from hlotext.semantics.problems import Problem
-from hlotext.semantics.words import plural
 
 
-def check_sharding(instruction: Instruction, facts: Facts) -> Iterator[Problem]:
+def check_sharding(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """`sharding=` against the result's shape and the module's devices (`HloSharding::Validate`)."""
     sharding, shape = instruction.attributes.get("sharding"), instruction.shape
     if not isinstance(sharding, Sharding) or shape is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotext.edit import sockets
+from hlotext.edit import hooks
 from hlotext.findings.errors import TermError
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.ir.nodes.printing import install
 from hlotext.syntax import fast, printing
 from hlotext.syntax.language import patterns
@@ -67,7 +67,7 @@ class _Reader:
         return found.name, found.value
 
 
-sockets.install_reader(_Reader())
+hooks.install_reader(_Reader())
 
 if not TYPE_CHECKING:
-    __getattr__ = door(__name__, "lazy", "read", "read_terms")
+    __getattr__ = lazy_submodules(__name__, "lazy", "read", "read_terms")

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hlotext.ir import tables
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics import conditions
 from hlotext.semantics.conditions import compatible
-from hlotext.semantics.words import shown
+from hlotext.semantics.message_text import shown
 from hlotext.syntax.language.grammar import attribute_rule
 from hlotext.syntax.source.reporter import Place, Reporter
 
@@ -109,7 +109,7 @@ def _before(text: str, position: int) -> tuple[int, int]:
     return (start, end) if start < end else (position, position + 1)
 
 
-_BLANK = late(r"\s+|/\*.*?\*/", re.DOTALL)
+_BLANK = lazy_regex(r"\s+|/\*.*?\*/", re.DOTALL)
 
 
 def _definition(operand: Instruction) -> list[Place]:

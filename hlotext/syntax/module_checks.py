@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from hlotext.findings.errors import Severity
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -15,7 +15,7 @@ from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.semantics.conditions import compatible
-from hlotext.semantics.words import shown
+from hlotext.semantics.message_text import shown
 from hlotext.syntax.language import patterns
 from hlotext.syntax.source.reporter import Reporter
 
@@ -52,7 +52,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
             return
 
 
-_PARAMETER = late(r"parameter[^(]*\(\s*(-?[0-9]+)")
+_PARAMETER = lazy_regex(r"parameter[^(]*\(\s*(-?[0-9]+)")
 
 
 def _number(reporter: Reporter, parameter: Instruction) -> tuple[int, int]:
@@ -167,7 +167,7 @@ def _has(shape: Shape, index: tuple[int, ...]) -> bool:
     return True
 
 
-_OUTPUT_INDEX = late(r"\{([\s0-9,]*+)\}(?=\s*:)")
+_OUTPUT_INDEX = lazy_regex(r"\{([\s0-9,]*+)\}(?=\s*:)")
 
 
 def _output_indices(module: Module) -> dict[tuple[int, ...], tuple[int, int]]:

@@ -11,8 +11,8 @@ import attrs
 
 from hlotext import findings
 from hlotext.findings.errors import HloSyntaxError, Severity
-from hlotext.ir import collector
-from hlotext.ir.memo import late
+from hlotext.ir import gc_control
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import hints, linking, reading, recovery
@@ -62,7 +62,7 @@ def read_tolerantly(source: Source, infer: Infer | None = None) -> ParseResult:
 
 
 def _read(source: Source, reporter: Reporter, infer: Infer | None, reader: Reader) -> list[Module]:
-    with collector.paused():
+    with gc_control.gc_paused():
         return _Reading(source, reporter, infer, reader).modules()
 
 
@@ -139,7 +139,7 @@ class _Reading:
             nothing = "is empty but for blanks and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
-        kind = hints.stranger.what_it_seems(text)
+        kind = hints.foreign_text.guess_format(text)
         message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
         help, end = "", text.find("\n", start)
         if not kind:
@@ -183,7 +183,7 @@ class _Reading:
         scanner = Scanner(module, self.reporter, self.infer)
         # Valid text is read as by `parse`; guesses begin with the line where that fails.
         try:
-            with self.reporter.trying():
+            with self.reporter.speculate():
                 end = scanner.computations(position, len(self.text))
         except TrialError:
             end = recovery.tolerant_scanner.TolerantScanner.after(scanner).go_on(len(self.text))
@@ -258,7 +258,7 @@ class _Reading:
         scope = linker.begin("_", -1, is_entry=True)
         del linker.computations["_"]  # a line that names `_` means one that stands elsewhere
         scope.takes_unknown = True
-        scope.computation._is_implicit = True
+        scope.computation._is_sugared = True
         module._attributes["is_scheduled"] = True
         try:
             record: InstructionRecord = reading.reference.parse(self.source, "single_instruction", start)
@@ -278,12 +278,14 @@ class _Reading:
 
 _FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
-_HEADERLESS = late(rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL)
-_OP_LINE = late(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
-_COMPUTATION_LINE = late(
+_HEADERLESS = lazy_regex(
+    rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
+)
+_OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
+_COMPUTATION_LINE = lazy_regex(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",
     re.ASCII | re.MULTILINE,
 )
 """The header of a computation, as it is looked for behind text that is none."""
-_MORE_LINES = late(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
+_MORE_LINES = lazy_regex(rf"[\r\n][ \t]*+(?:(?:ROOT[ \t]++)?+{_WORD}[ \t]*=[ \t]|\}}|ENTRY\b)", re.ASCII)
 """Text after an op line inside a computation."""

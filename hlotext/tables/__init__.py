@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.tables import asked as asked
+    from hlotext.tables import batch as batch
+    from hlotext.tables import batch_inputs as batch_inputs
+    from hlotext.tables import batch_processes as batch_processes
     from hlotext.tables import compaction as compaction
     from hlotext.tables import dataset as dataset
-    from hlotext.tables import farm as farm
-    from hlotext.tables import farm_inputs as farm_inputs
-    from hlotext.tables import farm_processes as farm_processes
+    from hlotext.tables import dataset_baseline as dataset_baseline
     from hlotext.tables import figures as figures
     from hlotext.tables import history as history
-    from hlotext.tables import known as known
     from hlotext.tables import parquet as parquet
     from hlotext.tables import queries as queries
     from hlotext.tables import sql as sql
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     )
     from hlotext.tables.table import Table, concatenated
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     "asked",
     "compaction",
     "dataset",
-    "farm",
-    "farm_inputs",
-    "farm_processes",
+    "batch",
+    "batch_inputs",
+    "batch_processes",
     "figures",
     "history",
-    "known",
+    "dataset_baseline",
     "parquet",
     "queries",
     "sql",

@@ -10,11 +10,11 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.dumps import Compilation, Text, module_texts
+from hlotext.dumps import Compilation, ModuleFile, module_texts
 from hlotext.dumps.files import module_name
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import Which
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import release
 from hlotext.tables import schema
 from hlotext.tables.rows.modules import step_of
@@ -77,7 +77,7 @@ def passes(compilation: Compilation) -> Table:
         return empty("passes")
     last = (compilation.last or steps[-1]).file
     name = module_name(last.text()) or compilation.name
-    return rows_of_passes(compilation, key_of(name, Text(last.path, last).label))
+    return rows_of_passes(compilation, key_of(name, ModuleFile(last.path, last).label))
 
 
 def _compilations(source: hlo.Module | Place | Iterable[hlo.Module | Place]) -> Iterator[Compilation]:
@@ -99,7 +99,7 @@ def tables_of_subject(subject: Subject, names: Sequence[str]) -> dict[str, Table
 def tables_of_subjects(several: Sequence[Subject], names: Sequence[str]) -> dict[str, Table]:
     """The tables of several modules, the rows of one behind those of the other."""
     made: dict[str, Table] = {}
-    with collector.paused(pays=False):  # columns are no cycles
+    with gc_control.gc_paused(collect_first=False):  # columns are no cycles
         together = Subjects(several)
         # `modules` last, which says what the others have found out.
         for name in sorted(names, key="modules".__eq__):
@@ -159,7 +159,7 @@ def subjects(
             yield from subjects(one, which=which)
 
 
-def of_text(text: Text, key: str | None = None) -> Iterator[Subject]:
+def of_text(text: ModuleFile, key: str | None = None) -> Iterator[Subject]:
     """The modules of one text. Raises InputError, HloSyntaxError."""
     path = text.label
     modified = None
@@ -174,7 +174,7 @@ def of_text(text: Text, key: str | None = None) -> Iterator[Subject]:
         yield Subject(module, own, path, modified, step=step, is_ours=True)
 
 
-def _modules(text: Text) -> Sequence[hlo.Module]:
+def _modules(text: ModuleFile) -> Sequence[hlo.Module]:
     if text.file is None or text.real_path is not None:
         return hlo.load_all(text.path if text.real_path is None else text.real_path)
     return hlo.parse_all(text.file.read(), name=text.label)

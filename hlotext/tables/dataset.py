@@ -20,8 +20,8 @@ import attrs
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.arrow import arrow_schema
 from hlotext.tables.parquet import IN_THIS_THREAD, encoded, opened, pa
-from hlotext.tables.places import Place, safe_name
 from hlotext.tables.schema import SCHEMA_VERSION, TABLES
+from hlotext.tables.storage import Place, safe_name
 
 MODULES = "modules"
 """The table whose file makes a part."""

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir import sending
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.tables.dataset import MODULES, OK, Dataset
 from hlotext.tables.errors import QueryError
 from hlotext.tables.schema import TABLES
@@ -100,8 +100,8 @@ def used_tables(query: str) -> tuple[str, ...]:
     return tuple(name for name in TABLES if name in words or name == MODULES)
 
 
-_WORD = late(r"(?<![.\w])\w+")
-_FROM = late(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
+_WORD = lazy_regex(r"(?<![.\w])\w+")
+_FROM = lazy_regex(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
 """A table that a query reads; not every form of it."""
 
 

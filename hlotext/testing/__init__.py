@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.testing import snapshot as snapshot
-    from hlotext.testing.inspected import Collectives, Count, Findings, Hlo, Instructions, inspect
+    from hlotext.testing.assertions import Collectives, Count, Findings, Hlo, Instructions, inspect
     from hlotext.testing.reading import module_of
     from hlotext.testing.rows import Rows
 else:
     # The plugin is loaded with every pytest, most of which have nothing to do with HLO.
-    __getattr__ = door(
+    __getattr__ = lazy_submodules(
         __name__,
         "snapshot",
-        inspected=("Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect"),
+        assertions=("Collectives", "Count", "Findings", "Hlo", "Instructions", "inspect"),
         reading=("module_of",),
         rows=("Rows",),
     )

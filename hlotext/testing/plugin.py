@@ -12,7 +12,7 @@ import pytest
 from hlotext import testing
 
 if TYPE_CHECKING:
-    from hlotext.testing.inspected import Hlo
+    from hlotext.testing.assertions import Hlo
 
 OPTION = "--hlo-update-snapshots"
 
@@ -51,7 +51,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows the op lines of findings where `assert not` of them failed: pytest cuts what it prints of an object."""
-    inspected = sys.modules.get("hlotext.testing.inspected")
+    inspected = sys.modules.get("hlotext.testing.assertions")
     if call.when == "setup" and inspected is not None:
         inspected.last_tested = None  # type: ignore[attr-defined]
     report = yield
@@ -68,7 +68,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
     """Explanation of a number or list in a failed comparison."""
     for side in (left, right):
         explain = getattr(side, "explain", None)
-        if explain is not None and type(side).__module__ == "hlotext.testing.inspected":
+        if explain is not None and type(side).__module__ == "hlotext.testing.assertions":
             size = int(side) if isinstance(side, int) else len(side)  # type: ignore[arg-type]
             shown = [f"{_short(left)} {op} {_short(right)}", f"{size} in the module:", *explain()]
             return shown if size else shown[:1]
@@ -78,7 +78,7 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 def _short(value: object) -> str:
     if isinstance(value, int):
         return int.__repr__(value)
-    if type(value).__module__ == "hlotext.testing.inspected":
+    if type(value).__module__ == "hlotext.testing.assertions":
         return type(value).__name__.lower()
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."

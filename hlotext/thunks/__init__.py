@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
-    from hlotext.thunks.command_buffers import CaptureBlocker, Run
+    from hlotext.thunks.command_buffers import CaptureBlocker, CaptureRun
     from hlotext.thunks.overlap import Overlap, overlaps
     from hlotext.thunks.predicting import predict
     from hlotext.thunks.reading import load, parse
     from hlotext.thunks.sequence import Thunks
-    from hlotext.thunks.tree import Launch, Thunk, ThunkError, ThunkNote
+    from hlotext.thunks.thunk import Launch, Thunk, ThunkError, ThunkNote
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
-    command_buffers=("CaptureBlocker", "Run"),
+    command_buffers=("CaptureBlocker", "CaptureRun"),
     overlap=("Overlap", "overlaps"),
     predicting=("predict",),
     reading=("load", "parse"),
     sequence=("Thunks",),
-    tree=("Launch", "ThunkNote", "Thunk", "ThunkError"),
+    thunk=("Launch", "ThunkNote", "Thunk", "ThunkError"),
 )
 
 __all__ = [
     "CaptureBlocker",
+    "CaptureRun",
     "Launch",
     "Overlap",
-    "Run",
     "Thunk",
     "ThunkError",
     "ThunkNote",

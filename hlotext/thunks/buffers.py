@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotext import layout
-from hlotext.thunks.tree import Thunk, sequences, walk
+from hlotext.thunks.thunk import Thunk, sequences, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction

@@ -13,7 +13,7 @@ import attrs
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.settings import ThunkSettings
-from hlotext.thunks.tree import NESTED, Thunk, walk
+from hlotext.thunks.thunk import NESTED, Thunk, walk
 
 CATEGORIES: dict[str, str] = {
     **dict.fromkeys(("kCopy", "kCustomKernel", "kKernel", "kPartitionId", "kReplicaId"), "FUSION"),
@@ -81,7 +81,7 @@ class CaptureBlocker:
 
 
 @attrs.frozen(kw_only=True)
-class Run:
+class CaptureRun:
     """Consecutive thunks of one sequence that can be captured together."""
 
     thunks: tuple[Thunk, ...]
@@ -277,7 +277,7 @@ class Converted:
     """Result of the command-buffer pass for a tree of thunks."""
 
     thunks: tuple[Thunk, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[CaptureRun, ...]
     copies: dict[Thunk, Thunk]
     """The copy of each thunk; the given ones are unchanged."""
 
@@ -286,7 +286,7 @@ def convert(thunks: tuple[Thunk, ...], settings: ThunkSettings, age: XlaAge) -> 
     """The thunks after the command-buffer pass of XLA of an age. See `Thunks.with_command_buffers`."""
     capture = Capture(settings, age)
     outermost, copies = _duplicate(thunks)
-    runs: list[Run] = []
+    runs: list[CaptureRun] = []
     top: tuple[Thunk, ...] = ()
     waiting: list[tuple[Thunk | None, str, tuple[Thunk, ...]]] = [(None, "", outermost)]
     while waiting:
@@ -318,7 +318,7 @@ def _convert(
     sequence: tuple[Thunk, ...],
     holder: Thunk | None,
     capture: Capture,
-    runs: list[Run],
+    runs: list[CaptureRun],
     waiting: list[tuple[Thunk | None, str, tuple[Thunk, ...]]],
 ) -> tuple[Thunk, ...]:
     """One sequence with its long enough runs captured; loops and branches that are to be searched go to `waiting`."""
@@ -333,7 +333,7 @@ def _convert(
         is_captured = size >= capture.minimum
         short = f"{size} thunks are fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
         runs.append(
-            Run(
+            CaptureRun(
                 thunks=tuple(run),
                 is_captured=is_captured,
                 ended_by=ended_by,

@@ -12,7 +12,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
 from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
-from hlotext.thunks.tree import CALLED, Thunk
+from hlotext.thunks.thunk import CALLED, Thunk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from hlotext.ir.values.age import XlaAge
-from hlotext.thunks.tree import Thunk, ThunkError, ThunkNote
+from hlotext.thunks.thunk import Thunk, ThunkError, ThunkNote
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from hlotext.thunks.emission import branches
 from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.tree import CALLED, Thunk, ThunkError
+from hlotext.thunks.thunk import CALLED, Thunk, ThunkError
 
 MAX_DEPTH = 100
 """Levels of nested thunks that are followed; loops nest a handful of levels."""

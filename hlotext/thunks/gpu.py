@@ -8,13 +8,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hlotext.analysis.devices import Mode, group_mode
+from hlotext.analysis.devices import CollectiveGroupMode, group_mode
 from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.thunks import gpu_fusions as fusions
 from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
 from hlotext.thunks.gpu_fusions import KERNEL, kind_of_age
-from hlotext.thunks.tree import NESTED, Thunk, walk
+from hlotext.thunks.thunk import NESTED, Thunk, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
@@ -249,11 +249,11 @@ def is_degenerate(collective: Instruction) -> bool:
     groups = collective.attributes.get("replica_groups")
     if not isinstance(groups, ReplicaGroups) or not groups.group_count:
         return {
-            Mode.REPLICA: replicas == 1,
-            Mode.PARTITION: partitions == 1,
+            CollectiveGroupMode.REPLICA: replicas == 1,
+            CollectiveGroupMode.PARTITION: partitions == 1,
         }.get(mode, replicas * partitions == 1)
     alone = groups.group_size == 1
-    return alone and (mode is not Mode.BOTH or partitions == 1)
+    return alone and (mode is not CollectiveGroupMode.BOTH or partitions == 1)
 
 
 def _is_self_permute(permute: Instruction) -> bool:

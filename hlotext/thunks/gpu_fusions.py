@@ -11,7 +11,7 @@ from hlotext import layout
 from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.shape import Shape
 from hlotext.thunks.emission import config, part
-from hlotext.thunks.tree import NESTED, Thunk
+from hlotext.thunks.thunk import NESTED, Thunk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.computation import Computation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.tree import Thunk, sequences
+from hlotext.thunks.thunk import Thunk, sequences
 
 
 @attrs.frozen(kw_only=True)

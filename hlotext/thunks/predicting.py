@@ -13,7 +13,7 @@ from hlotext.thunks.buffers import ThunkBuffers, link
 from hlotext.thunks.emission import Emitter
 from hlotext.thunks.sequence import Thunks
 from hlotext.thunks.settings import ThunkSettings
-from hlotext.thunks.tree import ThunkError, ThunkNote
+from hlotext.thunks.thunk import ThunkError, ThunkNote
 
 if TYPE_CHECKING:
     from datetime import date

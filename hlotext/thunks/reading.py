@@ -11,7 +11,7 @@ from hlotext.syntax.source.inputs import unpack
 from hlotext.textproto import TextMessage, TextProtoError
 from hlotext.thunks.executable import read_executable
 from hlotext.thunks.sequence import Thunks
-from hlotext.thunks.tree import NESTED, Launch, Thunk, ThunkError, ThunkNote, sequences
+from hlotext.thunks.thunk import NESTED, Launch, Thunk, ThunkError, ThunkNote, sequences
 
 _THUNK = re.compile(
     r"(?P<number>\d{3,19}): (?P<kind>\S+) *"

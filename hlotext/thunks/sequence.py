@@ -9,9 +9,9 @@ import attrs
 
 from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.buffers import link
-from hlotext.thunks.command_buffers import Run, convert
+from hlotext.thunks.command_buffers import CaptureRun, convert
 from hlotext.thunks.settings import ThunkSettings
-from hlotext.thunks.tree import Thunk, ThunkNote, walk
+from hlotext.thunks.thunk import Thunk, ThunkNote, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
@@ -30,7 +30,7 @@ class Thunks:
     age: XlaAge | None = None
     """The age of XLA whose rules were taken, for what was predicted."""
     notes: tuple[ThunkNote, ...] = ()
-    ended: tuple[Run, ...] = ()
+    ended: tuple[CaptureRun, ...] = ()
     """After `with_command_buffers`: every run of convertible thunks, captured or not, and what ended it."""
     is_predicted: bool = True
     shows_neighbours: bool = False

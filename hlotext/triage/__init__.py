@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.triage.actions import Action
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hlotext.triage.examined import Examined, Settings, Unexamined, examine
     from hlotext.triage.modules import Triage, run
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     actions=("Action",),
     contents=("Content", "Layer", "Role"),

@@ -10,9 +10,9 @@ import hlotext as hlo
 from hlotext import cost, lint, memory
 from hlotext.analysis import Backend, backend_of, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
-from hlotext.cost import Sum
+from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.texts import Text, compilation_beside
+from hlotext.dumps.texts import ModuleFile, compilation_beside
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
 from hlotext.lint.price import DEFAULTS, estimate_once
@@ -48,7 +48,7 @@ class Examined:
     unknown_calls: int
     exposed_seconds: float
     """Part of these seconds in which the core waits for transfers."""
-    sent: Sum
+    sent: TrafficTotal
     """Sent by each device in one run."""
     peak_bytes: int | None
     """Peak of live bytes in main memory; None if memory cannot be assigned: `memory_problem` has the reason."""
@@ -71,11 +71,11 @@ class Unexamined:
     problem: str
 
 
-def examine(text: str | Text, settings: Settings) -> tuple[Examined | Unexamined, ...]:
+def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unexamined, ...]:
     """All modules of a text, by path or of a folder. Never raises on what it reads."""
     place = text if isinstance(text, str) else text.label
     try:
-        opened = Text(text) if isinstance(text, str) else text
+        opened = ModuleFile(text) if isinstance(text, str) else text
         compilation = opened.compilation or compilation_beside(place)
         return tuple(_examined(place, module, opened, compilation, settings) for module in opened.load_all())
     except (hlo.InputError, hlo.HloSyntaxError, hlo.ProtoError, ImportError) as error:
@@ -87,7 +87,7 @@ def examine(text: str | Text, settings: Settings) -> tuple[Examined | Unexamined
 
 
 def _examined(
-    place: str, module: hlo.Module, text: Text, compilation: Compilation | None, settings: Settings
+    place: str, module: hlo.Module, text: ModuleFile, compilation: Compilation | None, settings: Settings
 ) -> Examined:
     config = settings.config
     backend = config.profile or backend_of(module)
@@ -138,7 +138,7 @@ def _known_trips(module: hlo.Module, given: Mapping[str, int]) -> dict[str, int]
 
 
 def _memory(
-    module: hlo.Module, text: Text, backend: Backend | None, chip: Chip | None
+    module: hlo.Module, text: ModuleFile, backend: Backend | None, chip: Chip | None
 ) -> tuple[memory.Assignment | None, str]:
     """The memory of a module as `hlotext memory` computes it, or why there is none."""
     if chip is None and text.age is None and backend is backend_of(module):
@@ -152,8 +152,8 @@ def _memory(
         return None, line(str(error))
 
 
-def _sent(module: hlo.Module) -> Sum:
-    total = Sum()
+def _sent(module: hlo.Module) -> TrafficTotal:
+    total = TrafficTotal()
     for flow in cost.traffic(module).flows:
         total = total.plus(flow)
     return total

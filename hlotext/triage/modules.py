@@ -8,7 +8,7 @@ from functools import partial
 
 import attrs
 
-from hlotext.dumps.texts import Text, module_texts
+from hlotext.dumps.texts import ModuleFile, module_texts
 from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError
 from hlotext.triage.actions import Action, actions_of
@@ -42,7 +42,7 @@ def run(
     Of a folder the last text of each compilation is taken. What cannot be read is in `failures`. `jobs` is the number of
     processes (all processors by default).
     """
-    texts: list[str | Text] = []
+    texts: list[str | ModuleFile] = []
     failures: list[Unexamined] = []
     for one in paths:
         path = os.fspath(one)
@@ -71,7 +71,9 @@ def run(
     )
 
 
-def _examined(texts: Sequence[str | Text], settings: Settings, jobs: int) -> Iterator[Examined | Unexamined]:
+def _examined(
+    texts: Sequence[str | ModuleFile], settings: Settings, jobs: int
+) -> Iterator[Examined | Unexamined]:
     work = partial(examine, settings=settings)
     files = [text for text in texts if isinstance(text, str) and text != "-"]
     if jobs <= 1 or len(files) <= 1:
@@ -96,6 +98,6 @@ def _size(file: str) -> int:
         return 0
 
 
-def _died(file: str | Text, status: int | None) -> tuple[Unexamined, ...]:
+def _died(file: str | ModuleFile, status: int | None) -> tuple[Unexamined, ...]:
     place = file if isinstance(file, str) else file.label
     return (Unexamined(place, f"the process that examined it died with exit status {status}"),)

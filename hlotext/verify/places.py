@@ -22,7 +22,7 @@ def of_instruction(instruction: Instruction, where: Where = Part.WHOLE) -> Place
     text of its own, such as the operation inside `all-to-all-start`, has the place of its caller.
     """
     module = instruction.computation.module if instruction.computation is not None else None
-    span = instruction.span if not instruction.is_touched else None
+    span = instruction.span if not instruction.is_modified else None
     caller = _caller_in_text(instruction)
     if span is not None and module is not None and module.source is not None:
         source, start, text = module.source, span.start, module.source.text[span.start : span.end]
@@ -38,7 +38,7 @@ def of_instruction(instruction: Instruction, where: Where = Part.WHOLE) -> Place
 def _caller_in_text(instruction: Instruction) -> Instruction | None:
     """The instruction whose short spelling an implicit computation stands for; None for all others."""
     computation = instruction.computation
-    if computation is None or not computation.is_implicit or computation.is_entry:
+    if computation is None or not computation.is_sugared or computation.is_entry:
         return None
     return next(iter(computation.callers), None)
 
@@ -119,7 +119,7 @@ def of_computation(computation: Computation) -> Place:
 def of_header(module: Module, attribute: str) -> Place:
     """Place of an attribute of the module's header, or of the table of that name."""
     source = module.source
-    if source is not None and not module.is_header_touched:
+    if source is not None and not module.is_header_modified:
         found = re.compile(rf"(?:^|[,\s]){re.escape(attribute)}(?==|\s)").search(
             source.text[: module._header_end], module._start
         )
@@ -140,7 +140,7 @@ def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
     """
     found: dict[Instruction | Computation | None, int] = {None: 0}
     stack: list[Instruction | Computation] = [
-        c for c in reversed(module.computations) if c.is_entry or not (c.is_inline or c.is_implicit)
+        c for c in reversed(module.computations) if c.is_entry or not (c.is_inline or c.is_sugared)
     ]
     while stack:
         node = stack.pop()
@@ -150,7 +150,7 @@ def ranks(module: Module) -> dict[Instruction | Computation | None, int]:
         inside: Iterable[Instruction | Computation] = (
             node._instructions
             if isinstance(node, Computation)
-            else (c for c in node.called_computations if c.is_inline or c.is_implicit)
+            else (c for c in node.called_computations if c.is_inline or c.is_sugared)
         )
         stack.extend(reversed(list(inside)))
     return found

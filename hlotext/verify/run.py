@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from hlotext.findings.finding import Diagnostic
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.raw import CallAttributes
-from hlotext.semantics.facts import Facts, facts_of
+from hlotext.semantics.facts import VerifierOptions, facts_of
 from hlotext.semantics.header import header_problems
 from hlotext.semantics.operation import check_operation
 from hlotext.semantics.problems import Problem
@@ -41,7 +41,7 @@ def run(
     within: Collection[Computation] | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a module; see `hlotext.verify.verify`."""
-    with collector.paused(pays=False):
+    with gc_control.gc_paused(collect_first=False):
         return _run(module, layout_sensitive, mixed_precision, within)
 
 
@@ -100,7 +100,7 @@ def _and_callers(module: Module, within: Collection[Computation]) -> list[Comput
     return [computation for computation in module.computations if computation in found]
 
 
-def facts_inside(facts: Facts, computation: Computation, survey: Survey) -> Facts:
+def facts_inside(facts: VerifierOptions, computation: Computation, survey: Survey) -> VerifierOptions:
     """The facts for the instructions of a computation."""
     return attrs.evolve(facts, in_fusion=True) if computation in survey.fusion_bodies else facts
 
@@ -119,7 +119,7 @@ class Memory:
     numbers: dict[Any, int] = attrs.field(factory=dict)
     """The number of each such list of shapes."""
 
-    def problems(self, instruction: Instruction, facts: Facts) -> tuple[Problem, ...]:
+    def problems(self, instruction: Instruction, facts: VerifierOptions) -> tuple[Problem, ...]:
         """Problems from `check_operation`. The module must not change between two calls."""
         attributes, opcode = instruction._attributes, instruction.opcode
         literal = instruction.literal if opcode == "constant" else None
@@ -148,11 +148,15 @@ class Memory:
 
 
 def _check_computation(
-    computation: Computation, memory: Memory, survey: Survey, facts: Facts, findings: FindingCollector
+    computation: Computation,
+    memory: Memory,
+    survey: Survey,
+    facts: VerifierOptions,
+    findings: FindingCollector,
 ) -> None:
     """Checks the instructions of one computation, and their order."""
     is_built = findings.module.source is None
-    is_edited = computation.is_touched or is_built
+    is_edited = computation.is_modified or is_built
     if is_edited:
         order.check_structure(computation, findings)
         call_graph.check_parameters(computation, findings)
@@ -170,7 +174,7 @@ def _check_computation(
                 findings.problem(instruction, problem)
         except Exception as error:
             findings.failed(instruction, f"the check of {instruction.opcode}", error)
-        if is_edited and (is_built or instruction.is_touched):
+        if is_edited and (is_built or instruction.is_modified):
             edited.check_edited(instruction, findings)
     if not in_order:
         order.check_cycles(computation, findings)

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood
     from hlotext.view.layout_picture import LayoutPicture
     from hlotext.view.report import report_page
-    from hlotext.view.report.subject import subject
+    from hlotext.view.report.report_input import report_input
 
-__all__ = ["LayoutPicture", "as_dot", "as_svg", "graph_page", "neighbourhood", "report_page", "subject"]
+__all__ = ["LayoutPicture", "as_dot", "as_svg", "graph_page", "neighbourhood", "report_input", "report_page"]
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     "graph",
     "layout_picture",
@@ -22,5 +22,5 @@ __getattr__ = door(
     "sharding_picture",
     graph=("as_dot", "as_svg", "graph_page", "neighbourhood"),
     layout_picture=("LayoutPicture",),
-    report=("report_page", "subject"),
+    report=("report_page", "report_input"),
 )

@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 
 from hlotext import cost, diff, layout, memory
 from hlotext.analysis import byte_text, total_of
-from hlotext.analysis.quantities import amount, counted, seconds
+from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.diff.report import difference, figures, totals
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding, FindingList, ParseResult
@@ -224,7 +224,7 @@ def _finding(one: Finding) -> str:
 
 def _findings(found: Sequence[Finding], left_out: int = 0) -> str:
     counts = Counter(one.severity.value for one in found)
-    said = ", ".join(counted(number, severity) for severity, number in counts.items())
+    said = ", ".join(pluralize(number, severity) for severity, number in counts.items())
     rows = [(one.code, one.place, one.name, one.message) for one in found]
     titles = ("code", "place", "instruction", "what is the matter")
     return _head("findings", said or "none") + _table(titles, rows, len(rows) + left_out)
@@ -264,11 +264,11 @@ def _memory(one: memory.Assignment) -> str:
 
 def _cost(one: cost.Analysis) -> str:
     run = one.run
-    said = f"{run.mark}{amount(run.flops)} flops and {byte_text(int(run.bytes_accessed))} in one run"
+    said = f"{run.mark}{format_count(run.flops)} flops and {byte_text(int(run.bytes_accessed))} in one run"
     content = _head(one.module.name, said)
     for key in ("scope", "line", "opcode"):
         rows = [
-            (name, amount(part.flops), byte_text(int(part.bytes_accessed)))
+            (name, format_count(part.flops), byte_text(int(part.bytes_accessed)))
             for name, part in one.by(key).items()
         ]
         content += _folded(f"by {key}", _table((key, "#flops", "#bytes"), rows), is_open=key == "scope")
@@ -288,9 +288,9 @@ def _diff(one: diff.Diff) -> str:
 
 
 def _trace(one: Trace) -> str:
-    said = counted(len(one.modules), "program")
+    said = pluralize(len(one.modules), "program")
     if one.others:
-        said += f", and {counted(len(one.others), 'program')} without a module"
+        said += f", and {pluralize(len(one.others), 'program')} without a module"
     rows = [
         (
             module.name,
@@ -311,7 +311,7 @@ def _traced(one: TracedModule) -> str:
         (name, seconds(time.seconds), f"{time.count:,}", time.devices[0].device if time.devices else "")
         for name, time in times
     ]
-    runs = "runs not told apart" if one.runs is None else counted(one.runs, "run")
+    runs = "runs not told apart" if one.runs is None else pluralize(one.runs, "run")
     kind = "#kernels" if one.counts_kernels else "#times"
     return _head(one.name, f"program, {runs}") + _table(("operation", "#time", kind, "slowest device"), rows)
 

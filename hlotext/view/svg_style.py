@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hlotext.findings import escape
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 
 
 def opening(name: str, attributes: str, title: str) -> str:
@@ -27,7 +27,7 @@ def in_notebook(pictures: str) -> str:
     return _DARK().sub(_themed, pictures)
 
 
-_DARK = late(r"@media [^{]*prefers-color-scheme:dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+_DARK = lazy_regex(r"@media [^{]*prefers-color-scheme:dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
 _THEMES = ('[data-jp-theme-light="false"]', ".vscode-dark")
 """Marks of a dark notebook: Jupyter's, and Visual Studio Code's."""
 

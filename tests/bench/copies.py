@@ -38,7 +38,7 @@ class _Text:
         self.names = {i.name for i in self.others}
         self.head = f"HloModule m{', is_scheduled=true' if module.is_scheduled else ''}\n\n"
         self.head += "".join(
-            f"{c}\n\n" for c in module.computations if c is not self.entry and not c.is_inside
+            f"{c}\n\n" for c in module.computations if c is not self.entry and not c.is_printed_inline
         )
 
     def lines(self, suffix: str, given: dict[str, str] | None = None) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import hlotext as hlo
 from hlotext.view.graph import graph_page
-from hlotext.view.report import ReportInput, report_page, subject
+from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.page import chart_data
 from hlotext.view.report.sections import memory as memory_section
 from tests.browser import Browser, browser, executable
@@ -112,7 +112,7 @@ def run(files: list[Path], chip: str | None, place: Path, window: Browser | None
             drawn = window.eval(_DRAWN)
             print(f"  60, 300, 1,000 operations drawn in {', '.join(f'{ms:.0f}' for ms in drawn)} ms")
         begun = time.process_time()
-        page = report_page(subject(file, chip=chip))
+        page = report_page(report_input(file, chip=chip))
         show("report", page, time.process_time() - begun, place, window)
 
 

@@ -45,7 +45,7 @@ def main() -> int:
         module = hlo.load(path)
         texts += 1
         for computation in module.computations:
-            if computation.is_entry or computation.is_implicit:
+            if computation.is_entry or computation.is_sugared:
                 continue
             why = _ran(computation, runners, given.timeout)
             counts[_reason(why)] += 1

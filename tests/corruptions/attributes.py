@@ -155,7 +155,7 @@ def other_computation(module: Module, chance: random.Random) -> Corruption | Non
     name = chance.choice(named(chosen))
     old = chosen._attributes[name]
     usable = module.computations[: module.computations.index(chosen.computation)]
-    others = [c for c in usable if not c.is_implicit and c.name and signature(c) != signature(old)]
+    others = [c for c in usable if not c.is_sugared and c.name and signature(c) != signature(old)]
     if not others:
         return None
     other = chance.choice(others)

@@ -46,7 +46,7 @@ def kind(function: Kind) -> Kind:
 def candidates(module: Module, wanted: Callable[[Instruction], Any]) -> list[Instruction]:
     """The instructions with a line of their own for which something holds."""
     return [
-        i for c in module.computations if not c.is_implicit for i in c if i.form is Form.LINE and wanted(i)
+        i for c in module.computations if not c.is_sugared for i in c if i.form is Form.LINE and wanted(i)
     ]
 
 

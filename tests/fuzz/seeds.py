@@ -77,7 +77,7 @@ def _computations() -> Iterator[bytes]:
             if kind in found or len(kind) > MOST_LINES or any(i.called_computations for i in computation):
                 continue
             found.add(kind)
-            if not computation.is_inside:
+            if not computation.is_printed_inline:
                 text = str(computation).removeprefix("ENTRY ")
                 yield f"HloModule m\n\nENTRY {text}\n".encode("utf-8", "surrogateescape")
 

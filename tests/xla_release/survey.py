@@ -12,7 +12,7 @@ import attrs
 import hlotext as hlo
 from hlotext import cost, dumps, memory, thunks
 from hlotext.dumps.step import UNKNOWN
-from hlotext.thunks import checking
+from hlotext.thunks import compare
 from tests import pass_pairs
 from tests.xla_release.compiling import FACTS, TEXT
 
@@ -161,7 +161,7 @@ def _thunks(compilation: dumps.Compilation) -> bool | None:
     metadata = thunks.parse(named[0].text(), named[0].path).thunks if named else ()
     names = {thunk.number: thunk.name for thunk in metadata if thunk.number and thunk.name}
     predicted = thunks.predict(module, compilation.options, age=compilation.age)
-    return not checking.differences(listed, predicted, names)
+    return not compare.differences(listed, predicted, names)
 
 
 _FIGURES = {"flops": "flops", "transcendentals": "transcendentals", "bytes accessed": "bytes_accessed"}

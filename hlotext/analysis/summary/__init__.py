@@ -19,12 +19,12 @@ from hlotext.analysis.summary.arrays import (
     most_padded,
     transfers,
 )
+from hlotext.analysis.summary.collector import SummaryCollector, survey
 from hlotext.analysis.summary.communication import Collective, CollectiveGroup, collective, collective_groups
 from hlotext.analysis.summary.computations import ComputationUse, computation_uses
 from hlotext.analysis.summary.loops import Loop, loop
 from hlotext.analysis.summary.sources import SourceFile, SourceLine, source_files, source_lines
-from hlotext.analysis.summary.survey import Survey, survey
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.raw_value import value_text
 from hlotext.ir.values.shape import Shape
@@ -101,11 +101,11 @@ class Summary:
 def summarize(module: Module) -> Summary:
     """The facts of a module with at least one computation. Of a large file that is read as it is touched nothing stays."""
     # What is made here stays, or is let go by reference counts.
-    with collector.paused(pays=False):
+    with gc_control.gc_paused(collect_first=False):
         return _summary(*survey(module))
 
 
-def _summary(survey: Survey, graph: CallGraph) -> Summary:
+def _summary(survey: SummaryCollector, graph: CallGraph) -> Summary:
     module = graph.module
     arrays = survey.arrays()
     groups = array_groups(arrays)

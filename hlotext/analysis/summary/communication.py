@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.communication import Exchange, chain_of, exchange, is_started, is_sync, surroundings
-from hlotext.analysis.origins import Origins, SourceLocation
+from hlotext.analysis.origins import SourceLocation, SourceLocations
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.text import braced
@@ -90,14 +90,14 @@ class Begun:
     """True for the part of a chain that names it."""
 
 
-def named(origins: Origins, instruction: Instruction) -> Named:
+def named(origins: SourceLocations, instruction: Instruction) -> Named:
     """Properties of an instruction that may name a communication."""
     metadata = instruction.metadata
     op_name = metadata.op_name if metadata is not None else ""
     return Named(instruction.name, is_sync(instruction), origins.place(instruction), op_name)
 
 
-def begun(origins: Origins, home: Computation, instruction: Instruction) -> Begun:
+def begun(origins: SourceLocations, home: Computation, instruction: Instruction) -> Begun:
     """Properties of an instruction that starts a communication."""
     channel_id = instruction.attributes.get("channel_id")
     is_first = chain_of(instruction) is not None and is_started(instruction)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
-from hlotext.analysis.origins import Origins, SourceLocation
+from hlotext.analysis.origins import SourceLocation, SourceLocations
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -48,7 +48,9 @@ class While:
     op_name: str
 
 
-def while_loop(origins: Origins, home: Computation, place: int, instruction: Instruction) -> While | None:
+def while_loop(
+    origins: SourceLocations, home: Computation, place: int, instruction: Instruction
+) -> While | None:
     """Properties of a while; None for one without a body."""
     body, metadata = instruction.attributes.get("body"), instruction.metadata
     if body is None:

@@ -3,7 +3,7 @@
 A rule's name is in the opcode table (`Opcode.cost_rule`). What each counts is XLA's `Handle...` method of its opcode.
 """
 
+from hlotext.cost.op_cost import RULES
 from hlotext.cost.rules import arithmetic, asynchronous, calls, contraction, fusion, indexing, reduction
-from hlotext.cost.work import RULES
 
 __all__ = ["RULES", "arithmetic", "asynchronous", "calls", "contraction", "fusion", "indexing", "reduction"]

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import math
 
+from hlotext.cost.op_cost import NOTHING, OpCost, moved, rule
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import NOTHING, Work, moved, rule
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError, transpose_is_bitcast
 
 
 @rule("elementwise")
-def _elementwise(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _elementwise(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return moved(instruction, sizes, flops=elements(instruction.shape))
 
 
 @rule("transcendental")
-def _transcendental(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _transcendental(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return moved(instruction, sizes, transcendentals=elements(instruction.shape))
 
 
 @rule("moved")
-def _moved(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _moved(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return moved(instruction, sizes)
 
 
 @rule("free")
-def _free(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _free(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return NOTHING
 
 
 @rule("tuple")
-def _tuple(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _tuple(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Only the table of pointers is written."""
-    return Work(written=(sizes.of(instruction.shape),), at_once=True)
+    return OpCost(written=(sizes.of(instruction.shape),), at_once=True)
 
 
 @rule("transpose")
-def _transpose(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _transpose(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Nothing where the layouts make it a bitcast (`HloInstruction::IsEffectiveBitcast`)."""
     source, target = instruction.operands[0].shape, instruction.shape
     permutation = instruction.attributes.get("dimensions", ())
@@ -51,12 +51,12 @@ def _transpose(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 
 @rule("rng")
-def _rng(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _rng(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return moved(instruction, sizes, transcendentals=elements(instruction.shape))
 
 
 @rule("rng_bit_generator")
-def _rng_bit_generator(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _rng_bit_generator(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """The new state counts too."""
     shape = instruction.shape
     parts = shape.leaves() if shape is not None else ()
@@ -64,7 +64,7 @@ def _rng_bit_generator(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 
 @rule("fft")
-def _fft(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _fft(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Eight operations, a complex product and sum, for each element and each step of halving a length."""
     steps = math.prod(length.bit_length() - 1 for length in instruction.attributes.get("fft_length", ()))
     operand = instruction.operands[0].shape
@@ -74,27 +74,27 @@ def _fft(instruction: Instruction, sizes: ShapeSizes) -> Work:
 
 
 @rule("cholesky")
-def _cholesky(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _cholesky(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """n^3 / 3 for each matrix; half of the operand read, and as much written."""
     operand = instruction.operands[0]
     half = sizes.operand(operand) / 2
     shape = operand.shape
     size = shape.dimensions[-1] if shape is not None else 0
-    return Work(size * elements(shape) // 3, written=(half,), read=(half,))
+    return OpCost(size * elements(shape) // 3, written=(half,), read=(half,))
 
 
 @rule("triangular_solve")
-def _triangular_solve(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _triangular_solve(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """m n^2 for each system; half of the matrix read."""
     matrix, right = instruction.operands[:2]
     shape = matrix.shape
     size = shape.dimensions[-1] if shape is not None else 0
     read = (sizes.operand(matrix) / 2, sizes.operand(right))
-    return Work(2 * size * elements(right.shape), written=(sizes.of(instruction.shape),), read=read)
+    return OpCost(2 * size * elements(right.shape), written=(sizes.of(instruction.shape),), read=read)
 
 
 @rule("sort")
-def _sort(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _sort(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """n log n, n being all elements of the first operand, whatever dimension is sorted; the comparator is free."""
     count = elements(instruction.operands[0].shape)
     return moved(instruction, sizes, flops=count * (count - 1).bit_length() if count else 0)

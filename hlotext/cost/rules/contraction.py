@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from hlotext.cost.op_cost import CannotCountError, OpCost, moved, rule
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import CannotCountError, Work, moved, rule
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
@@ -22,12 +22,12 @@ _FEW_POSITIONS = 64
 
 
 @rule("dot")
-def _dot(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _dot(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return moved(instruction, sizes, flops=_product_flops(instruction, elements(instruction.shape)))
 
 
 @rule("ragged_dot")
-def _ragged_dot(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _ragged_dot(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """As a dot whose result has lost as many dimensions as there are group dimensions.
 
     XLA deletes them by position while it counts up: the first, then the second of what is left.
@@ -53,7 +53,7 @@ def _array(operand: Instruction) -> Shape:
 
 
 @rule("convolution")
-def _convolution(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _convolution(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     lhs, rhs = (_array(operand) for operand in instruction.operands[:2])
     if instruction.shape is None:
         raise CannotCountError("it has no shape")
@@ -89,7 +89,7 @@ def convolution_flops(instruction: Instruction, lhs: Shape, rhs: Shape, result: 
     return 2 * multiplied * pairs
 
 
-@remembered(4096)
+@weighted_cache(4096)
 def valid_pairs(size: int, kernel: int, result: int, window: WindowDimension) -> int:
     """Pairs (k, o) of an index of the kernel and one of the result that meet an element of the input.
 

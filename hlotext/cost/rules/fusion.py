@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hlotext.analysis.communication import KINDS, chain_of, is_started
+from hlotext.cost.op_cost import CalleeCost, CannotCountError, OpCost, rule
 from hlotext.cost.rules.indexing import gather, scatter
 from hlotext.cost.rules.touched import SELECTIVE, touched
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import CannotCountError, Taken, Work, rule
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.aliasing import OutputToOperandAliasing
@@ -14,7 +14,7 @@ from hlotext.ir.values.shape import Shape
 
 
 @rule("fusion")
-def _fusion(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _fusion(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     callees = instruction.called_computations
     if not callees or not len(callees[0]):
         raise CannotCountError("its computation is not in the text")
@@ -43,8 +43,13 @@ def _fusion(instruction: Instruction, sizes: ShapeSizes) -> Work:
             if inner.opcode in ("gather", "scatter"):
                 alone = gather(inner, sizes) if inner.opcode == "gather" else scatter(inner, sizes)
                 return alone._replace(touched=own)
-    return Work(
-        written=written, read=read, constants=constants, bodies=(body,), taken=Taken.OPERATIONS, touched=own
+    return OpCost(
+        written=written,
+        read=read,
+        constants=constants,
+        bodies=(body,),
+        taken=CalleeCost.OPERATIONS,
+        touched=own,
     )
 
 
@@ -53,7 +58,7 @@ def _has_more(read: tuple[int, ...], parameters: tuple[Instruction, ...], sizes:
     return any(size > sizes.of(parameter.shape) for size, parameter in zip(read, parameters, strict=True))
 
 
-def without_handed_on(instruction: Instruction, work: Work) -> Work:
+def without_handed_on(instruction: Instruction, work: OpCost) -> OpCost:
     """The work of a fusion without what it hands on for a collective that is spread over several; others as they are."""
     body = instruction.called_computations[0]
     chained = [inner for inner in body if inner.opcode in KINDS and chain_of(inner) is not None]

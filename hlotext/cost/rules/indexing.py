@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+from hlotext.cost.op_cost import OpCost, rule
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import Work, rule
 from hlotext.ir.nodes.instruction import Instruction
 
 
 @rule("slice")
-def _slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _slice(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     size = sizes.of(instruction.shape)
-    return Work(written=(size,), read=(size,), at_once=True)
+    return OpCost(written=(size,), read=(size,), at_once=True)
 
 
 @rule("dynamic_slice")
-def _dynamic_slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _dynamic_slice(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Of the start indices XLA counts the first operand alone."""
     size = sizes.of(instruction.shape)
-    return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
+    return OpCost(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 
 
 @rule("dynamic_update_slice")
-def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """The update is read, and written in the place of operand 0."""
     update = sizes.operand(instruction.operands[1])
     read = (0, update, sizes.operand(instruction.operands[2]))
-    return Work(written=(update,), read=read, at_once=True)
+    return OpCost(written=(update,), read=read, at_once=True)
 
 
 @rule("gather")
-def gather(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def gather(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """The gathered part of the table, and the indices."""
     size = sizes.of(instruction.shape)
-    return Work(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
+    return OpCost(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 
 
 @rule("scatter")
-def scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def scatter(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """The updates are read, and as much of the arrays is read and written. The combiner runs once for each update."""
     operands = instruction.operands
     count = (len(operands) - 1) // 2
     updates = [sizes.operand(operand) for operand in operands[count + 1 :]]
-    return Work(
+    return OpCost(
         written=(sum(updates),),
         read=(*updates, sizes.operand(operands[count]), *updates),
         at_once=True,

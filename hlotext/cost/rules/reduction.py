@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
+from hlotext.cost.op_cost import CannotCountError, OpCost, moved, rule
 from hlotext.cost.sizes import ShapeSizes, elements
-from hlotext.cost.work import CannotCountError, Work, moved, rule
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import Window
 
 
-def _applied(instruction: Instruction, sizes: ShapeSizes, count: int) -> Work:
+def _applied(instruction: Instruction, sizes: ShapeSizes, count: int) -> OpCost:
     """Everything moved, and the one body applied so often."""
     return moved(instruction, sizes)._replace(applied=((instruction.called_computations[0], count),))
 
@@ -29,25 +29,25 @@ def _window(instruction: Instruction) -> Window:
 
 
 @rule("map")
-def _map(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _map(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     return _applied(instruction, sizes, elements(instruction.shape))
 
 
 @rule("reduce")
-def _reduce(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _reduce(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """Each step makes two elements one. The body of a variadic reduction does the work of all arrays."""
     count = elements(instruction.operands[0].shape) - elements(_first(instruction.shape))
     return _applied(instruction, sizes, count)
 
 
 @rule("scan")
-def _scan(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _scan(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """XLA takes the elements of operand 1, whatever that is."""
     return _applied(instruction, sizes, elements(instruction.operands[1].shape))
 
 
 @rule("reduce_window")
-def _reduce_window(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _reduce_window(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     window = _window(instruction)
     count = elements(_first(instruction.shape))
     return _applied(instruction, sizes, _window_steps(instruction.shape, window, count))
@@ -69,7 +69,7 @@ def _window_steps(shape: Shape | None, window: Window, count: int) -> int:
 
 
 @rule("select_and_scatter")
-def _select_and_scatter(instruction: Instruction, sizes: ShapeSizes) -> Work:
+def _select_and_scatter(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     """The selection runs for all but one element of each window, the scatter once for each source element."""
     count = elements(instruction.operands[1].shape)
     size = math.prod(d.size for d in _window(instruction).dimensions)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.answers import collectives, of_module
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.collectives.steps import named_mesh
     from hlotext.dumps.collectives.warnings import warned
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     answers=("collectives", "of_module"),
     records=("CollectiveCause", "Place", "Reason", "Suggestion"),

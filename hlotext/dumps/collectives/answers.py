@@ -33,7 +33,7 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.schemes import Schemes
 from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, partitioning_of, read
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -59,7 +59,7 @@ def _answers(
     begun: tuple[Communication, ...],
     mesh: DeviceMesh | str | None,
 ) -> tuple[CollectiveCause, ...]:
-    with collector.paused():
+    with gc_control.gc_paused():
         return _answered(compilation, after, begun, mesh)
 
 

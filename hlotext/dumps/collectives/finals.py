@@ -10,7 +10,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import Communication
-from hlotext.analysis.devices import joined_devices
+from hlotext.analysis.devices import participant_groups
 from hlotext.dumps.collectives.keys import Key, Text
 
 _VIEWS = frozenset({"bitcast", "copy", "reshape", "transpose", "convert", "get-tuple-element", "copy-done"})
@@ -56,7 +56,7 @@ def item(communication: Communication, text: Text) -> Item:
     if communication.pairs is not None:
         groups = frozenset(communication.pairs)
     else:
-        joined = joined_devices(text.module, node)
+        joined = participant_groups(text.module, node)
         groups = frozenset(frozenset(group) for group in joined) if joined is not None else None
     sizes = tuple(
         math.prod(one.shape.dimensions)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.dumps.identity.answers import Birth, Event, Identity, Link
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.identity.owners import Owner, owner
     from hlotext.dumps.identity.states import State
 
-__getattr__ = door(
+__getattr__ = lazy_submodules(
     __name__,
     answers=("Birth", "Event", "Identity", "Link"),
     graph=("paired",),

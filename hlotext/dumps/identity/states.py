@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 import hlotext as hlo
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.syntax.language import patterns
 
 
@@ -226,7 +226,7 @@ def _metadata() -> re.Pattern[str]:
     return re.compile(rf", metadata={patterns.braces()}")
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def _plain(shape: str) -> str:
     return _LAYOUT.sub("", shape)
 
@@ -243,7 +243,7 @@ def _with_elements(text: str) -> tuple[tuple[str, ...], tuple[tuple[str, str, in
     return tuple(names), tuple(elements)
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def _element_shape(shape: str, index: int) -> str:
     """The shape of an element of a tuple; `token[]` for one that is not there."""
     depth, at, number = 0, 1, 0
@@ -259,7 +259,7 @@ def _element_shape(shape: str, index: int) -> str:
     return "token[]"
 
 
-@remembered(1 << 10)
+@weighted_cache(1 << 10)
 def base_opcode(opcode: str) -> str:
     """An opcode without what makes it asynchronous."""
     return opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update")
@@ -360,7 +360,7 @@ def _frames(head: str) -> dict[str, str]:
 _SUFFIX = re.compile(r"(?:\.(?:\d+|clone|remat|remat_uncompressed|sunk|unrolled))+$")
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def stem(name: str) -> str:
     """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
     return _SUFFIX.sub("", name)

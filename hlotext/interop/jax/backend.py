@@ -62,7 +62,7 @@ def check_emitted(module: Module, platform: str, before: Collection[str]) -> Non
     if platform_of(module, platform) is not Backend.CPU:
         return
     for computation in module.computations:
-        if computation.is_fusion_body or computation.is_implicit:
+        if computation.is_fusion_body or computation.is_sugared:
             continue
         for i in computation:
             if i.opcode not in before and cpu.rule_of(i) is None:

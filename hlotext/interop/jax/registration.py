@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.interop.jax import cache
 
 Transformation = Callable[[bytes], "bytes | None"]
@@ -41,7 +41,7 @@ def summary(outcomes: Iterable[PassOutcome]) -> str:
     """
     counts = Counter(outcome.what for outcome in outcomes)
     skipped = f", skips {counts['skipped']:,}" if counts["skipped"] else ""
-    return f"changes {counts['changed']:,} of {counted(counts.total(), 'module')}{skipped}"
+    return f"changes {counts['changed']:,} of {pluralize(counts.total(), 'module')}{skipped}"
 
 
 class Registration:

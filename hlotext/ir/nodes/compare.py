@@ -62,7 +62,7 @@ class _Comparison:
             yield from self._instruction(f"{what}: {mine.name}", mine, theirs)
         if len(a) and len(b):
             yield from self._values(f"{what}: root", self._place(a.root), self._place(b.root))
-        for name in ("execution_thread", "backend_config", "is_implicit", "is_inline"):
+        for name in ("execution_thread", "backend_config", "is_sugared", "is_inline"):
             yield from self._values(f"{what}: {name}", getattr(a, name), getattr(b, name))
         if self.exact:
             yield from self._values(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import gate, printing
+from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.raw import NodeState
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
@@ -26,13 +26,23 @@ class _Rare:
     """Fields that are empty or False in most computations."""
 
     __slots__ = (
-        "backend_config", "by_name", "has_new_thread", "is_draft", "is_implicit", "is_inline", "is_signature_touched",
-        "is_touched", "numbered_stems", "order", "removed_spans", "successors",
+        "backend_config",
+        "by_name",
+        "has_new_thread",
+        "is_draft",
+        "is_inline",
+        "is_modified",
+        "is_signature_touched",
+        "is_sugared",
+        "numbered_stems",
+        "order",
+        "removed_spans",
+        "successors",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.backend_config: BackendConfig | None = None
-        self.is_implicit = self.is_inline = self.is_touched = False
+        self.is_sugared = self.is_inline = self.is_modified = False
         self.is_signature_touched = self.has_new_thread = self.is_draft = False
         self.removed_spans: Sequence[tuple[int, int]] = ()
         self.by_name: dict[str, Instruction] | None = None
@@ -59,8 +69,8 @@ def _kept_rarely(name: str) -> Any:
 
 
 COPIED = (
-    "_name", "_execution_thread", "_start", "_end", "_brace", "_name_mark", "_parts_read", "_backend_config", "_is_implicit",
-    "_is_inline", "_is_touched", "_is_signature_touched", "_has_new_thread",
+    "_name", "_execution_thread", "_start", "_end", "_brace", "_name_mark", "_parts_read", "_backend_config", "_is_sugared",
+    "_is_inline", "_is_modified", "_is_signature_touched", "_has_new_thread",
 )  # fmt: skip
 """Fields of a computation that a copy has as they are."""
 
@@ -89,9 +99,9 @@ class Computation:
     _rare: _Rare
 
     _backend_config: BackendConfig | None = _kept_rarely("backend_config")
-    _is_implicit: bool = _kept_rarely("is_implicit")
+    _is_sugared: bool = _kept_rarely("is_sugared")
     _is_inline: bool = _kept_rarely("is_inline")
-    _is_touched: bool = _kept_rarely("is_touched")
+    _is_modified: bool = _kept_rarely("is_modified")
     _is_signature_touched: bool = _kept_rarely("is_signature_touched")
     """True once the header line must be printed anew."""
     _has_new_thread: bool = _kept_rarely("has_new_thread")
@@ -114,7 +124,7 @@ class Computation:
         execution_thread: str = "main",
         module: Module | None = None,
         backend_config: BackendConfig | None = None,
-        is_implicit: bool = False,
+        is_sugared: bool = False,
         is_inline: bool = False,
         start: int = -1,
         brace: int = -1,
@@ -126,9 +136,9 @@ class Computation:
         self._module = module
         self._start, self._end, self._brace = start, -1, brace
         self._name_mark, self._parts_read, self._rare = None, 0, _NOTHING
-        if is_implicit or is_inline or backend_config is not None:
+        if is_sugared or is_inline or backend_config is not None:
             self._backend_config = backend_config
-            self._is_implicit, self._is_inline = is_implicit, is_inline
+            self._is_sugared, self._is_inline = is_sugared, is_inline
 
     # ---- what it is
 
@@ -139,7 +149,7 @@ class Computation:
 
     @name.setter
     def name(self, name: str) -> None:
-        gate.installed.rename_computation(self, name)
+        edit_backend.backend.rename_computation(self, name)
 
     @property
     def module(self) -> Module | None:
@@ -153,7 +163,7 @@ class Computation:
 
     @execution_thread.setter
     def execution_thread(self, thread: str) -> None:
-        gate.installed.set_thread(self, thread)
+        edit_backend.backend.set_thread(self, thread)
 
     @property
     def backend_config(self) -> BackendConfig | None:
@@ -161,9 +171,9 @@ class Computation:
         return self._backend_config
 
     @property
-    def is_implicit(self) -> bool:
+    def is_sugared(self) -> bool:
         """True for a computation without a text of its own: the body behind a sugared async operation."""
-        return self._is_implicit
+        return self._is_sugared
 
     @property
     def is_inline(self) -> bool:
@@ -171,9 +181,9 @@ class Computation:
         return self._is_inline
 
     @property
-    def is_touched(self) -> bool:
+    def is_modified(self) -> bool:
         """True once anything inside was edited."""
-        return self._is_touched
+        return self._is_modified
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -205,7 +215,7 @@ class Computation:
 
     @root.setter
     def root(self, root: Instruction) -> None:
-        gate.installed.set_root(self, root)
+        edit_backend.backend.set_root(self, root)
 
     @property
     def shape(self) -> Shape | None:
@@ -227,9 +237,9 @@ class Computation:
         return self._module.calls_of(self) if self._module is not None else ()
 
     @property
-    def is_inside(self) -> bool:
+    def is_printed_inline(self) -> bool:
         """True where its text, if it has any, is a part of its caller's."""
-        return self.is_implicit or self.is_inline
+        return self.is_sugared or self.is_inline
 
     @property
     def is_fusion_body(self) -> bool:
@@ -290,16 +300,16 @@ class Computation:
         is not what operands and attributes give; without `typed`, inside of a `Module.transaction()`, that needs to hold at
         its end alone.
         """
-        gate.installed.add(self, instruction, before, typed=typed)
+        edit_backend.backend.add(self, instruction, before, typed=typed)
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
         """Takes an instruction out. Raises EditError while it is the root, or used, or a parameter that callers give."""
-        gate.installed.remove(self, (instruction,))
+        edit_backend.backend.remove(self, (instruction,))
 
     def remove_all(self, instructions: Iterable[Instruction]) -> None:
         """Takes instructions out that nothing but they themselves uses. Raises EditError as `remove` does."""
-        gate.installed.remove(self, instructions)
+        edit_backend.backend.remove(self, instructions)
 
     def rename(self, instruction: Instruction, name: str) -> None:
         """Gives an instruction another name; every line that names it is printed anew.
@@ -308,9 +318,9 @@ class Computation:
         """
         if instruction.computation is not self:
             raise EditError(f"{instruction.name} is not in computation {self._name}")
-        gate.installed.rename(instruction, name)
+        edit_backend.backend.rename(instruction, name)
 
-    def find_users(self) -> None:
+    def _build_use_lists(self) -> None:
         """Fills in the users of all instructions; edits keep them right from then on."""
         for instruction in self._instructions:
             known: Any = instruction._state
@@ -330,7 +340,7 @@ class Computation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled with its module, as copies are made: the copy is the computation in a copy of the module."""
-        return gate.installed.reduced(self)
+        return edit_backend.backend.reduced(self)
 
     # ---- text
 

@@ -9,7 +9,7 @@ from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMappi
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import gate, printing
+from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
 from hlotext.ir.nodes.raw import Form as Form
 from hlotext.ir.nodes.raw import NodeHead, NodeState, Place
@@ -49,12 +49,12 @@ class Attributes(TypedAttributes):
             return self._instruction._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        gate.installed.set_attribute(self._instruction, name, value)
+        edit_backend.backend.set_attribute(self._instruction, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._instruction._attributes:
             raise KeyError(name)
-        gate.installed.remove_attribute(self._instruction, name)
+        edit_backend.backend.remove_attribute(self._instruction, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._instruction._attributes)
@@ -174,14 +174,14 @@ class Instruction:
             self._own_state.form = form
 
     @property
-    def _is_touched(self) -> bool:
+    def _is_modified(self) -> bool:
         state = self._state
-        return type(state) is NodeState and state.is_touched
+        return type(state) is NodeState and state.is_modified
 
-    @_is_touched.setter
-    def _is_touched(self, is_touched: bool) -> None:
-        if is_touched is not self._is_touched:
-            self._own_state.is_touched = is_touched
+    @_is_modified.setter
+    def _is_modified(self, is_modified: bool) -> None:
+        if is_modified is not self._is_modified:
+            self._own_state.is_modified = is_modified
 
     @property
     def _users(self) -> dict[Instruction, None] | None:
@@ -229,9 +229,9 @@ class Instruction:
         return self._form
 
     @property
-    def is_touched(self) -> bool:
+    def is_modified(self) -> bool:
         """True once edited: the source text no longer says what this is."""
-        return self._is_touched
+        return self._is_modified
 
     # ---- what it is
 
@@ -242,7 +242,7 @@ class Instruction:
 
     @name.setter
     def name(self, name: str) -> None:
-        gate.installed.rename(self, name)
+        edit_backend.backend.rename(self, name)
 
     @property
     def opcode(self) -> str:
@@ -251,7 +251,7 @@ class Instruction:
 
     @opcode.setter
     def opcode(self, opcode: str) -> None:
-        gate.installed.change(self, {"opcode": opcode}, typed=True)
+        edit_backend.backend.change(self, {"opcode": opcode}, typed=True)
 
     @property
     def shape(self) -> Shape | None:
@@ -260,7 +260,7 @@ class Instruction:
 
     @shape.setter
     def shape(self, shape: Shape | str) -> None:
-        gate.installed.change(self, {"shape": shape}, typed=True)
+        edit_backend.backend.change(self, {"shape": shape}, typed=True)
 
     @property
     def operands(self) -> tuple[Instruction, ...]:
@@ -269,7 +269,7 @@ class Instruction:
 
     @operands.setter
     def operands(self, operands: Sequence[Instruction]) -> None:
-        gate.installed.change(self, {"operands": operands}, typed=True)
+        edit_backend.backend.change(self, {"operands": operands}, typed=True)
 
     @property
     def attributes(self) -> Attributes:
@@ -283,7 +283,7 @@ class Instruction:
 
     @literal.setter
     def literal(self, literal: Literal) -> None:
-        gate.installed.change(self, {"literal": literal}, typed=True)
+        edit_backend.backend.change(self, {"literal": literal}, typed=True)
 
     @property
     def parameter_number(self) -> int | None:
@@ -292,7 +292,7 @@ class Instruction:
 
     @parameter_number.setter
     def parameter_number(self, number: int) -> None:
-        gate.installed.renumber(self, number)
+        edit_backend.backend.renumber(self, number)
 
     # ---- attributes that every instruction may have
 
@@ -357,7 +357,7 @@ class Instruction:
         if type(state) is not NodeState or state.users is None:
             if self._computation is None:
                 return _NOBODY
-            self._computation.find_users()
+            self._computation._build_use_lists()
             state = self._own_state
         return _NOBODY if state.users is None else state.users.keys()
 
@@ -451,7 +451,7 @@ class Instruction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled with its module, as copies are made: the copy is the instruction in a copy of the module."""
-        return gate.installed.reduced(self)
+        return edit_backend.backend.reduced(self)
 
     # ---- text
 
@@ -484,11 +484,11 @@ class Instruction:
         given = {
             "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
         }  # fmt: skip
-        gate.installed.change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
+        edit_backend.backend.change(self, {k: v for k, v in given.items() if v is not None}, typed=typed)
 
     def replace_operand(self, number: int, operand: Instruction) -> None:
         """Takes another operand in one place. Raises EditError as `change` does, IndexError for no such operand."""
-        gate.installed.replace_operand(self, number, operand)
+        edit_backend.backend.replace_operand(self, number, operand)
 
     def replace_all_uses_with(self, new: Instruction) -> None:
         """Makes every user take `new` instead; a root hands on its role (`HloInstruction::ReplaceAllUsesWith`).
@@ -496,27 +496,27 @@ class Instruction:
         `new` may itself use this instruction: that use stays. What is needed is moved before the first user. Raises
         EditError for another shape (layouts aside), another computation, and where a cycle would come of it.
         """
-        gate.installed.replace_uses(self, new)
+        edit_backend.backend.replace_uses(self, new)
 
     def replace_with(self, new: Instruction) -> None:
         """`replace_all_uses_with`, hands on control dependencies, and takes this instruction out if nothing uses it.
 
         What finishes an asynchronous operation stays, since that must end.
         """
-        gate.installed.replace(self, new)
+        edit_backend.backend.replace(self, new)
 
     def erase(self) -> None:
         """Takes this instruction out of its computation. Raises EditError while something uses it."""
         if self._computation is None:
             raise EditError(f"{self.name} is in no computation")
-        gate.installed.remove(self._computation, (self,))
+        edit_backend.backend.remove(self._computation, (self,))
 
     def move_before(self, other: Instruction) -> None:
         """Gives this instruction another place in its computation.
 
         Raises EditError if it would stand before what it needs or behind what needs it.
         """
-        gate.installed.move_before(self, other)
+        edit_backend.backend.move_before(self, other)
 
     def __str__(self) -> str:
         return printing.printer().instruction(self)

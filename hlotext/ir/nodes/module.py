@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.errors import EditError
-from hlotext.ir.nodes import gate, printing
+from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.methods import ModuleMethods
@@ -22,9 +22,9 @@ from hlotext.ir.values.value import mimebundle
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.naming import NameUniquer
+    from hlotext.ir.nodes.operand_index import OperandIndex
     from hlotext.ir.nodes.order import Order
-    from hlotext.ir.nodes.record import Listener, Record
-    from hlotext.ir.nodes.rewiring import Wires
+    from hlotext.ir.nodes.record import EditRecord, Listener
     from hlotext.ir.nodes.source import Source
     from hlotext.ir.values.frames import StackFrameIndex
     from hlotext.ir.values.print_options import PrintOptions
@@ -44,12 +44,12 @@ class ModuleAttributes(MutableMapping[str, Any]):
         return self._module._attributes[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        gate.installed.set_header(self._module, name, value)
+        edit_backend.backend.set_header(self._module, name, value)
 
     def __delitem__(self, name: str) -> None:
         if name not in self._module._attributes:
             raise KeyError(name)
-        gate.installed.remove_header(self._module, name)
+        edit_backend.backend.remove_header(self._module, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._module._attributes)
@@ -88,8 +88,8 @@ class Module(ModuleMethods):
     whether XLA's default text of the value is known to be this one."""
     _removed: list[Computation] = attrs.field(factory=list)
     """Computations that were taken out; their text is still in the source."""
-    _is_touched: bool = False
-    _is_header_touched: bool = False
+    _is_modified: bool = False
+    _is_header_modified: bool = False
     _has_new_tables: bool = False
     """True once other stack frames were set than those in the text."""
     _revision: int = 0
@@ -98,7 +98,7 @@ class Module(ModuleMethods):
     _listeners: tuple[Listener, ...] = ()
     _mixes_precisions: bool | None = None
     """True if there are tiled layouts, so that precisions may mix; None until the gate has asked."""
-    _wide: tuple[tuple[Instruction, ...], Wires] | None = None
+    _wide: tuple[tuple[Instruction, ...], OperandIndex] | None = None
     """The operands of the instruction with many of them that was edited last, and where each stands."""
     _strict_facts: Any = None
     """Facts by which the gate checks instructions, and the header attributes and tables that they follow from."""
@@ -126,7 +126,7 @@ class Module(ModuleMethods):
 
     @name.setter
     def name(self, name: str) -> None:
-        gate.installed.rename_module(self, name)
+        edit_backend.backend.rename_module(self, name)
 
     @property
     def start(self) -> int:
@@ -144,14 +144,14 @@ class Module(ModuleMethods):
         return self._source
 
     @property
-    def is_touched(self) -> bool:
+    def is_modified(self) -> bool:
         """True once anything was edited."""
-        return self._is_touched
+        return self._is_modified
 
     @property
-    def is_header_touched(self) -> bool:
+    def is_header_modified(self) -> bool:
         """True once the header line must be printed anew."""
-        return self._is_header_touched
+        return self._is_header_modified
 
     @property
     def revision(self) -> int:
@@ -177,13 +177,16 @@ class Module(ModuleMethods):
         """The root of a module that was read from a single op line, while that line says all there is; else None."""
         entry = self.entry
         *parameters, root = entry._instructions or (None,)
-        if not entry._is_implicit or root is None or root._start < 0 or self.is_header_touched:
+        if not entry._is_sugared or root is None or root._start < 0 or self.is_header_modified:
             return None
         if entry.root is not root or entry._name != "_" or entry._execution_thread != "main":
             return None
-        if any(computation is not entry and not computation.is_inside for computation in self._computations):
+        if any(
+            computation is not entry and not computation.is_printed_inline
+            for computation in self._computations
+        ):
             return None
-        if len(self._computations) > 1 and any(p._is_touched for p in parameters):
+        if len(self._computations) > 1 and any(p._is_modified for p in parameters):
             return None  # what the line says of them is printed anew, and with it the bodies inside
         taken = list(dict.fromkeys(root._operands))
         if parameters != taken or any(p._form is not Form.IMPLICIT or p._attributes for p in parameters):
@@ -201,7 +204,7 @@ class Module(ModuleMethods):
 
     @stack_frames.setter
     def stack_frames(self, stack_frames: StackFrameIndex) -> None:
-        gate.installed.set_stack_frames(self, stack_frames)
+        edit_backend.backend.set_stack_frames(self, stack_frames)
 
     @property
     def is_scheduled(self) -> bool:
@@ -226,7 +229,7 @@ class Module(ModuleMethods):
         found = self._computations if among is None else among
         return iter(tuple(found)) if self._source is None else self._source.walk(found, only_callers)
 
-    def named(self, name: str) -> Iterator[Instruction | Computation]:
+    def find_all(self, name: str) -> Iterator[Instruction | Computation]:
         """The instructions, then the computations of that name (`%` optional). Only what may hold it is read for that."""
         name = name.removeprefix("%")
         computations = self._computations
@@ -276,16 +279,16 @@ class Module(ModuleMethods):
             self._callers = {}
             for instruction in self.instructions():
                 if instruction._head.opcode not in CALLS_NOTHING:
-                    self.note_calls(instruction)
+                    self._add_call_edge(instruction)
         return self._callers.get(computation, {}).keys()
 
-    def note_calls(self, instruction: Instruction) -> None:
+    def _add_call_edge(self, instruction: Instruction) -> None:
         """Remembers an instruction of the module as a caller; edits say so."""
         if self._callers is not None:
             for callee in instruction.called_computations:
                 self._callers.setdefault(callee, {})[instruction] = None
 
-    def forget_calls(self, instruction: Instruction) -> None:
+    def _remove_call_edge(self, instruction: Instruction) -> None:
         """Forgets an instruction as a caller, before it changes or goes."""
         if self._callers is not None:
             for callee in instruction.called_computations:
@@ -297,7 +300,7 @@ class Module(ModuleMethods):
         That is nothing but what `load` left in a large file: whatever else is read has all its attributes typed at once.
         """
         if self._source is not None:
-            with collector.paused(pays=False):
+            with gc_control.gc_paused(collect_first=False):
                 self._source.read_all(self._computations)
         return self
 
@@ -327,7 +330,7 @@ class Module(ModuleMethods):
 
         Raises EditError if the name is taken, or if it calls a computation that is not in the module.
         """
-        gate.installed.add_computation(self, computation, before)
+        edit_backend.backend.add_computation(self, computation, before)
         return computation
 
     @property
@@ -345,11 +348,11 @@ class Module(ModuleMethods):
 
     def remove_all(self, computations: Iterable[Computation]) -> None:
         """Takes computations out that nothing but they themselves calls. Raises EditError as `remove` does."""
-        gate.installed.remove_computations(self, computations)
+        edit_backend.backend.remove_computations(self, computations)
 
     def set_entry(self, computation: Computation) -> None:
         """Makes another computation the entry. Raises EditError if it is called or not in the module."""
-        gate.installed.set_entry(self, computation)
+        edit_backend.backend.set_entry(self, computation)
 
     def rename(self, computation: Computation, name: str) -> None:
         """Gives a computation another name; every line that names it is printed anew.
@@ -358,31 +361,31 @@ class Module(ModuleMethods):
         """
         if computation.module is not self:
             raise EditError(f"{computation.name} is not in module {self._name}")
-        gate.installed.rename_computation(computation, name)
+        edit_backend.backend.rename_computation(computation, name)
 
     def clone(self) -> Module:
         """A copy that shares no node with this one; it prints as this one does, edits included."""
-        return gate.installed.clone(self)
+        return edit_backend.backend.clone(self)
 
-    def transaction(self) -> AbstractContextManager[Record]:
+    def transaction(self) -> AbstractContextManager[EditRecord]:
         """`with module.transaction() as record:` undoes every edit made inside when an exception leaves the block.
 
         Inside, edits with `typed=False` and computations that are still being built may leave the module wrong for a while;
         at the end it must be as right as before, else EditError is raised and everything undone. The record says what was
         inserted, modified and removed, and can undo it later.
         """
-        return gate.installed.transaction(self)
+        return edit_backend.backend.transaction(self)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
         """`with module.listen(listener):` tells of every edit right behind it."""
-        return gate.installed.listen(self, listener)
+        return edit_backend.backend.listen(self, listener)
 
     def __copy__(self) -> Module:
         return self.clone()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, and copied by `copy.deepcopy`, is the whole module, with the same text and the same edits."""
-        return gate.installed.reduced(self)
+        return edit_backend.backend.reduced(self)
 
     # ---- text
 

@@ -38,7 +38,7 @@ class Order(Generic[T]):
     def __contains__(self, instruction: T) -> bool:
         return instruction in self._positions
 
-    def place(self, instruction: T) -> int:
+    def index(self, instruction: T) -> int:
         """The number of an instruction in the list."""
         return bisect.bisect_left(
             self._instructions, self._positions[instruction], key=self._positions.__getitem__
@@ -75,7 +75,7 @@ class Order(Generic[T]):
 
     def remove(self, instruction: T) -> None:
         """Takes an instruction out of the list."""
-        del self._instructions[self.place(instruction)]
+        del self._instructions[self.index(instruction)]
         del self._positions[instruction]
 
     def remove_all(self, instructions: Iterable[T]) -> None:
@@ -89,12 +89,12 @@ class Order(Generic[T]):
         self._instructions[:] = instructions
         self._number()
 
-    def following(self, instruction: T) -> T | None:
+    def next(self, instruction: T) -> T | None:
         """The instruction behind one; None behind the last."""
-        place = self.place(instruction) + 1
+        place = self.index(instruction) + 1
         return self._instructions[place] if place < len(self._instructions) else None
 
-    def preceding(self, instruction: T) -> T | None:
+    def previous(self, instruction: T) -> T | None:
         """The instruction in front of one; None in front of the first."""
-        place = self.place(instruction)
+        place = self.index(instruction)
         return self._instructions[place - 1] if place else None

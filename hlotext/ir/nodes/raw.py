@@ -50,12 +50,12 @@ its own in the usual form; else the offsets of its start and end; None for one t
 class NodeState:
     """Form, edits and users of an instruction; while they are those of a line just read, its place alone is kept."""
 
-    __slots__ = ("form", "is_touched", "place", "users")
+    __slots__ = ("form", "is_modified", "place", "users")
 
-    def __init__(self, place: Place, form: Form = Form.LINE, is_touched: bool = False) -> None:
+    def __init__(self, place: Place, form: Form = Form.LINE, is_modified: bool = False) -> None:
         self.place = place
         self.form = form
-        self.is_touched = is_touched
+        self.is_modified = is_modified
         self.users: dict[Instruction, None] | None = None
 
 

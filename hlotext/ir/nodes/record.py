@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Node: TypeAlias = "Instruction | Computation"
 
 
-class Record(Protocol):
+class EditRecord(Protocol):
     """Changes made so far inside `with module.transaction() as record:`.
 
     Each node stands in one of the three: what was inserted and taken out again in none of them. Instructions and computations

@@ -16,7 +16,7 @@ from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.value import Value
 
 
-class Form(enum.Enum):
+class Multiplicity(enum.Enum):
     """Multiplicity of an attribute's value."""
 
     ONE = "one value of the class"
@@ -29,7 +29,7 @@ class Form(enum.Enum):
 
 
 @attrs.frozen(repr=False)
-class Kind(Value):
+class AttributeType(Value):
     """Type of attribute values: their Python class, and the grammar rule that reads them."""
 
     rule: str
@@ -38,7 +38,7 @@ class Kind(Value):
     """The type in words."""
     class_names: tuple[str, ...] = ()
     """`int`, `bool`, `float` or `str`, or `file:Class` below `hlotext.ir.values`; empty for nodes."""
-    form: Form = Form.ONE
+    form: Multiplicity = Multiplicity.ONE
 
     def classes(self) -> tuple[type, ...]:
         """The classes of the value, or of its elements."""
@@ -56,24 +56,26 @@ def _class(name: str) -> type:
 _PLAIN: dict[str, type] = {"int": int, "bool": bool, "float": float, "str": str}
 
 
-def _one(rule: str, *names: str) -> Kind:
+def _one(rule: str, *names: str) -> AttributeType:
     """Values of these classes, which are their own description."""
-    return Kind(rule, " or ".join(name.partition(":")[2] for name in names), names)
+    return AttributeType(rule, " or ".join(name.partition(":")[2] for name in names), names)
 
 
 _KINDS = (
-    Kind("integer", "whole number", ("int",)),
-    Kind("int_list", "list of whole numbers", ("int",), Form.LIST),
-    Kind("slice_sizes", "list of whole numbers, or list of such lists", ("int",), Form.NUMBERS),
-    Kind("source_target_pairs", "list of pairs", ("int",), Form.PAIRS),
-    Kind("boolean", "true or false", ("bool",)),
-    Kind("bool_list", "list of true or false", ("bool",), Form.LIST),
-    Kind("bool_or_list", "list of true or false", ("bool",), Form.LIST),
-    Kind("number", "number", ("float",)),
-    Kind("string", "text", ("str",)),
-    Kind("computation", "computation", (), Form.COMPUTATION),
-    Kind("computation_list", "list of computations", (), Form.COMPUTATIONS),
-    Kind("instruction_list", "list of instructions", (), Form.INSTRUCTIONS),
+    AttributeType("integer", "whole number", ("int",)),
+    AttributeType("int_list", "list of whole numbers", ("int",), Multiplicity.LIST),
+    AttributeType(
+        "slice_sizes", "list of whole numbers, or list of such lists", ("int",), Multiplicity.NUMBERS
+    ),
+    AttributeType("source_target_pairs", "list of pairs", ("int",), Multiplicity.PAIRS),
+    AttributeType("boolean", "true or false", ("bool",)),
+    AttributeType("bool_list", "list of true or false", ("bool",), Multiplicity.LIST),
+    AttributeType("bool_or_list", "list of true or false", ("bool",), Multiplicity.LIST),
+    AttributeType("number", "number", ("float",)),
+    AttributeType("string", "text", ("str",)),
+    AttributeType("computation", "computation", (), Multiplicity.COMPUTATION),
+    AttributeType("computation_list", "list of computations", (), Multiplicity.COMPUTATIONS),
+    AttributeType("instruction_list", "list of instructions", (), Multiplicity.INSTRUCTIONS),
     # Words
     _one("algorithm", "enums:PrecisionAlgorithm", "enums:RandomAlgorithm"),
     _one("collective_mode", "enums:CollectiveMode", "enums:ShuffleMode"),
@@ -88,11 +90,11 @@ _KINDS = (
     _one("padding_type", "enums:PaddingType"),
     _one("random_distribution", "enums:RandomDistribution"),
     _one("transpose_a", "enums:TransposeA"),
-    Kind("operand_precision", "list of Precision", ("enums:Precision",), Form.LIST),
+    AttributeType("operand_precision", "list of Precision", ("enums:Precision",), Multiplicity.LIST),
     # Shapes and constants
     _one("shape", "shape:Shape"),
-    Kind("shape_list", "list of shapes", ("shape:Shape",), Form.LIST),
-    Kind("literal_with_shape", "Literal with its shape", ("literal:Literal",)),
+    AttributeType("shape_list", "list of shapes", ("shape:Shape",), Multiplicity.LIST),
+    AttributeType("literal_with_shape", "Literal with its shape", ("literal:Literal",)),
     # Values with fields
     _one("backend_config", "configs:BackendConfig"),
     _one("block_scaling_config", "sparsity:BlockScalingConfig"),
@@ -119,7 +121,7 @@ _KINDS = (
     _one("recovery_table", "module_attributes:RecoveryTable"),
 )
 
-KINDS: dict[str, Kind] = {kind.rule: kind for kind in _KINDS}
+KINDS: dict[str, AttributeType] = {kind.rule: kind for kind in _KINDS}
 """Every kind of value by the rule that reads it."""
 
 
@@ -129,7 +131,7 @@ class AttributeInfo(Value):
 
     name: str
     """Name in the text, without `=`."""
-    kind: Kind
+    kind: AttributeType
     """The type of its value."""
     doc: str
     """Its meaning."""

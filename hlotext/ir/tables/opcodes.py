@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from hlotext.ir.memo import memoised
+from hlotext.ir.caches import text_cache
 from hlotext.ir.tables.opcode import AttributeUse, Derived, Family, Opcode, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES, RESULT_ACCURACY
 from hlotext.ir.tables.opcode_rows import communication, compute, control, elementwise, movement
@@ -80,7 +80,7 @@ def opcode(name: str) -> Opcode | None:
     return OPCODES.get(name)
 
 
-@memoised(1024)
+@text_cache(1024)
 def async_wrapped(name: str) -> tuple[Opcode, Opcode] | None:
     """Rows that a short spelling such as `call-start` stands for: those of `async-start` and of the wrapped `call`.
 

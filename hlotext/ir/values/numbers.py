@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _float_texts(values: np.ndarray[Any, Any], element_type: ElementType) -> lis
     return texts[places].tolist()  # type: ignore[no-any-return]
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def float_text(element_type: ElementType, bits: int) -> str:
     """Text of one float, from its bits: C's `%g` with the type's digits, `-0`, `inf`, `nan(0x1)`."""
     import numpy as np

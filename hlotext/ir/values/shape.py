@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.errors import UnknownSizeError
-from hlotext.ir.memo import remembered
 from hlotext.ir.values.types import BUFFER, OPAQUE, TOKEN, TUPLE, ElementType
 from hlotext.ir.values.value import Value, mimebundle
 
@@ -327,7 +327,7 @@ def holds_buffer(shape: Shape | None) -> bool:
     return shape.is_buffer or _part_holds_buffer(shape)
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def _part_holds_buffer(shape: Shape) -> bool:
     """Asked again for each of the thousands that take a part of one tuple."""
     return any(map(holds_buffer, shape.tuple_shapes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hlotext.ir.memo import late, memoised
+from hlotext.ir.caches import lazy_regex, text_cache
 
 _PLAIN = re.compile(r"[ !#-&(-\[\]-~]*")
 _ESCAPES = [
@@ -15,9 +15,9 @@ for _char, _escape in {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "
     _ESCAPES[ord(_char)] = _escape
 
 # Blanks and comments around a dict. Possessive, so that it never backtracks.
-_BLANK = late(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
+_BLANK = lazy_regex(r"(?:[ \t\r\n]|//[^\r\n]*|/\*[\s\S]*?\*/)*+")
 # An unclosed quote comes out as a lone `"`, which is found out once and ends the search.
-_DICT_TOKEN = late(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
+_DICT_TOKEN = lazy_regex(r'[{}]|"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|"')
 
 
 def quote(text: str) -> str:
@@ -31,7 +31,7 @@ def quote(text: str) -> str:
     return f'"{"".join([_ESCAPES[byte] for byte in text.encode("utf-8", "surrogateescape")])}"'
 
 
-@memoised(1 << 12)
+@text_cache(1 << 12)
 def is_json_dict(text: str) -> bool:
     """True where XLA prints the text raw instead of quoted (`LexesAsJsonDict`): braces that balance.
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend, byte_text
-from hlotext.analysis.quantities import seconds
+from hlotext.analysis.formatting import seconds
 from hlotext.cost.estimate import TransferTime
 from hlotext.findings.errors import Severity
 from hlotext.lint.helpers import COLLECTIVE_KINDS

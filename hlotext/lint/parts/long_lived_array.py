@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
 from hlotext.lint.price import chip_row
@@ -53,7 +53,7 @@ class LongLivedArray(Rule):
                 continue
             yield Report(
                 first.filler,
-                f"{counted(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
+                f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
                 f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the peak of memory, the largest "
                 f"{byte_text(first.bytes)} ({described(first.filler)})",
                 "use them up sooner, keep them in a narrower type, go over them in blocks, or compute them again "

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import byte_text, causing_frame, written_bytes
+from hlotext.analysis import byte_text, responsible_frame, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
@@ -79,7 +79,7 @@ _PADDED = 4
 
 def _operation(instruction: Instruction) -> str:
     """What one Python line does to several arguments: its place, else the op_name without numbers, else the instruction's."""
-    frame = causing_frame(instruction)
+    frame = responsible_frame(instruction)
     if frame is not None:
         return f"{frame.file}:{frame.line}"
     name = instruction.metadata.op_name if instruction.metadata is not None else ""

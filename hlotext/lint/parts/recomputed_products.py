@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis.quantities import amount
+from hlotext.analysis.formatting import format_count
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -60,7 +60,8 @@ class RecomputedProducts(Rule):
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         yield Report(
             first,
-            f"{100 * twice / total:.2g} % of the FLOPs of all matrix products, {amount(twice)}FLOP, are computed twice: "
+            f"{100 * twice / total:.2g} % of the FLOPs of all matrix products, "
+            f"{format_count(twice)}FLOP, are computed twice: "
             f"{parts}",
             "keep what was computed where there is room for it (a policy of jax.checkpoint such as dots_saveable)",
             flops=twice,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import Backend, Interconnect, axes_of, byte_text, joined_devices, mesh_of
+from hlotext.analysis import Backend, Interconnect, axes_of, byte_text, mesh_of, participant_groups
 from hlotext.analysis.communication import Communication
 from hlotext.lint.helpers import COLLECTIVE_KINDS
 from hlotext.lint.rule import Context, Report, Rule
@@ -67,7 +67,7 @@ class AxisOverSlowLink(Rule):
         if one.pairs is not None:
             groups: tuple[tuple[int, ...], ...] = one.pairs
         else:
-            groups = joined_devices(context.module, one.instruction) or ()
+            groups = participant_groups(context.module, one.instruction) or ()
         return any(len({device // self.devices_per_host for device in group}) > 1 for group in groups)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -24,7 +24,7 @@ class UnusedParameter(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         entry = context.module.entry
-        if entry.is_implicit:
+        if entry.is_sugared:
             return
         sizes = {p: size_of(p.shape) for p in entry.parameters if not p.users and not p.is_root}
         unread = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
@@ -32,7 +32,7 @@ class UnusedParameter(Rule):
             return
         first, total = unread[0], sum(sizes[p] for p in unread)
         others = len(unread) - 1
-        more = f", nor {'is' if others == 1 else 'are'} {counted(others, 'other')}" if others else ""
+        more = f", nor {'is' if others == 1 else 'are'} {pluralize(others, 'other')}" if others else ""
         yield Report(
             first,
             f"argument {first.parameter_number} of {byte_text(sizes[first])} is not read{more}: "

@@ -106,7 +106,7 @@ def _seconds_between(context: Context) -> tuple[float, dict[Instruction, float]]
     """The least time that a run of the module takes, and a round of each of its loops."""
     start, bytes_, flops = _SPEED[context.backend or Backend.GPU]
     inside: dict[Computation, float] = {}
-    for instruction in context.graph.stepped_instructions():
+    for instruction in context.graph.sequential_instructions():
         where = instruction.computation
         if where is not None and works(instruction):
             moved = 0 if instruction.opcode in FLOW else written_bytes(instruction)

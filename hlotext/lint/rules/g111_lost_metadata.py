@@ -24,7 +24,7 @@ class LostMetadata(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         without = total = 0
-        for instruction in context.graph.stepped_instructions():
+        for instruction in context.graph.sequential_instructions():
             if instruction.opcode in _WITHOUT:
                 continue
             total += 1

@@ -27,7 +27,7 @@ class DuplicateConstant(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         first: dict[object, Instruction] = {}
-        for instruction in context.graph.stepped_instructions():
+        for instruction in context.graph.sequential_instructions():
             literal = instruction.literal
             if literal is None or literal.is_elided or size_of(instruction.shape) < self.min_bytes:
                 continue

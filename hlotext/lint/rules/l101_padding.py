@@ -13,8 +13,8 @@ from hlotext.analysis import (
     array_bytes,
     arrays_of,
     byte_text,
-    causing_frame,
     memory_space,
+    responsible_frame,
     written_arrays,
 )
 from hlotext.ir.nodes.instruction import Instruction
@@ -24,7 +24,7 @@ from hlotext.lint.helpers import is_of_convolution
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import is_set_aside
 from hlotext.memory.in_place import InPlacePairs
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ class Padding(Rule):
                 counts[array] += 1
                 writers[array].append(parameter)
         in_place = InPlacePairs()
-        for instruction in context.graph.stepped_instructions():
+        for instruction in context.graph.sequential_instructions():
             found = padded(written_arrays(instruction))
             if not found or _is_compilers(instruction):
                 continue
@@ -79,7 +79,7 @@ class Padding(Rule):
         names: dict[object, str] = {}
         causes: dict[Shape, str] = {}
         for array in first:
-            keys = [key for key in (causing_frame(first[array]), _padded_size(array)) if key is not None]
+            keys = [key for key in (responsible_frame(first[array]), _padded_size(array)) if key is not None]
             causes[array] = next((names[key] for key in keys if key in names), str(array))
             names.update((key, causes[array]) for key in keys)
         worth = {cause for array, cause in causes.items() if self._is_worth_time(writers[array], context)}

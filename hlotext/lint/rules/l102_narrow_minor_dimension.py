@@ -28,7 +28,7 @@ class NarrowMinorDimension(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         seen: set[Shape] = set()
-        for instruction in context.graph.stepped_instructions():
+        for instruction in context.graph.sequential_instructions():
             for _, array in written_arrays(instruction):
                 if array in seen or array.layout is None or not array.layout.tiles or array.rank < 2:
                     continue

@@ -15,7 +15,7 @@ from hlotext.lint.repairs import Donate
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import Update, tree_of, updates
 from hlotext.memory import Assignment, MemoryModelError
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.what_if import WhatIf, donate
 
 

@@ -30,7 +30,7 @@ class Rematerialized(Rule):
             return
         first: Instruction | None = None
         total = again = count = 0
-        for instruction in context.graph.stepped_instructions():
+        for instruction in context.graph.sequential_instructions():
             is_again = ".remat" in instruction.name
             if not is_again and instruction.opcode in VIEWS:
                 continue

@@ -63,9 +63,9 @@ class NeedlessRemat(Rule):
         held = context.peak
         if held is None:
             held = sum(size_of(parameter.shape) for parameter in context.module.entry.parameters)
-            held += sum(written_bytes(one) for one in context.graph.stepped_instructions())
+            held += sum(written_bytes(one) for one in context.graph.sequential_instructions())
         return held + sum(
             written_bytes(one) * context.runs(one)
-            for one in context.graph.stepped_instructions()
+            for one in context.graph.sequential_instructions()
             if one.opcode not in VIEWS and is_computed_again(one)
         )

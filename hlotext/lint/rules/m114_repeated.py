@@ -29,7 +29,7 @@ class Repeated(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for one in context.graph.stepped_instructions():
+        for one in context.graph.sequential_instructions():
             if one.opcode not in ("broadcast", "fusion"):
                 continue
             factor = _repeats(one)

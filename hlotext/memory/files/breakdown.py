@@ -9,7 +9,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.files.names import Names
-from hlotext.memory.files.short import index_text
+from hlotext.memory.files.value_names import index_text
 from hlotext.memory.values import Value
 
 _VARIABLE = re.compile(r"[a-zA-Z_]\w*", re.ASCII)

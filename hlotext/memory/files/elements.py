@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.memory.files.records import ValueRecord
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.subshapes import ShapeIndex
 
 _CALL = re.compile(r"^%?\S+ = (?P<rest>.*)$")
 _OPERAND = re.compile(r"(?:[^\s,()]+ )?%(?P<name>[^\s,()]+)")

@@ -17,7 +17,7 @@ from hlotext.memory.values import Value
 from hlotext.syntax.source.inputs import is_binary, read_data
 
 
-def assignment_of_proto(place: str | os.PathLike[str]) -> Assignment | None:
+def from_proto(place: str | os.PathLike[str]) -> Assignment | None:
     """Buffer assignment of an `HloProto`; None for a file of another kind.
 
     Values, what shares memory, and allocations are XLA's. Live ranges, uses and positions are computed from the module,
@@ -36,7 +36,7 @@ def assignment_of_proto(place: str | os.PathLike[str]) -> Assignment | None:
     return _assignment(found)
 
 
-def _assignment(found: proto.Buffers) -> Assignment:
+def _assignment(found: proto.ProtoBuffers) -> Assignment:
     module = found.module
     values: dict[int, Value] = {}
     phis = _looped(module)

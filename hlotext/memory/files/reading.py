@@ -17,9 +17,9 @@ from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
-from hlotext.memory.files import places
+from hlotext.memory.files import companion_files
 from hlotext.memory.files.elements import elements, is_unwritten
-from hlotext.memory.files.protos import assignment_of_proto
+from hlotext.memory.files.protos import from_proto
 from hlotext.memory.files.records import (
     AllocationRecord,
     Notes,
@@ -30,8 +30,8 @@ from hlotext.memory.files.records import (
     read_ranges,
     read_values,
 )
-from hlotext.memory.files.short import Short
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.files.value_names import Short
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Value
 from hlotext.syntax.read_terms import parse_shape
 from hlotext.syntax.source.inputs import InputError
@@ -47,13 +47,20 @@ def load(place: str | os.PathLike[str]) -> Assignment:
     Raises MemoryModelError (a ValueError) where there is no such file, a folder holds several modules, or the files speak
     of another module than the text; InputError for what cannot be read, HloSyntaxError for a text that is no HLO.
     """
-    if (found := assignment_of_proto(place)) is not None:
+    if (found := from_proto(place)) is not None:
         return found
-    files = places.find(place)
-    if not any(suffix in files for suffix in (places.ALLOCATIONS, places.VALUES, places.RANGES)):
+    files = companion_files.find(place)
+    if not any(
+        suffix in files
+        for suffix in (companion_files.ALLOCATIONS, companion_files.VALUES, companion_files.RANGES)
+    ):
         raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
-    module = hlo.load(files[places.TEXT], only=True) if places.TEXT in files else None
-    texts = {suffix: places.text_of(path) for suffix, path in files.items() if suffix in places.SUFFIXES}
+    module = hlo.load(files[companion_files.TEXT], only=True) if companion_files.TEXT in files else None
+    texts = {
+        suffix: companion_files.text_of(path)
+        for suffix, path in files.items()
+        if suffix in companion_files.SUFFIXES
+    }
     return read(texts, module)
 
 
@@ -63,7 +70,7 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     None for a text without such files, or without a path; also, with the reason, if they cannot be used because one is
     missing or was not read completely.
     """
-    if place is None or not places.has_files(place):
+    if place is None or not companion_files.has_files(place):
         return None, ""
     try:
         found = load(place)
@@ -96,18 +103,22 @@ def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
     Raises MemoryModelError for texts of another kind or module.
     """
     notes = Notes()
-    head, *rest = parted(texts.get(places.ALLOCATIONS, ""))
+    head, *rest = parted(texts.get(companion_files.ALLOCATIONS, ""))
     if any(rest):
         combined = {
-            suffix: text for suffix, text in zip((places.VALUES, places.RANGES), rest, strict=True) if text
+            suffix: text
+            for suffix, text in zip((companion_files.VALUES, companion_files.RANGES), rest, strict=True)
+            if text
         }
-        texts = {**combined, **texts, places.ALLOCATIONS: head}
-    allocations = read_allocations(texts.get(places.ALLOCATIONS, ""), notes)
-    values = read_values(texts.get(places.VALUES, ""), notes)
-    ranges = read_ranges(texts.get(places.RANGES, ""), notes)
+        texts = {**combined, **texts, companion_files.ALLOCATIONS: head}
+    allocations = read_allocations(texts.get(companion_files.ALLOCATIONS, ""), notes)
+    values = read_values(texts.get(companion_files.VALUES, ""), notes)
+    ranges = read_ranges(texts.get(companion_files.RANGES, ""), notes)
     if not allocations and not values and not ranges.schedule:
         raise MemoryModelError("the files hold neither allocations nor values nor live ranges of XLA's form")
-    notes.found += [f"there is no file {suffix}" for suffix in places.SUFFIXES if suffix not in texts]
+    notes.found += [
+        f"there is no file {suffix}" for suffix in companion_files.SUFFIXES if suffix not in texts
+    ]
     return _Joiner(module, notes).join(allocations, values, ranges)
 
 

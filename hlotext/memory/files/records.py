@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.memory.files.short import SHORT, Short, index_of, short_of
-from hlotext.memory.parts import ShapeIndex
+from hlotext.memory.files.value_names import SHORT, Short, index_of, short_of
+from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.values import Range
 
 _ALLOCATION = re.compile(r"allocation (?P<number>\d{1,18}): size (?P<size>\d{1,18})(?P<flags>(?:, .*)?):")

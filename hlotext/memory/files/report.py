@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hlotext.memory.allocations import Allocation
 from hlotext.memory.assignment import Assignment
-from hlotext.memory.files.short import human_bytes
+from hlotext.memory.files.value_names import human_bytes
 
 _SPACES = {0: "default", 1: "vmem", 2: "smem", 3: "hbm", 4: "host", 5: "cmem"}
 """XLA's own words, which are wrong for TPU: there 5 is the host's memory."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from hlotext.layout import unpadded_bytes
 from hlotext.memory.allocations import Allocation
 from hlotext.memory.assignment import Assignment
-from hlotext.memory.files import places
+from hlotext.memory.files import companion_files
 from hlotext.memory.files.breakdown import breakdown_text
 from hlotext.memory.files.names import Names
 from hlotext.memory.files.report import report_text
-from hlotext.memory.files.short import human_bytes, index_text, short_text
+from hlotext.memory.files.value_names import human_bytes, index_text, short_text
 from hlotext.memory.values import Value
 
 
@@ -24,10 +24,10 @@ def texts(assignment: Assignment) -> Mapping[str, str]:
     """
     names = Names(assignment)
     return {
-        places.ALLOCATIONS: "".join(_allocations(assignment, names)),
-        places.VALUES: "".join(_values(assignment, names)),
-        places.RANGES: "".join(_ranges(assignment, names)),
-        places.REPORT: report_text(assignment),
+        companion_files.ALLOCATIONS: "".join(_allocations(assignment, names)),
+        companion_files.VALUES: "".join(_values(assignment, names)),
+        companion_files.RANGES: "".join(_ranges(assignment, names)),
+        companion_files.REPORT: report_text(assignment),
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ PASSES: Mapping[str, type[Pass]] = _Passes()
 MODELS: dict[str, str] = {
     "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",
     "copy-insertion": "hlotext.compiler.copies:CopyInsertion",
-    "copy-insertion-adding": "hlotext.compiler.adding_copies:AddingCopies",
-    "copy-insertion-removing": "hlotext.compiler.removing_copies:RemovingCopies",
-    "copy-insertion-special": "hlotext.compiler.special_copies:SpecialCopies",
+    "copy-insertion-adding": "hlotext.compiler.resolve_interference:AddingCopies",
+    "copy-insertion-removing": "hlotext.compiler.remove_unnecessary_copies:RemovingCopies",
+    "copy-insertion-special": "hlotext.compiler.special_case_copies:SpecialCopies",
     "fusion-wrapper": "hlotext.compiler.wrapping:FusionWrapper",
     "gpu-convert-async-collectives-to-sync": "hlotext.compiler.async_collectives:ConvertAsyncCollectivesToSync",
-    "cpu-fusion": "hlotext.compiler.cpu_fusing:CpuFusion",
+    "cpu-fusion": "hlotext.compiler.cpu_instruction_fusion:CpuFusion",
     "memory-scheduler": "hlotext.compiler.scheduling:MemoryScheduler",
     "cpu-layout-assignment": "hlotext.compiler.layout_models:CpuLayoutAssignment",
     "post-scheduling-copies": "hlotext.compiler.copies:PostSchedulingCopies",
@@ -158,7 +158,7 @@ if not TYPE_CHECKING:
     for _place in _CLASSES.values():
         _module, _, _kind = _place.partition(":")
         _kinds.setdefault(_module, []).append(_kind)
-    __getattr__ = door(__name__, **_kinds)
+    __getattr__ = lazy_submodules(__name__, **_kinds)
 
 
 def find_pass(name: str) -> type[Pass] | None:

@@ -12,8 +12,14 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes.algebra import AlgebraicSimplifierOptions, Simplifier
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, is_platform, nonfusion_computations
+from hlotext.rewrite.passes.compilation_stage import (
+    is_for_gpu,
+    is_raw,
+    is_tpu,
+    layouts_count,
+    was_walked_once,
+)
 from hlotext.rewrite.passes.dimensions import is_identity
-from hlotext.rewrite.passes.stage import is_for_gpu, is_raw, is_tpu, layouts_count, was_walked_once
 
 RERUNS = 50
 """Walks over a computation at most (`kAlgSimpRerunLimit`)."""
@@ -98,4 +104,4 @@ def _drop_identities(simplifier: Simplifier, computation: Computation) -> None:
     """
     for i in tuple(computation):
         if i.opcode == "transpose" and is_identity(i.attributes["dimensions"]):
-            simplifier.into_same(i, i.operands[0])
+            simplifier.replace_if_compatible(i, i.operands[0])

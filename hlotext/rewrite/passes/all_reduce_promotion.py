@@ -12,7 +12,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.rewrite.builder import Builder, retyped
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, type_of
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
@@ -54,11 +54,11 @@ class AllReducePromotion(Expander):
     def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
         wide = self._target(type_of(i.operands[0]))
         assert wide is not None
-        operands = [s.make("convert", retyped(shape_of(o), wide), (o,)) for o in i.operands]
+        operands = [s.create("convert", retyped(shape_of(o), wide), (o,)) for o in i.operands]
         new = s.clone(i, operands, retyped(shape_of(i), wide))
         promoted = _promoted(s, i, wide)
         new.change(attributes={**new.attributes, "to_apply": promoted}, typed=False)
-        return new if type_of(i) is wide else s.make("convert", shape_of(i), (new,))
+        return new if type_of(i) is wide else s.create("convert", shape_of(i), (new,))
 
 
 def _promoted(s: Simplifier, i: Instruction, type_: ElementType) -> Computation:

@@ -11,7 +11,7 @@ from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, resized, shape_of, sizes
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
@@ -47,13 +47,13 @@ class AllToAllDecomposer(Expander):
                 SliceDimension(place, place + size, 1) if d == split else SliceDimension(0, n, 1)
                 for d, n in enumerate(sizes(i))
             )
-            parts.append(s.derive(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
+            parts.append(s.create_like(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
         own: dict[str, Any] = {
             k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes
         }
-        new = s.derive(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
-        elements = [s.make("get-tuple-element", shape, (new,), index=n) for n in range(count)]
-        return s.derive(i, "concatenate", shape_of(i), elements, dimensions=(split,))
+        new = s.create_like(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
+        elements = [s.create("get-tuple-element", shape, (new,), index=n) for n in range(count)]
+        return s.create_like(i, "concatenate", shape_of(i), elements, dimensions=(split,))
 
 
 def _group_size(i: Instruction) -> int:

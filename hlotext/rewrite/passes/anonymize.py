@@ -8,7 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from hlotext.edit.entry_lists import OF_ARGUMENTS, OF_RESULTS
+from hlotext.edit.per_argument_attributes import OF_RESULTS, PER_ARGUMENT
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.targets import is_public_target
@@ -107,7 +107,7 @@ def _without_header_notes(module: Module, is_for_one: bool) -> int:
             count += 1
     notes = module.attributes.get("frontend_attributes")
     if isinstance(notes, FrontendAttributes):
-        kept = {k: v for k, v in notes.items() if k in OF_ARGUMENTS or k in OF_RESULTS}
+        kept = {k: v for k, v in notes.items() if k in PER_ARGUMENT or k in OF_RESULTS}
         kept.update(_compilers(notes, is_for_one))
         if len(kept) == len(notes):
             return count

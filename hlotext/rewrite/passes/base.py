@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import attrs
 
 from hlotext.findings.errors import Severity
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
@@ -22,7 +22,7 @@ from hlotext.verify import verify
 
 def nonfusion_computations(module: Module) -> list[Computation]:
     """The computations that run by themselves (`HloModule::MakeNonfusionComputations`), but for those without a text."""
-    return [c for c in module.computations if not c.is_fusion_body and not c.is_implicit]
+    return [c for c in module.computations if not c.is_fusion_body and not c.is_sugared]
 
 
 MAX_GROWTH = 20_000
@@ -37,7 +37,7 @@ class BrokenModuleError(ValueError):
     """A pass met something that no well-formed module holds; what `verify` says of it first."""
 
 
-class Growth:
+class InstructionBudget:
     """Counts what a pass adds. Chains of calls that double at each step grow exponentially when they are taken apart."""
 
     def __init__(self, name: str, module: Module) -> None:
@@ -144,7 +144,7 @@ class Pass:
             @functools.wraps(run)
             def whole(self: Pass, module: Module) -> PassResult:
                 try:
-                    with collector.paused(pays=False), module.transaction():
+                    with gc_control.gc_paused(collect_first=False), module.transaction():
                         result: PassResult = run(self, module)
                         return result
                 except PassLimitError:

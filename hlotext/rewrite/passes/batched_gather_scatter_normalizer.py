@@ -12,8 +12,8 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import Simplifier, resized, shape_of, sizes, type_of
-from hlotext.rewrite.passes.expanding import Expander
-from hlotext.rewrite.passes.gathering import is_whole_gather, is_whole_scatter, numbers, set_flags
+from hlotext.rewrite.passes.gather_scatter_utils import is_whole_gather, is_whole_scatter, numbers, set_flags
+from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ def _gather(s: Simplifier, i: Instruction) -> Instruction:
         "slice_sizes": numbers(i, "slice_sizes"),
         **_sorted_flag(i, places, map_),
     }
-    return s.derive(i, "gather", shape_of(i), (i.operands[0], indices), **own)
+    return s.create_like(i, "gather", shape_of(i), (i.operands[0], indices), **own)
 
 
 def _scatter(s: Simplifier, i: Instruction) -> Instruction:
@@ -81,7 +81,7 @@ def _scatter(s: Simplifier, i: Instruction) -> Instruction:
         "to_apply": i.called_computations[0],
     }
     operands = (*i.operands[:count], indices, *i.operands[count + 1 :])
-    return s.derive(i, "scatter", shape_of(i), operands, **own)
+    return s.create_like(i, "scatter", shape_of(i), operands, **own)
 
 
 def _sorted_flag(i: Instruction, places: Sequence[int], map_: Sequence[int]) -> dict[str, Any]:
@@ -97,13 +97,13 @@ def _with_iotas(s: Simplifier, i: Instruction, indices: Instruction, places: Seq
     for d in places:
         type_ = _wide_enough(type_, sizes(indices)[d])
     if type_ is not type_of(indices):
-        indices = s.make("convert", retyped(shape_of(indices), type_), (indices,))
+        indices = s.create("convert", retyped(shape_of(indices), type_), (indices,))
     if vector_dim == len(sizes(indices)):
-        indices = s.derive(i, "reshape", s.shape(type_, (*sizes(indices), 1)), (indices,))
+        indices = s.create_like(i, "reshape", s.shape(type_, (*sizes(indices), 1)), (indices,))
     rows = _sized(shape_of(indices), vector_dim, 1)
-    iotas = [s.make("iota", rows, iota_dimension=d) for d in places]
+    iotas = [s.create("iota", rows, iota_dimension=d) for d in places]
     whole = _sized(rows, vector_dim, len(places) + sizes(indices)[vector_dim])
-    return s.derive(i, "concatenate", whole, (*iotas, indices), dimensions=(vector_dim,))
+    return s.create_like(i, "concatenate", whole, (*iotas, indices), dimensions=(vector_dim,))
 
 
 def _sized(shape: Shape, dimension: int, size: int) -> Shape:

@@ -12,10 +12,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.configs import FrontendAttributes
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.compilation_stage import is_for_tpu
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.editor import CONTROL, NOT_COPIED, Editor, derived_attributes
-from hlotext.rewrite.passes.stage import is_for_tpu
+from hlotext.rewrite.passes.editor import CONTROL, NOT_COPIED, XlaEditor, derived_attributes
 
 LATE, EARLY = ("false", "xla_late"), ("true", "xla_early")
 """Values of the frontend attribute `inlineable` (`CallInliner::GetFrontendInlinePolicy`)."""
@@ -56,10 +56,10 @@ class CallInliner(Pass):
     def run(self, module: Module) -> PassResult:
         sites = {c: len(c.calls) for c in module.computations}
         on_tpu = is_for_tpu(module, self.platform)
-        inliner = Inliner(module, Growth(self.name, module))
+        inliner = Inliner(module, InstructionBudget(self.name, module))
         count = 0
         for computation in post_order(module.computations):
-            if computation.is_implicit:
+            if computation.is_sugared:
                 continue
             calls = [i for i in computation.instructions if i.opcode == "call"]
             chosen = [call for call in calls if self._may_inline(call, computation, sites, on_tpu)]
@@ -95,10 +95,10 @@ class CallInliner(Pass):
         return all(i.shape is not None and i.opcode in OPCODES for i in callee)
 
 
-class Inliner(Editor):
+class Inliner(XlaEditor):
     """Puts what calls call in their places."""
 
-    def __init__(self, module: Module, growth: Growth) -> None:
+    def __init__(self, module: Module, growth: InstructionBudget) -> None:
         super().__init__(module)
         self.growth = growth
 

@@ -55,7 +55,7 @@ class CombineCollectives(Pass):
         reductions: dict[Computation, Hashable] = {}
         combined = made = 0
         for computation in module.computations:
-            if computation.is_implicit or computation.is_fusion_body:
+            if computation.is_sugared or computation.is_fusion_body:
                 continue
             for group in self._groups(computation, reductions):
                 if _combine(computation, group):

@@ -15,7 +15,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, type_of
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 
 NO_NEGATIVE_ZERO = ("fnuz",)
 """Ends of names of types in which the bits of a negative zero mean NaN."""
@@ -53,34 +53,34 @@ class ComparisonExpander(Expander):
         x, y = i.operands
         if type_of(x).name == "f8e8m0fnu":
             shape = retyped(shape_of(x), ELEMENT_TYPES["u8"])
-            sides = [s.make("bitcast-convert", shape, (side,)) for side in (x, y)]
+            sides = [s.create("bitcast-convert", shape, (side,)) for side in (x, y)]
         else:
             signed = ELEMENT_TYPES[f"s{type_of(x).bits}"]
             shape = retyped(shape_of(x), signed)
             limits = np.iinfo(signed.dtype)
             zero, low, high = (_everywhere(s, shape, n) for n in (0, int(limits.min), int(limits.max)))
             sides = [_ordered(s, side, shape, zero, low, high) for side in (x, y)]
-        return s.make("compare", shape_of(i), sides, direction=i.attributes["direction"])
+        return s.create("compare", shape_of(i), sides, direction=i.attributes["direction"])
 
 
 def _everywhere(s: Simplifier, shape: Shape, value: int) -> Instruction:
     type_: ElementType = shape.element_type
     literal = Literal.from_array(np.asarray(value).astype(type_.dtype), Shape(type_))
-    number = s.make("constant", Shape(type_), literal=literal)
-    return s.make("broadcast", shape, (number,), dimensions=())
+    number = s.create("constant", Shape(type_), literal=literal)
+    return s.create("broadcast", shape, (number,), dimensions=())
 
 
 def _ordered(
     s: Simplifier, value: Instruction, shape: Shape, zero: Instruction, low: Instruction, high: Instruction
 ) -> Instruction:
     """A float's bits as a whole number with its order (`BitcastConvertFloatingPointToIntegral`)."""
-    bits = s.make("bitcast-convert", shape, (value,))
+    bits = s.create("bitcast-convert", shape, (value,))
     truth = retyped(shape, ELEMENT_TYPES["pred"])
     if type_of(value).name.endswith(NO_NEGATIVE_ZERO):
-        flipped = s.make("subtract", shape, (low, bits))
-        is_nan = s.make("compare", truth, (bits, low), direction=ComparisonDirection.EQ)
-        flipped = s.make("select", shape, (is_nan, low, flipped))
+        flipped = s.create("subtract", shape, (low, bits))
+        is_nan = s.create("compare", truth, (bits, low), direction=ComparisonDirection.EQ)
+        flipped = s.create("select", shape, (is_nan, low, flipped))
     else:
-        flipped = s.make("xor", shape, (high, bits))
-    negative = s.make("compare", truth, (bits, zero), direction=ComparisonDirection.LT)
-    return s.make("select", shape, (negative, flipped, bits))
+        flipped = s.create("xor", shape, (high, bits))
+    negative = s.create("compare", truth, (bits, zero), direction=ComparisonDirection.LT)
+    return s.create("select", shape, (negative, flipped, bits))

@@ -67,7 +67,7 @@ def _swapped(value: Any, gone: Mapping[Computation, Computation]) -> Any:
 
 
 def _is_small(computation: Computation) -> bool:
-    if len(computation) > MAX_INSTRUCTIONS or computation.is_implicit:
+    if len(computation) > MAX_INSTRUCTIONS or computation.is_sugared:
         return False
     total = 0
     for i in computation:

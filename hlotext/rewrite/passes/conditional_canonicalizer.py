@@ -12,9 +12,9 @@ from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.expanding import is_typed
-from hlotext.rewrite.passes.loop_copies import LoopEditor
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
+from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class ConditionalCanonicalizer(Pass):
     summary: ClassVar[str] = "Makes what conditionals pass to their branches, and take from them, tuples."
 
     def run(self, module: Module) -> PassResult:
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         found = [
             i
             for computation in nonfusion_computations(module)

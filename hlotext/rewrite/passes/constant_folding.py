@@ -14,8 +14,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import Editor, is_unused
-from hlotext.rewrite.passes.evaluate import evaluate, known_type
+from hlotext.rewrite.passes.editor import XlaEditor, is_unused
+from hlotext.rewrite.passes.evaluator import evaluate, known_type
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ class ConstantFolding(Pass):
         return PassResult.of({"instructions": folder.count, "parameters": folder.parameters})
 
 
-class _Folder(Editor):
+class _Folder(XlaEditor):
     def __init__(self, module: Module, max_elements: int) -> None:
         super().__init__(module)
         self.max_elements = max_elements

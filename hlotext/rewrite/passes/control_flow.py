@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
 
 
 @attrs.frozen
@@ -30,7 +30,7 @@ class WhileToOneTrip(Pass):
     """Puts the body's instructions in place; else a call stays."""
 
     def run(self, module: Module) -> PassResult:
-        growth = Growth(self.name, module)
+        growth = InstructionBudget(self.name, module)
         count = 0
         called = frozenset(c for c in module.computations if module.calls_of(c))
         left: dict[Computation, None] = {}
@@ -48,7 +48,7 @@ class WhileToOneTrip(Pass):
         module.remove_all(left)
         return PassResult.of({"loops": count})
 
-    def _replace(self, loop: Instruction, growth: Growth) -> list[Instruction]:
+    def _replace(self, loop: Instruction, growth: InstructionBudget) -> list[Instruction]:
         """Puts a call of its body, or the body, in a loop's place; the instructions that were made."""
         body = loop.attributes["body"]
         call = Builder.before(loop).op("call", loop.operands, shape=loop.shape, to_apply=body)

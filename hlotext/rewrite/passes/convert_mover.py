@@ -19,8 +19,8 @@ from hlotext.rewrite.passes.algebra.engine import (
     shape_of,
     type_of,
 )
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.expanding import is_typed
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.op_expander import is_typed
 
 COMMUTING = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 """Opcodes before or behind which a conversion does the same (`OpCommutesWithConvert`)."""
@@ -46,7 +46,7 @@ class ConvertMover(Pass):
 
     def run(self, module: Module) -> PassResult:
         s = Simplifier(module, AlgebraicSimplifierOptions())
-        growth = Growth(self.name, module)
+        growth = InstructionBudget(self.name, module)
         down = up = 0
         for computation in nonfusion_computations(module):
             down += _move_down(s, computation)
@@ -66,7 +66,7 @@ def _move_down(s: Simplifier, computation: Computation) -> int:
         s.place = i
         operands = [_converted(s, o, source) if o.opcode == "constant" else o.operands[0] for o in i.operands]
         narrow = s.clone(i, operands, retyped(shape_of(i), source))
-        count += s.into_new(i, "convert", (narrow,))
+        count += s.replace_with_new(i, "convert", (narrow,))
     return count
 
 
@@ -100,7 +100,7 @@ def _is_lossless(constant: Instruction, type_: ElementType) -> bool:
     return back.tobytes() == array.tobytes()
 
 
-def _move_up(s: Simplifier, growth: Growth, computation: Computation) -> int:
+def _move_up(s: Simplifier, growth: InstructionBudget, computation: Computation) -> int:
     """narrow(instr(x)) -> instr(narrow(x))"""
     count = 0
     pending = [i for i in instruction_post_order(computation) if i.opcode == "convert" and is_typed(i)]
@@ -126,4 +126,4 @@ def _move_up(s: Simplifier, growth: Growth, computation: Computation) -> int:
 
 def _converted(s: Simplifier, x: Instruction, type_: ElementType) -> Instruction:
     """`MakeConvertToHlo`."""
-    return x if type_of(x) is type_ else s.make("convert", retyped(shape_of(x), type_), (x,))
+    return x if type_of(x) is type_ else s.create("convert", retyped(shape_of(x), type_), (x,))

@@ -49,7 +49,7 @@ class CommonSubexpressionElimination(Pass):
         merger = _Merger(module, self.is_layout_sensitive)
         for computation in module.computations:
             if (
-                not computation.is_implicit
+                not computation.is_sugared
                 and len(computation)
                 and (computation.is_entry or module.calls_of(computation))
             ):

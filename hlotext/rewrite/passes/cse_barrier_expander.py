@@ -8,7 +8,7 @@ import attrs
 
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import redirect
+from hlotext.rewrite.passes.editor import replace_uses_and_control
 
 
 @attrs.frozen
@@ -31,7 +31,7 @@ class CseBarrierExpander(Pass):
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
                 if i.opcode == "opt-barrier" and len(i.operands) == 1:
-                    redirect(i, i.operands[0])
+                    replace_uses_and_control(i, i.operands[0])
                     computation.remove(i)
                     count += 1
         return PassResult.of({"barriers": count})

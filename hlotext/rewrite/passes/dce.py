@@ -75,7 +75,7 @@ class _Sweep:
         """Takes the dead instructions of all computations out, and notes whose parameters nothing uses."""
         self.with_unused_parameters = []
         for computation in module.computations:
-            if computation.is_implicit or not computation._instructions:
+            if computation.is_sugared or not computation._instructions:
                 continue
             unused = _unused(computation)
             if any(i.opcode != "parameter" and i not in self.kept for i in unused):

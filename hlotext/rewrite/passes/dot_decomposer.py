@@ -80,9 +80,9 @@ def _canonicalize(s: Simplifier, dot: Instruction) -> bool:
     right, columns = _operand(s, rhs, n.rhs_batch, n.rhs_contracting, batch, contracting_last=False)
     numbers = DotNumbers(tuple(range(count)), (count + len(rows),), tuple(range(count)), (count,))
     shape = s.shape(type_of(dot), [*batch, *rows, *columns])
-    new = s.make("dot", shape, (left, right), **numbers.attributes(), **settings(dot))
-    s.setup(dot, new)
-    return s.into_new(dot, "reshape", (new,))
+    new = s.create("dot", shape, (left, right), **numbers.attributes(), **settings(dot))
+    s.copy_annotations_from(dot, new)
+    return s.replace_with_new(dot, "reshape", (new,))
 
 
 def _operand(
@@ -103,7 +103,7 @@ def _operand(
     others = [rest] if rest != 1 else []
     joined = [*others, summed] if contracting_last else [summed, *others]
     notes: dict[str, Any] = {"metadata": x.metadata} if x.metadata is not None else {}
-    turned = s.make(
+    turned = s.create(
         "transpose", resized(shape_of(x), [sizes(x)[d] for d in order]), (x,), dimensions=order, **notes
     )
-    return s.make("reshape", s.shape(type_of(x), [*batch_sizes, *joined]), (turned,), **notes), others
+    return s.create("reshape", s.shape(type_of(x), [*batch_sizes, *joined]), (turned,), **notes), others

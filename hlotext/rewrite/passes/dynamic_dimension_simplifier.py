@@ -63,7 +63,7 @@ def joined_again(s: Simplifier, i: Instruction) -> bool:
         flat += o.operands if o.opcode == "concatenate" and dims(o) == dims(i) else (o,)
     if len(flat) == len(i.operands):
         return False
-    return s.into(i, s.make("concatenate", shape_of(i), flat, dimensions=dims(i)))
+    return s.replace_with(i, s.create("concatenate", shape_of(i), flat, dimensions=dims(i)))
 
 
 def slice_of_joined(s: Simplifier, i: Instruction) -> bool:

@@ -19,7 +19,7 @@ from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.rewiring import has_repeated_operands
+from hlotext.ir.nodes.operand_index import has_repeated_operands
 from hlotext.ir.tables import traits
 from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.enums import FusionKind
@@ -27,7 +27,7 @@ from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ElementType
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.shardings import check_sharding
 
 CONTROL = "control-predecessors"
@@ -35,7 +35,7 @@ NOT_COPIED = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_a
 """Attributes that a clone has from `derive`, or not at all."""
 
 
-class Editor:
+class XlaEditor:
     """Changes a module as XLA's `HloComputation` and `HloInstruction` do.
 
     New instructions stand before the instruction `place`, or behind their last operand where that stands later.
@@ -47,7 +47,7 @@ class Editor:
         self.changed = False
         self.has_layouts = has_layouts(module)
         self._effects: dict[Computation, bool] = {}
-        self._facts = Facts(False, True, num_partitions=module.attributes.get("num_partitions", 1))
+        self._facts = VerifierOptions(False, True, num_partitions=module.attributes.get("num_partitions", 1))
 
     def has_effect(self, i: Instruction) -> bool:
         """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
@@ -125,7 +125,7 @@ class Editor:
         instructions = home.instructions
         if last is None:
             return instructions[0] if instructions else None
-        number = order.place(last) + 1
+        number = order.index(last) + 1
         return instructions[number] if number < len(instructions) else None
 
     def constant(self, literal: Literal, like: Instruction | None = None) -> Instruction:
@@ -182,11 +182,11 @@ class Editor:
         assert home is not None
         users = [user for user in old.users if user is not new]
         try:
-            redirect(old, new)
+            replace_uses_and_control(old, new)
         except EditError:
             return False
         is_sound = old.sharding is None or not any(check_sharding(old, self._facts))
-        inherit(new, old, preserve_frontend=preserve_frontend, preserve_sharding=is_sound)
+        copy_annotations(new, old, preserve_frontend=preserve_frontend, preserve_sharding=is_sound)
         for user in users:
             if user.opcode == "fusion":
                 deduplicate_fusion_operands(user)
@@ -276,7 +276,7 @@ def derived_attributes(
     return found
 
 
-def inherit(
+def copy_annotations(
     new: Instruction, old: Instruction, *, preserve_frontend: bool = True, preserve_sharding: bool = True
 ) -> None:
     """Copies annotations to an instruction from the one that it replaces, where it has none of its own."""
@@ -293,7 +293,7 @@ def inherit(
             new.change(attributes={**new.attributes, **found}, typed=False)
 
 
-def operands_first(i: Instruction, done: Container[Instruction]) -> Iterator[Instruction]:
+def post_order_from(i: Instruction, done: Container[Instruction]) -> Iterator[Instruction]:
     """An instruction behind all that it needs and is not done yet; each is to be done before the next is asked for."""
     pending = [i]
     while pending:
@@ -307,7 +307,7 @@ def operands_first(i: Instruction, done: Container[Instruction]) -> Iterator[Ins
             yield item
 
 
-def redirect(old: Instruction, new: Instruction) -> None:
+def replace_uses_and_control(old: Instruction, new: Instruction) -> None:
     """Makes users take another instruction, which takes over control dependencies too; the old one stays."""
     predecessors, successors = old.control_predecessors, old.control_successors
     old.replace_all_uses_with(new)
@@ -364,7 +364,7 @@ def deduplicate_fusion_operands(fusion: Instruction) -> None:
         remove_unused_parameters(body, [parameters[number] for number, _ in repeated])
 
 
-class Visitor(Editor):
+class PostOrderVisitor(XlaEditor):
     """Comes by every instruction of a computation, operands first (`DfsHloRewriteVisitor`).
 
     The walk looks at operands when it first comes to an instruction, so that what a replacement makes is visited only where
@@ -412,7 +412,7 @@ class Visitor(Editor):
         return self.changed
 
 
-def run_visitor(visitor: Visitor, computations: Iterable[Computation]) -> bool:
+def run_visitor(visitor: PostOrderVisitor, computations: Iterable[Computation]) -> bool:
     """Visits several computations (`DfsHloRewriteVisitor::RunOnModule`); whether anything changed."""
     changed = False
     for computation in computations:
@@ -421,4 +421,4 @@ def run_visitor(visitor: Visitor, computations: Iterable[Computation]) -> bool:
     return changed
 
 
-Handler = Callable[[Visitor, Instruction], bool]
+Handler = Callable[[PostOrderVisitor, Instruction], bool]

@@ -13,7 +13,7 @@ from hlotext.ir.nodes import async_ops
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
 from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
 
 
@@ -38,7 +38,7 @@ class FlattenCallGraph(Pass):
     ensures = (FLAT_CALL_GRAPH,)
 
     def run(self, module: Module) -> PassResult:
-        growth = Growth(self.name, module)
+        growth = InstructionBudget(self.name, module)
         count = 0
         uses: dict[Instruction, Counter[Computation]] = {}
         places = {c: number for number, c in enumerate(module.computations)}
@@ -60,7 +60,7 @@ def _counts(caller: Instruction) -> bool:
     return async_ops.ROLES.get(caller.opcode) in (None, "start")
 
 
-def _give_own(caller: Instruction, wanted: Computation, growth: Growth) -> int:
+def _give_own(caller: Instruction, wanted: Computation, growth: InstructionBudget) -> int:
     """Gives a caller copies of one computation, one for each time that it names it, and of what those call; how many."""
     count = 0
     pending = _replace_callees(caller, wanted, growth)
@@ -76,7 +76,9 @@ def _give_own(caller: Instruction, wanted: Computation, growth: Growth) -> int:
     return count
 
 
-def _replace_callees(caller: Instruction, wanted: Computation | None, growth: Growth) -> list[Computation]:
+def _replace_callees(
+    caller: Instruction, wanted: Computation | None, growth: InstructionBudget
+) -> list[Computation]:
     """Makes a caller call copies of one computation, or of all; the copies."""
     made: list[Computation] = []
 

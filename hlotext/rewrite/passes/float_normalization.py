@@ -17,12 +17,12 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.passes.base import Age, Growth, Pass, PassResult, is_age, is_platform
+from hlotext.rewrite.passes.base import Age, InstructionBudget, Pass, PassResult, is_age, is_platform
+from hlotext.rewrite.passes.compilation_stage import is_tpu, layouts_count, multiplies_8_bit_floats
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.expanding import is_typed
 from hlotext.rewrite.passes.float_support import FloatSupport, needs_no_more
-from hlotext.rewrite.passes.loop_copies import LoopEditor
-from hlotext.rewrite.passes.stage import is_tpu, layouts_count, multiplies_8_bit_floats
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
+from hlotext.rewrite.passes.op_expander import is_typed
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
 UNTOUCHED = (
@@ -88,7 +88,7 @@ class FloatNormalization(Pass):
             if not on_gpu and low.name == "bf16" and multiplies_8_bit_floats(module):
                 return PassResult.of({})
         normalizer = _Normalizer(module, FloatSupport(low, high, on_gpu, age_for(module, self.age or None)))
-        computations = [c for c in post_order(module.computations) if not c.is_implicit]
+        computations = [c for c in post_order(module.computations) if not c.is_sugared]
         skipped = normalizer.split_callees(computations)
         for computation in computations:
             if computation not in skipped:
@@ -123,7 +123,7 @@ class _Normalizer(LoopEditor):
     """`FloatNormalizationVisitor`."""
 
     def __init__(self, module: Module, support: FloatSupport) -> None:
-        super().__init__(module, Growth("float-normalization", module))
+        super().__init__(module, InstructionBudget("float-normalization", module))
         self.support = support
         self.low, self.high = support.low, support.high
         self.count = 0

@@ -11,8 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of
-from hlotext.rewrite.passes.expanding import Expander
-from hlotext.rewrite.passes.gathering import (
+from hlotext.rewrite.passes.gather_scatter_utils import (
     elide_ones,
     expand_first,
     index_rows,
@@ -21,6 +20,7 @@ from hlotext.rewrite.passes.gathering import (
     set_flags,
     transpose,
 )
+from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
@@ -52,13 +52,13 @@ class GatherSimplifier(Expander):
         if 0 in slices:
             zero = np.zeros((), type_of(i).dtype)
             scalar = Shape(type_of(i))
-            constant = s.derive(i, "constant", scalar, literal=Literal.from_array(zero, scalar))
-            return s.derive(i, "broadcast", shape_of(i), (constant,), dimensions=())
+            constant = s.create_like(i, "constant", scalar, literal=Literal.from_array(zero, scalar))
+            return s.create_like(i, "broadcast", shape_of(i), (constant,), dimensions=())
         if not slices:
-            return s.derive(i, "broadcast", shape_of(i), (operand,), dimensions=())
+            return s.create_like(i, "broadcast", shape_of(i), (operand,), dimensions=())
         vector_dim = i.attributes["index_vector_dim"]
         rows = index_rows(s, start, vector_dim)
-        new = s.derive(
+        new = s.create_like(
             i,
             "gather",
             s.shape(type_of(operand), [sizes(rows)[0], *slices]),

@@ -10,9 +10,9 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
-from hlotext.rewrite.passes.editor import Editor, is_unused, operands_first
-from hlotext.rewrite.passes.stage import is_for_tpu
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.compilation_stage import is_for_tpu
+from hlotext.rewrite.passes.editor import XlaEditor, is_unused, post_order_from
 
 
 @attrs.frozen
@@ -35,12 +35,12 @@ class HloConstantSplitter(Pass):
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
-        editor = Editor(module)
+        editor = XlaEditor(module)
         mode = attrs.evolve(self, split_expressions=True) if is_for_tpu(module, self.platform) else self
-        growth = Growth(self.name, module)
+        growth = InstructionBudget(self.name, module)
         count = 0
         for computation in module.computations:
-            if computation.is_implicit:
+            if computation.is_sugared:
                 continue
             constants: dict[Instruction, None] = {}
             for i in instruction_post_order(computation):
@@ -59,7 +59,7 @@ class HloConstantSplitter(Pass):
                         editor.remove_unused(i)
         return PassResult.of({"constants": count})
 
-    def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:
+    def _is_constant(self, editor: XlaEditor, i: Instruction, constants: dict[Instruction, None]) -> bool:
         if i.opcode == "constant" or not self.split_expressions:
             return i.opcode == "constant"
         if i.opcode == "iota":
@@ -72,11 +72,11 @@ class HloConstantSplitter(Pass):
         )
 
 
-def _duplicate(editor: Editor, growth: Growth, i: Instruction, user: Instruction) -> int:
+def _duplicate(editor: XlaEditor, growth: InstructionBudget, i: Instruction, user: Instruction) -> int:
     """A copy of an expression for one user (`DuplicateConstantExpressionPerUser`)."""
     copies: dict[Instruction, Instruction] = {}
     editor.place = user
-    for item in operands_first(i, copies):
+    for item in post_order_from(i, copies):
         growth.add(1)
         new = editor.clone(item, [copies[o] for o in item.operands])
         if new.sharding is not None:

@@ -7,10 +7,10 @@ from typing import ClassVar
 import attrs
 
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.liveness import Liveness
-from hlotext.rewrite.passes.loop_copies import LoopEditor, body_of, is_whole, parameter_of
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor, body_of, is_whole, parameter_of
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
 
@@ -43,7 +43,7 @@ class HloModuleDCE(Pass):
 
     def run(self, module: Module) -> PassResult:
         live = Liveness.of(module)
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         count = 0
         for loop in [i for i in module.instructions() if i.opcode == "while"]:
             shape = loop.shape

@@ -21,7 +21,7 @@ from hlotext.ir.values.shape import Layout, Shape
 from hlotext.ir.values.window import PaddingConfig, SliceDimensions, Window
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import NOT_COPIED, Visitor, run_visitor
+from hlotext.rewrite.passes.editor import NOT_COPIED, PostOrderVisitor, run_visitor
 from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, is_descending, is_plain
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern, remove_dead_operands
 
@@ -113,7 +113,7 @@ def _renumbered(
     return attrs.evolve(labels, **changes)
 
 
-class Normalizer(Visitor):
+class Normalizer(PostOrderVisitor):
     """The handlers of XLA's `LayoutNormalizationVisitor`."""
 
     def __init__(self, module: Module) -> None:

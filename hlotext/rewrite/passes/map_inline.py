@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.expanding import is_typed
+from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class MapInline(Pass):
         s = Simplifier(module, AlgebraicSimplifierOptions())
         count = 0
         for computation in module.computations:
-            if computation.is_implicit or not len(computation):
+            if computation.is_sugared or not len(computation):
                 continue
             for i in instruction_post_order(computation):
                 if i.opcode == "map" and len(i.called_computations) == 1 and is_typed(i):
@@ -56,8 +56,8 @@ def _inline(s: Simplifier, i: Instruction) -> bool:
     if root.opcode == "parameter":
         return s.replace(i, i.operands[root.parameter_number or 0])
     if root.opcode == "constant":
-        constant = s.make("constant", shape_of(root), literal=root.literal)
-        return s.replace(i, s.make("broadcast", shape_of(i), (constant,), dimensions=()))
+        constant = s.create("constant", shape_of(root), literal=root.literal)
+        return s.replace(i, s.create("broadcast", shape_of(i), (constant,), dimensions=()))
     if not root.operands:
         return False
     new = s.clone(root, [i.operands[o.parameter_number or 0] for o in root.operands], shape_of(i))

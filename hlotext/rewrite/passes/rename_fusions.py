@@ -13,7 +13,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 from hlotext.rewrite.passes.heroes import hero_of, roots_of
 
 
@@ -80,7 +80,7 @@ class RenameInstructions(Pass):
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:
-        editor = Editor(module)
+        editor = XlaEditor(module)
         count = 0
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
@@ -94,7 +94,7 @@ _TRACKED = re.compile(r"\.[0-9]+\.0$")
 _ALWAYS_FUSED = traits.REDUCTIONS | {"map"}
 
 
-def _may_be_fused(editor: Editor, i: Instruction) -> bool:
+def _may_be_fused(editor: XlaEditor, i: Instruction) -> bool:
     """`HloInstruction::IsFusible`, but for fusions and custom calls."""
     if i.opcode in ("parameter", "custom-call", "fusion", "domain", "while", "conditional", "call"):
         return False

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import Visitor, run_visitor
+from hlotext.rewrite.passes.editor import PostOrderVisitor, run_visitor
 from hlotext.rewrite.passes.properties import LAYOUTS, is_plain
 
 
@@ -34,7 +34,7 @@ class ReshapeDecomposer(Pass):
         return PassResult.of({"bitcasts": visitor.bitcasts, "copies": visitor.copies})
 
 
-class _Decomposer(Visitor):
+class _Decomposer(PostOrderVisitor):
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.bitcasts = self.copies = 0

@@ -14,10 +14,10 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.base import Pass, PassResult, is_platform, nonfusion_computations
+from hlotext.rewrite.passes.compilation_stage import computes_in_bf16
 from hlotext.rewrite.passes.dimensions import inverse, is_identity, left_unmodified
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED
-from hlotext.rewrite.passes.stage import computes_in_bf16
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ class ReshapeMover(Pass):
         return PassResult.of({"instructions": sum(map(mover.move_all, nonfusion_computations(module)))})
 
 
-class _Mover(Editor):
+class _Mover(XlaEditor):
     def __init__(self, module: Module, broadcasts_are_cheap: bool) -> None:
         super().__init__(module)
         self.broadcasts_are_cheap = broadcasts_are_cheap

@@ -9,8 +9,8 @@ import attrs
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.ordering import move_after
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.loop_copies import LoopEditor
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class RootInstructionSinker(Pass):
     def run(self, module: Module) -> PassResult:
         if not module.is_scheduled:
             return PassResult.of({})
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         count = 0
         for computation in nonfusion_computations(module):
             if not len(computation) or computation.instructions[-1] is computation.root:

@@ -9,8 +9,7 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes
-from hlotext.rewrite.passes.expanding import Expander
-from hlotext.rewrite.passes.gathering import (
+from hlotext.rewrite.passes.gather_scatter_utils import (
     collapse_first,
     index_rows,
     insert_ones,
@@ -19,6 +18,7 @@ from hlotext.rewrite.passes.gathering import (
     set_flags,
     transpose,
 )
+from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class ScatterSimplifier(Expander):
             "to_apply": i.called_computations[0],
             **set_flags(i, "indices_are_sorted", "unique_indices"),
         }
-        return s.derive(i, "scatter", shape, (*operands, indices, *flat), **own)
+        return s.create_like(i, "scatter", shape, (*operands, indices, *flat), **own)
 
 
 def _rank(i: Instruction) -> int:

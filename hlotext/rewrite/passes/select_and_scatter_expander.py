@@ -16,7 +16,7 @@ from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.rewrite.builder import Builder, retyped
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 from hlotext.rewrite.passes.properties import is_tiled
 
 S32, PRED = ELEMENT_TYPES["s32"], Shape(ELEMENT_TYPES["pred"])
@@ -55,9 +55,9 @@ class SelectAndScatterExpander(Expander):
         x, source, start = i.operands
         rank = len(sizes(x))
         counted, found = retyped(shape_of(x), S32), retyped(shape_of(source), S32)
-        iotas = [s.make("iota", counted, iota_dimension=d) for d in range(rank)]
-        nowhere = s.make("constant", Shape(S32), literal=_number(-1))
-        reduced = s.make(
+        iotas = [s.create("iota", counted, iota_dimension=d) for d in range(rank)]
+        nowhere = s.create("constant", Shape(S32), literal=_number(-1))
+        reduced = s.create(
             "reduce-window",
             Shape.tuple((shape_of(source), *(found,) * rank)),
             (x, *iotas, start, *(nowhere,) * rank),
@@ -67,13 +67,13 @@ class SelectAndScatterExpander(Expander):
         column = s.shape(S32, (*sizes(source), 1))
         places = []
         for d in range(rank):
-            place = s.make("get-tuple-element", found, (reduced,), index=d + 1)
-            places.append(s.make("reshape", column, (place,)))
-        target = s.make("broadcast", shape_of(i), (start,), dimensions=())
+            place = s.create("get-tuple-element", found, (reduced,), index=d + 1)
+            places.append(s.create("reshape", column, (place,)))
+        target = s.create("broadcast", shape_of(i), (start,), dimensions=())
         whole = s.shape(S32, (*sizes(source), rank))
-        indices = s.make("concatenate", whole, places, dimensions=(rank,))
+        indices = s.create("concatenate", whole, places, dimensions=(rank,))
         every = tuple(range(rank))
-        return s.make(
+        return s.create(
             "scatter",
             shape_of(i),
             (target, indices, source),

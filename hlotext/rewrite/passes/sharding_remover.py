@@ -10,7 +10,7 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.editor import Editor
+from hlotext.rewrite.passes.editor import XlaEditor
 
 GROUP = "xla.sdy.ShardingGroup"
 KEPT_AS_COPY = frozenset(
@@ -46,10 +46,10 @@ class ShardingRemover(Pass):
     summary: ClassVar[str] = "Takes out custom calls that say only how values are sharded."
 
     def run(self, module: Module) -> PassResult:
-        editor = Editor(module)
+        editor = XlaEditor(module)
         count = 0
         for computation in module.computations:
-            if computation.is_implicit or computation.is_fusion_body:
+            if computation.is_sugared or computation.is_fusion_body:
                 continue
             copied: list[Instruction] = []
             # XLA comes from the other side. So users are moved once, however many such calls stand in a row.

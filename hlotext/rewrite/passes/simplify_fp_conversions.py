@@ -10,7 +10,7 @@ from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, type_of
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.expanding import is_typed
+from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -51,5 +51,5 @@ class SimplifyFPConversions(Pass):
                 if type_of(source) is type_of(i):
                     count += s.replace(i, source)
                 else:
-                    count += s.into_new(i, "convert", (source,))
+                    count += s.replace_with_new(i, "convert", (source,))
         return PassResult.of({"chains": count})

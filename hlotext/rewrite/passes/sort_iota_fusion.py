@@ -10,10 +10,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import CONTROL
-from hlotext.rewrite.passes.expanding import is_typed
-from hlotext.rewrite.passes.loop_copies import LoopEditor
+from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
+from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ class SortIotaFusion(Pass):
     summary: ClassVar[str] = "Fuses sorts with the iotas among their operands."
 
     def run(self, module: Module) -> PassResult:
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         found = [
             i
             for computation in nonfusion_computations(module)

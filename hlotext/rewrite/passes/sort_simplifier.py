@@ -13,7 +13,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import CONTROL
-from hlotext.rewrite.passes.expanding import is_typed
+from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ def _simplify(s: Simplifier, sort: Instruction) -> int:
     narrow = _narrowed(s, comparator, kept)
     new.change(attributes={**new.attributes, "to_apply": narrow}, typed=False)
     results = (
-        [s.make("get-tuple-element", part, (new,), index=n) for n, part in enumerate(parts)]
+        [s.create("get-tuple-element", part, (new,), index=n) for n, part in enumerate(parts)]
         if len(kept) > 1
         else [new]
     )

@@ -14,7 +14,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 
 S32 = ELEMENT_TYPES["s32"]
 PRED = Shape(ELEMENT_TYPES["pred"])
@@ -71,7 +71,7 @@ def _with_places(s: Simplifier, i: Instruction) -> Instruction:
     """The sort with an iota as its last operand, and the old results of it (`AddIotaAndExpand`)."""
     count = len(i.operands)
     shape = retyped(shape_of(i.operands[0]), S32)
-    iota = s.make("iota", shape, iota_dimension=dims(i)[0])
+    iota = s.create("iota", shape, iota_dimension=dims(i)[0])
     comparator = clone_computation(i.called_computations[0])
     outside, s.place = s.place, None
     for n, side in enumerate(("lhs", "rhs")):
@@ -84,10 +84,10 @@ def _with_places(s: Simplifier, i: Instruction) -> Instruction:
     own = {k: v for k, v in new.attributes.items() if k != "is_stable"}
     new.change(attributes={**own, "to_apply": comparator}, typed=False)
     _break_ties(s, comparator, count)
-    elements = [s.make("get-tuple-element", shape_of(o), (new,), index=n) for n, o in enumerate(i.operands)]
+    elements = [s.create("get-tuple-element", shape_of(o), (new,), index=n) for n, o in enumerate(i.operands)]
     if count == 1:
         return elements[0]
-    return s.make("tuple", Shape.tuple(tuple(map(shape_of, elements))), elements)
+    return s.create("tuple", Shape.tuple(tuple(map(shape_of, elements))), elements)
 
 
 def _break_ties(s: Simplifier, comparator: Computation, place: int) -> None:
@@ -100,7 +100,7 @@ def _break_ties(s: Simplifier, comparator: Computation, place: int) -> None:
         if i.operands:
             swapped[i] = s.clone(i, [swapped.get(o, o) for o in i.operands])
     other = swapped.get(root, root)
-    same = s.make("compare", PRED, (root, other), direction=ComparisonDirection.EQ)
-    first = s.make("compare", PRED, parameters[2 * place : 2 * place + 2], direction=ComparisonDirection.LT)
-    comparator.root = s.make("select", PRED, (same, first, root))
+    same = s.create("compare", PRED, (root, other), direction=ComparisonDirection.EQ)
+    first = s.create("compare", PRED, parameters[2 * place : 2 * place + 2], direction=ComparisonDirection.LT)
+    comparator.root = s.create("select", PRED, (same, first, root))
     s.place = outside

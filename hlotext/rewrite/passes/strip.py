@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.edit.members import same_shape
+from hlotext.edit.graph_checks import same_shape
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -103,7 +103,7 @@ class CanonicalNames(Pass):
         for step in ("renaming", ""):  # two steps, so that no new name is taken by an old one
             number = 0
             for computation in module.computations:
-                for instruction in computation.instructions if not computation.is_implicit else ():
+                for instruction in computation.instructions if not computation.is_sugared else ():
                     if isinstance(instruction, BadInstruction):
                         continue  # a line that could not be read stays as it stands
                     name = f"{sanitized(instruction.opcode)}.{number}"
@@ -116,7 +116,7 @@ class CanonicalNames(Pass):
                     elif not step:
                         instruction.name = name
             for place, computation in enumerate(module.computations):
-                if not computation.is_inside and not computation.name.startswith(_SHARDING_NOTES):
+                if not computation.is_printed_inline and not computation.name.startswith(_SHARDING_NOTES):
                     computation.name = f"{step or 'computation'}.{place}"
         module._instruction_names = NameUniquer(i.name for i in module.instructions())
         module._computation_names = NameUniquer(c.name for c in module.computations)

@@ -27,7 +27,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     type_of,
 )
 from hlotext.rewrite.passes.base import Age, is_age
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 
 S32, F32, PRED = (ELEMENT_TYPES[word] for word in ("s32", "f32", "pred"))
 _UNSTABLE = re.compile(r"is_stable\s*=\s*false", re.IGNORECASE)
@@ -84,20 +84,20 @@ class TopkDecomposer(Expander):
         stable: dict[str, Any] = {"is_stable": True} if _is_stable(i) else {}
         if only_values and (given is None or len(given.parameters) == 2):
             to_apply = given or _comparator(s, [type_of(x)], largest)
-            new = s.derive(i, "sort", shape_of(x), (x,), dimensions=(last,), to_apply=to_apply, **stable)
+            new = s.create_like(i, "sort", shape_of(x), (x,), dimensions=(last,), to_apply=to_apply, **stable)
             user = i.users[0]
             s.replace(user, _first(s, i, new, values))
             return i
         to_apply = given or _comparator(s, [type_of(x), S32], largest)
         counted = retyped(shape_of(x), S32)
-        iota = s.derive(i, "iota", counted, iota_dimension=last)
+        iota = s.create_like(i, "iota", counted, iota_dimension=last)
         both = Shape.tuple((shape_of(x), counted))
-        new = s.derive(i, "sort", both, (x, iota), dimensions=(last,), to_apply=to_apply, **stable)
+        new = s.create_like(i, "sort", both, (x, iota), dimensions=(last,), to_apply=to_apply, **stable)
         parts = [
-            _first(s, i, s.derive(i, "get-tuple-element", part, (new,), index=n), wanted)
+            _first(s, i, s.create_like(i, "get-tuple-element", part, (new,), index=n), wanted)
             for n, (part, wanted) in enumerate(zip(both.tuple_shapes, (values, places), strict=True))
         ]
-        return s.derive(i, "tuple", shape_of(i), parts)
+        return s.create_like(i, "tuple", shape_of(i), parts)
 
 
 def _is_stable(i: Instruction) -> bool:
@@ -115,7 +115,7 @@ def _takes_values(user: Instruction) -> bool:
 def _first(s: Simplifier, like: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The first elements of an array."""
     ranges = tuple(SliceDimension(0, size, 1) for size in shape.dimensions)
-    return s.derive(like, "slice", shape, (x,), slice=SliceDimensions(ranges))
+    return s.create_like(like, "slice", shape, (x,), slice=SliceDimensions(ranges))
 
 
 def _comparator(s: Simplifier, types: list[ElementType], greater: bool) -> Computation:
@@ -139,25 +139,27 @@ def _packed(s: Simplifier, x: Instruction, values: Shape, places: Shape) -> Inst
 
     def number(value: int, shape: Shape) -> Instruction:
         literal = Literal.from_array(np.asarray(value, np.int32), Shape(S32))
-        return s.make("broadcast", shape, (s.make("constant", Shape(S32), literal=literal),), dimensions=())
+        return s.create(
+            "broadcast", shape, (s.create("constant", Shape(S32), literal=literal),), dimensions=()
+        )
 
     def ordered(bits: Instruction) -> Instruction:
         """The bits of floats as whole numbers in their order, or back."""
         own = shape_of(bits)
-        rest = s.make("and", own, (bits, number(0x7FFFFFFF, own)))
-        sign = s.make("shift-right-arithmetic", own, (bits, number(31, own)))
-        return s.make("xor", own, (rest, sign))
+        rest = s.create("and", own, (bits, number(0x7FFFFFFF, own)))
+        sign = s.create("shift-right-arithmetic", own, (bits, number(31, own)))
+        return s.create("xor", own, (rest, sign))
 
-    wide = s.make("convert", retyped(shape_of(x), F32), (x,))
-    filled = s.make("or", shape, (ordered(s.make("bitcast-convert", shape, (wide,))), number(LOW, shape)))
-    packed = s.make("xor", shape, (filled, s.make("iota", shape, iota_dimension=last)))
+    wide = s.create("convert", retyped(shape_of(x), F32), (x,))
+    filled = s.create("or", shape, (ordered(s.create("bitcast-convert", shape, (wide,))), number(LOW, shape)))
+    packed = s.create("xor", shape, (filled, s.create("iota", shape, iota_dimension=last)))
     to_apply = _comparator(s, [S32], greater=True)
-    both = s.make("sort", shape, (packed,), dimensions=(last,), to_apply=to_apply)
+    both = s.create("sort", shape, (packed,), dimensions=(last,), to_apply=to_apply)
     ranges = tuple(SliceDimension(0, size, 1) for size in places.dimensions)
-    first = s.make("slice", places, (both,), slice=SliceDimensions(ranges))
-    high = s.make("and", places, (ordered(first), number(~LOW, places)))
-    floats = s.make("bitcast-convert", retyped(places, F32), (high,))
-    taken = s.make("convert", values, (floats,))
-    turned = s.make("xor", places, (first, number(LOW, places)))
-    indices = s.make("and", places, (turned, number(LOW, places)))
-    return s.make("tuple", Shape.tuple((values, places)), (taken, indices))
+    first = s.create("slice", places, (both,), slice=SliceDimensions(ranges))
+    high = s.create("and", places, (ordered(first), number(~LOW, places)))
+    floats = s.create("bitcast-convert", retyped(places, F32), (high,))
+    taken = s.create("convert", values, (floats,))
+    turned = s.create("xor", places, (first, number(LOW, places)))
+    indices = s.create("and", places, (turned, number(LOW, places)))
+    return s.create("tuple", Shape.tuple((values, places)), (taken, indices))

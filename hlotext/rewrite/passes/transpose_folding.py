@@ -79,9 +79,9 @@ def _fold_dot(s: Simplifier, dot: Instruction) -> int:
     if not count:
         return 0
     numbers = DotNumbers(*sides[0], *sides[1])
-    new = s.make("dot", shape_of(dot), operands, **numbers.attributes(), **settings(dot))
-    s.setup(dot, new)
-    return count if s.into(dot, new) else 0
+    new = s.create("dot", shape_of(dot), operands, **numbers.attributes(), **settings(dot))
+    s.copy_annotations_from(dot, new)
+    return count if s.replace_with(dot, new) else 0
 
 
 def _swaps_rows_and_columns(x: Instruction, batch: tuple[int, ...], contracting: tuple[int, ...]) -> bool:

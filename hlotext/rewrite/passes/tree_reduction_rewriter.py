@@ -9,7 +9,7 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import Window, WindowDimension
 from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
-from hlotext.rewrite.passes.expanding import Expander
+from hlotext.rewrite.passes.op_expander import Expander
 from hlotext.rewrite.passes.properties import is_descending, is_tiled
 
 
@@ -62,8 +62,10 @@ class TreeReductionRewriter(Expander):
             counts.append(count)
         callee = i.called_computations[0]
         shape = s.shape(type_of(x), counts)
-        inner = s.derive(i, "reduce-window", shape, (x, start), window=Window(tuple(parts)), to_apply=callee)
-        return s.make("reduce", shape_of(i), (inner, start), dimensions=dims(i), to_apply=callee)
+        inner = s.create_like(
+            i, "reduce-window", shape, (x, start), window=Window(tuple(parts)), to_apply=callee
+        )
+        return s.create("reduce", shape_of(i), (inner, start), dimensions=dims(i), to_apply=callee)
 
 
 LIBRARY_ELEMENTS = 4096

@@ -14,7 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.editor import Editor, set_control
+from hlotext.rewrite.passes.editor import XlaEditor, set_control
 from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern
 
 
@@ -83,7 +83,7 @@ def _is_ordered(i: Instruction) -> bool:
 def _remove_unused(module: Module, waiting: Iterable[Instruction]) -> None:
     """Takes out a tuple and the elements that were for it alone; nobody waits in their place
     (`RemoveInstructionAndUnusedOperands` without regard to control dependencies)."""
-    editor, pending = Editor(module), deque(waiting)
+    editor, pending = XlaEditor(module), deque(waiting)
     while pending:
         i = pending.popleft()
         home = i.computation

@@ -15,7 +15,7 @@ from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ class UnrollLoops(Pass):
 
     def run(self, module: Module) -> PassResult:
         channels = _Channels(module)
-        left = Growth(self.name, module).limit
+        left = InstructionBudget(self.name, module).limit
         loops = rounds = 0
         order = post_order(module.computations)
         barred = _counting_on_both_ends(order)

@@ -11,8 +11,9 @@ from hlotext.edit.cloning import clone_computation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
-from hlotext.rewrite.passes.loop_copies import (
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.compilation_stage import is_for_tpu
+from hlotext.rewrite.passes.loop_rebuilding import (
     LoopEditor,
     body_of,
     condition_of,
@@ -20,7 +21,6 @@ from hlotext.rewrite.passes.loop_copies import (
     is_whole,
     parameter_of,
 )
-from hlotext.rewrite.passes.stage import is_for_tpu
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ class WhileLoopConstantSinking(Pass):
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         mode = attrs.evolve(self, broadcasts=True) if is_for_tpu(module, self.platform) else self
         seen: set[Computation] = set()
         pending = [module.entry] if module.computations else []

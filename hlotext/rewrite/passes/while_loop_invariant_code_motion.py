@@ -13,17 +13,17 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import unpadded_bytes
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.passes.compilation_stage import is_for_tpu, layouts_count
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.editor import operands_first
-from hlotext.rewrite.passes.loop_copies import (
+from hlotext.rewrite.passes.editor import post_order_from
+from hlotext.rewrite.passes.loop_rebuilding import (
     LoopEditor,
     body_of,
     invariant_elements,
     is_whole,
     parameter_of,
 )
-from hlotext.rewrite.passes.stage import is_for_tpu, layouts_count
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
 NOT_ALONE = frozenset({"bitcast", "broadcast", "iota", "reverse", "slice", "transpose", "tuple"})
@@ -71,7 +71,7 @@ class WhileLoopInvariantCodeMotion(Pass):
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
-        editor = LoopEditor(module, Growth(self.name, module))
+        editor = LoopEditor(module, InstructionBudget(self.name, module))
         mode = self
         if is_for_tpu(module, self.platform):
             mode = attrs.evolve(mode, hoist_size_inflation_ratio=self.hoist_size_inflation_ratio or 1)
@@ -188,7 +188,7 @@ def _is_marker(i: Instruction) -> bool:
 
 def _copy_outside(editor: LoopEditor, i: Instruction, outside: dict[Instruction, Instruction]) -> None:
     """Copies an instruction and what it needs to the place in front of the loop (`CreateLoopInvariantCopy`)."""
-    for item in operands_first(i, outside):
+    for item in post_order_from(i, outside):
         outside[item] = editor.clone(item, [outside[o] for o in item.operands])
 
 

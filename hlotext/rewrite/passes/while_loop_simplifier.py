@@ -13,10 +13,12 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import Growth, Pass, PassResult
+from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
 from hlotext.rewrite.passes.call_inliner import EARLY, LATE
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.loop_copies import (
+from hlotext.rewrite.passes.induction_variables import COUNTERS, merge_counters
+from hlotext.rewrite.passes.loop_dependencies import Needs
+from hlotext.rewrite.passes.loop_rebuilding import (
     Copier,
     LoopEditor,
     Nodes,
@@ -25,8 +27,6 @@ from hlotext.rewrite.passes.loop_copies import (
     is_element,
     parameter_of,
 )
-from hlotext.rewrite.passes.loop_counters import COUNTERS, merge_counters
-from hlotext.rewrite.passes.loop_needs import Needs
 
 MADE = frozenset({"clone", "sunk", "wide"})
 
@@ -58,7 +58,7 @@ class WhileLoopSimplifier(Pass):
 
     def run(self, module: Module) -> PassResult:
         loops = Loops(module)
-        own = [c for c in module.computations if not c.is_implicit]
+        own = [c for c in module.computations if not c.is_sugared]
         found = [i for c in sorted(own, key=_was_made) for i in c.instructions if i.opcode == "while"]
         counts: dict[str, int] = defaultdict(int)
         for loop in found:
@@ -98,7 +98,7 @@ class Loops(LoopEditor):
     """The transformations; each gives the loop that takes the old one's place, or None where it does not fit."""
 
     def __init__(self, module: Module) -> None:
-        super().__init__(module, Growth("simplify-while-loops", module))
+        super().__init__(module, InstructionBudget("simplify-while-loops", module))
 
     def simplify(self, loop: Instruction) -> list[str]:
         """Does the first of the transformations that fits; the names of those that did."""

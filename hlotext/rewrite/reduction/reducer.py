@@ -9,8 +9,8 @@ from functools import partial
 
 import attrs
 
-from hlotext.edit.entry_lists import fit_lists
 from hlotext.edit.parameters import BY_OPERANDS, remove_parameter
+from hlotext.edit.per_argument_attributes import resize_lists
 from hlotext.findings.errors import Severity
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -19,8 +19,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.strip import RemoveShardings, StripMetadata
-from hlotext.rewrite.reduction import header, sizes, steps
-from hlotext.rewrite.reduction.state import drop_unused_state
+from hlotext.rewrite.reduction import header, sizes, transformations
+from hlotext.rewrite.reduction.loop_state import drop_unused_state
 from hlotext.verify import verify
 
 
@@ -96,7 +96,7 @@ class _Reducer:
         self.attempt(lambda m: None)
         self.attempt(_stripped)
         self.attempt(_without_shardings)
-        self.attempt(steps.without_unused)
+        self.attempt(transformations.without_unused)
         size = None
         while size != self.size and not self.is_over:
             size = self.size
@@ -109,9 +109,9 @@ class _Reducer:
         while size != self.size and not self.is_over:
             size = self.size
             self.new_roots()
-            for edit in steps.GROUP_STEPS:
+            for edit in transformations.GROUP_STEPS:
                 self.in_groups(edit)
-            for step in steps.SINGLE_STEPS:
+            for step in transformations.SINGLE_STEPS:
                 self.one_by_one(step)
             self.attempt(_merged)
 
@@ -120,8 +120,8 @@ class _Reducer:
         for name in header.removable(self.module):
             self.attempt(partial(header.remove, name=name))
         for name in sorted({name for i in self.module.instructions() for name in i.attributes}):
-            if not self.attempt(partial(steps.without_attribute_anywhere, name=name)):
-                self.one_by_one(steps.without_attribute_step(name))
+            if not self.attempt(partial(transformations.without_attribute_anywhere, name=name)):
+                self.one_by_one(transformations.without_attribute_step(name))
         sizes.shrink(lambda: self.module, self.attempt)
 
     def new_roots(self) -> None:
@@ -132,10 +132,10 @@ class _Reducer:
             places = [
                 p for p in range(len(entry) - 1 - step, -1, -step) if entry.instructions[p].shape is not None
             ]
-            if not any(self.attempt(partial(steps.new_root, place=p)) for p in places[:8]):
+            if not any(self.attempt(partial(transformations.new_root, place=p)) for p in places[:8]):
                 step //= 2
 
-    def in_groups(self, step: steps.GroupStep) -> None:
+    def in_groups(self, step: transformations.GroupStep) -> None:
         """Tries a step on groups of one computation's instructions, halving the groups where that does not help."""
         for number in reversed(range(len(self.module.computations))):
             size = self._length(number)
@@ -152,9 +152,9 @@ class _Reducer:
     def _length(self, number: int) -> int:
         """Number of instructions of a computation; 0 if it no longer exists."""
         found = self.module.computations[number : number + 1]
-        return len(found[0]) if found and not found[0].is_implicit else 0
+        return len(found[0]) if found and not found[0].is_sugared else 0
 
-    def one_by_one(self, step: steps.SingleStep) -> None:
+    def one_by_one(self, step: transformations.SingleStep) -> None:
         """Tries a step on each instruction of the opcodes that it is for."""
         tried = 0
         while True:
@@ -168,7 +168,7 @@ class _Reducer:
         return [
             (c, p)
             for c, computation in reversed(tuple(enumerate(self.module.computations)))
-            if not computation.is_implicit
+            if not computation.is_sugared
             for p, i in enumerate(computation)
             if applies(i)
         ]
@@ -179,7 +179,7 @@ def _on(place: tuple[int, int], run: Callable[[Instruction], None]) -> Edit:
     return lambda module: run(module.computations[place[0]].instructions[place[1]])
 
 
-def _in_group(module: Module, step: steps.GroupStep, number: int, chosen: range) -> None:
+def _in_group(module: Module, step: transformations.GroupStep, number: int, chosen: range) -> None:
     step.run(module.computations[number], chosen)
 
 
@@ -201,12 +201,12 @@ def _clean(module: Module) -> None:
         drop_unused_state(module)
         for computation in module.computations:
             _drop_parameters(computation)
-    fit_lists(module)
+    resize_lists(module)
 
 
 def _drop_parameters(computation: Computation) -> None:
     """Takes unused parameters away where the callers allow it."""
-    if computation.is_implicit or any(caller.opcode not in BY_OPERANDS for caller in computation.callers):
+    if computation.is_sugared or any(caller.opcode not in BY_OPERANDS for caller in computation.callers):
         return
     for number in reversed(range(len(computation.parameters))):
         parameter = computation.parameters[number]

@@ -7,7 +7,7 @@ opcodes; the opcode table names the rule of each opcode. They follow XLA's `Shap
 
 from __future__ import annotations
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.shape import Shape
@@ -23,7 +23,7 @@ from hlotext.semantics.infer import (
 )
 from hlotext.semantics.infer.agreement import Agreement, agreement
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
-from hlotext.semantics.infer.left_out import with_layouts
+from hlotext.semantics.infer.omitted_shapes import with_layouts
 from hlotext.semantics.infer.op import Op, ProgramShape, op_of
 from hlotext.semantics.infer.rules import RULES, Open, ShapeRule
 
@@ -72,7 +72,7 @@ def infer_left_out(instruction: Instruction) -> Shape:
     return with_layouts(instruction, infer_shape(instruction))
 
 
-@remembered(1 << 15)
+@weighted_cache(1 << 15)
 def infer_op(op: Op) -> Shape:
     """The result's shape of an operation given as a value. Raises ShapeInferenceError and CannotInfer."""
     rule = rule_of(op.opcode)

@@ -12,7 +12,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType
 from hlotext.semantics.infer import shapes
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
-from hlotext.semantics.words import index_text
+from hlotext.semantics.message_text import index_text
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction

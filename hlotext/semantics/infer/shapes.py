@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Iterable
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
 
@@ -22,7 +22,7 @@ U32 = ELEMENT_TYPES["u32"]
 TOKEN_SHAPE = Shape(ELEMENT_TYPES["token"])
 
 
-@remembered(1 << 16)
+@weighted_cache(1 << 16)
 def without_layout(shape: Shape) -> Shape:
     """`Shape.without_layout`, once for each distinct shape."""
     return shape.without_layout()

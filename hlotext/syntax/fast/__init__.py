@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.syntax.fast import line_records as line_records
     from hlotext.syntax.fast import shortcuts as shortcuts
     from hlotext.syntax.fast import statements as statements
 else:
-    __getattr__ = door(__name__, "line_records", "shortcuts", "statements")
+    __getattr__ = lazy_submodules(__name__, "line_records", "shortcuts", "statements")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.module import Module
 from hlotext.syntax import linking, reading
 from hlotext.syntax.fast import shortcuts
@@ -19,7 +19,7 @@ from hlotext.syntax.language.grammar import header_attribute_rule
 from hlotext.syntax.linking.linker import Linker
 from hlotext.syntax.source.reporter import Reporter
 
-_COMPUTATION = late(
+_COMPUTATION = lazy_regex(
     rf"^(?:ENTRY\b|%?{patterns.IDENTIFIER} (?:\{{|\((?=[^\r\n]*\{{)))", re.MULTILINE | re.ASCII
 )
 _BEFORE_TABLES = tuple(f"{first}{second}FileNames" for first in ("\n", "\r\n") for second in ("\n", "\r\n"))

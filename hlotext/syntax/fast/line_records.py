@@ -31,7 +31,7 @@ from hlotext.syntax.reading.records import (
 )
 
 if TYPE_CHECKING:
-    from hlotext.syntax.reading.begun import Begun
+    from hlotext.syntax.reading.valid_prefix import ValidPrefix
 
 _REFERENCES = {
     "computation": ComputationReference,
@@ -44,7 +44,7 @@ _INDEX = re.compile(r"/\*index=[0-9]+\*/")
 _BLANKS = " \t"
 
 
-class Piece:
+class JoinedLine:
     """The text that a line is cut from: the source itself, or a copy with several of its lines joined."""
 
     def __init__(self, cuts: list[int] | None = None, places: list[int] | None = None) -> None:
@@ -67,12 +67,12 @@ class Piece:
         return position - self._cuts[number] + self._places[number]
 
 
-WHOLE = Piece()
+WHOLE = JoinedLine()
 _BREAK = re.compile(r"(?:[ \t\r\n]++|/\*(?!index=)[^*\r\n]*+\*/|//[^\r\n]*+(?=[\r\n]|\Z))++")
 """Text between two words, including line ends and comments; operand numbers do not count as comments here."""
 
 
-def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
+def joined(text: str, start: int, end: int) -> tuple[str, JoinedLine] | None:
     """An op line over several lines, or with comments, as one line with blanks as XLA writes them.
 
     None where a line end or a comment may be part of a string or of a dict that is kept as it stands, or where it would
@@ -109,7 +109,7 @@ def joined(text: str, start: int, end: int) -> tuple[str, Piece] | None:
         cuts.append(length)
         places.append(position)
     parts.append(text[position:end])
-    return "".join(parts), Piece(cuts, places)
+    return "".join(parts), JoinedLine(cuts, places)
 
 
 def _kept(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -146,7 +146,7 @@ def _name(mark: str) -> re.Pattern[str]:
 
 
 def record(
-    match: re.Match[str], mark: str, piece: Piece = WHOLE, *, has_tail: bool = True
+    match: re.Match[str], mark: str, piece: JoinedLine = WHOLE, *, has_tail: bool = True
 ) -> InstructionRecord | None:
     """The record of a line that `patterns.op_line` has cut; None when the grammar must look at it.
 
@@ -192,7 +192,7 @@ def _attribute_behind_blanks() -> re.Pattern[str]:
     return re.compile(rf"[ \t]++(?!ROOT=)({grammar.terminals()['ATTRIBUTE_NAME']})")
 
 
-def begun(text: str, start: int, end: int) -> Begun | None:
+def begun(text: str, start: int, end: int) -> ValidPrefix | None:
     """Valid prefix of an op line at an offset, as far as it has the usual form, up to a comma or parenthesis.
 
     None where the grammar must look at its very beginning.
@@ -201,7 +201,9 @@ def begun(text: str, start: int, end: int) -> Begun | None:
     if match is None:
         return None
     root, name, shape_text, opcode = match.groups()
-    found = reading.begun.named(None if root is None else start, name, match.start(2), match.end(2) + 1)
+    found = reading.valid_prefix.named(
+        None if root is None else start, name, match.start(2), match.end(2) + 1
+    )
     if opcode is None or opcode in _WITH_ARGUMENT or "/" in shape_text:
         return found
     try:
@@ -215,7 +217,7 @@ def begun(text: str, start: int, end: int) -> Begun | None:
     if 0 <= close < stop and text.startswith(",", close + 1):
         operands = _operands(text[position:close], position, mark, WHOLE) if close > position else ()
     if operands is None:
-        return reading.begun.opened(found, shape, opcode, match.start(4))
+        return reading.valid_prefix.opened(found, shape, opcode, match.start(4))
     attributes, comma = [], close + 1
     for attribute, behind in _first_attributes(text[close + 1 : stop], close + 1, WHOLE):
         # An unknown value may continue after the comma, and a comment may hide the comma.
@@ -227,7 +229,7 @@ def begun(text: str, start: int, end: int) -> Begun | None:
             break
         attributes.append(attribute)
         comma = close + 1 + behind
-    return reading.begun.listed(found, shape, opcode, match.start(4), operands, attributes, comma)
+    return reading.valid_prefix.listed(found, shape, opcode, match.start(4), operands, attributes, comma)
 
 
 @functools.cache
@@ -242,7 +244,7 @@ _WITH_ARGUMENT = frozenset({"parameter", "constant"})
 _LINE_END = re.compile(r"[\r\n]")
 
 
-def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[OperandRecord, ...] | None:
+def _operands(text: str, position: int, mark: str, piece: JoinedLine) -> tuple[OperandRecord, ...] | None:
     """A plain list of names at an offset, with or without their numbers."""
     found = []
     is_name = _name(mark).fullmatch
@@ -258,13 +260,13 @@ def _operands(text: str, position: int, mark: str, piece: Piece) -> tuple[Operan
     return tuple(found)
 
 
-def _attributes(tail: str, position: int, piece: Piece) -> tuple[ParsedAttribute, ...] | None:
+def _attributes(tail: str, position: int, piece: JoinedLine) -> tuple[ParsedAttribute, ...] | None:
     """The attributes behind an op line's parentheses, at an offset."""
     found = list(_first_attributes(tail, position, piece))
     return tuple(attribute for attribute, _ in found) if (found[-1][1] if found else 0) == len(tail) else None
 
 
-def _first_attributes(tail: str, position: int, piece: Piece) -> Iterator[tuple[ParsedAttribute, int]]:
+def _first_attributes(tail: str, position: int, piece: JoinedLine) -> Iterator[tuple[ParsedAttribute, int]]:
     """The same up to the first one that the grammar must look at, each with where it ends in the tail."""
     behind, rules = 0, attribute_rules()
     for match in patterns.attribute().finditer(tail):
@@ -293,7 +295,7 @@ def _first_attributes(tail: str, position: int, piece: Piece) -> Iterator[tuple[
         yield ParsedAttribute(SPELLINGS.get(name, name), value, piece.place(start)), behind
 
 
-def _references(rule: str, text: str, position: int, piece: Piece) -> Any:
+def _references(rule: str, text: str, position: int, piece: JoinedLine) -> Any:
     """The nodes that a value at an offset names."""
     names = [text]
     if rule != "computation":

@@ -19,9 +19,9 @@ from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import fast, module_checks, reading
 from hlotext.syntax.fast import shortcuts
+from hlotext.syntax.fast.attribute_lists import AttributeLists
 from hlotext.syntax.fast.header_reader import Recover
 from hlotext.syntax.fast.line_parts import LineParts
-from hlotext.syntax.fast.tails import Tails
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import is_behind, is_module, next_module
 from hlotext.syntax.language.words import unquote
@@ -50,7 +50,7 @@ Header: TypeAlias = tuple[bool, str, int, Result]
 tuple, like the next one: there are many.)"""
 
 
-class Point:
+class Checkpoint:
     """A place in a body before which everything is right, and what had been read there of its computation and the module."""
 
     __slots__ = (
@@ -102,7 +102,7 @@ LineForm = tuple[Callable[[str, int, int], Any], str]
 """Reader of the op lines of a body, a `re.Pattern.scanner`, and the prefix of names."""
 
 
-class UnfitError(Exception):
+class UnsupportedFormError(Exception):
     """The computation is not of the form that the fast reader reads."""
 
 
@@ -125,7 +125,7 @@ class Scanner:
         self._usual_line = patterns.op_line("\n  ", "%").scanner  # type: ignore[attr-defined]
         self._closing = patterns.computation_end().match
         self._parts = LineParts(self.linker)
-        tails = Tails(module, self.linker.computations)
+        tails = AttributeLists(module, self.linker.computations)
         self._tail, self._waiting = tails.read, tails.waiting
         self._results: dict[tuple[str, int], Shape | None] = {}
         """Results in headers that were found to fit a root's shape: by text and the shape's id, with the shape."""
@@ -133,7 +133,7 @@ class Scanner:
         self._position = 0
         """From where on computations are being read; the linker knows where the last one of them begins."""
         self._header_result: Result = ""
-        self._point: Point | None = None
+        self._point: Checkpoint | None = None
         """The last odd line of the last computation, in a trial."""
 
     def new_linker(self, module: Module, reporter: Reporter, infer: Infer | None) -> Linker:
@@ -187,7 +187,7 @@ class Scanner:
         self.linker.forget(computations, pending)
         return start
 
-    def last_point(self) -> Point | None:
+    def last_point(self) -> Checkpoint | None:
         """Where a trial failed, with all that was read of that line forgotten; None where that is not known."""
         point, self._point = self._point, None
         return point if point is not None and point.restore(self.linker) else None
@@ -212,7 +212,7 @@ class Scanner:
         earlier, pending = len(linker.module._computations) - 1, len(linker.pending)
         try:
             closing = self._to_brace(scope, form, position, end)
-        except UnfitError:
+        except UnsupportedFormError:
             # Forget what was read of it and let the grammar see the whole computation.
             linker.forget(earlier, pending)
             return self._rest(computation._start, end)
@@ -359,7 +359,7 @@ class Scanner:
                 closing = self.closing(position, end)
                 if closing is not None:
                     if closing[1] is None and self._goes_on(closing[0], end):
-                        raise UnfitError
+                        raise UnsupportedFormError
                     return closing
             scope.computation._name_mark = None
             stop = min(end, self.statements.module_end(position))
@@ -367,10 +367,10 @@ class Scanner:
             odd = fast.statements.CLOSING.match(text, start, end)
             if odd is not None:
                 if odd[1] is None and self._goes_on(odd.end(), end):
-                    raise UnfitError
+                    raise UnsupportedFormError
                 return odd.end(), odd[1]
             if self.reporter.is_trying and len(scope.defined) == len(scope.computation._instructions):
-                self._point = Point(scope, self.linker, position, self._header_result)
+                self._point = Checkpoint(scope, self.linker, position, self._header_result)
             position = self._odd_lines(scope, start, stop)
             form = self._form(scope, position, end) or form
             scope.computation._name_mark = None
@@ -386,7 +386,7 @@ class Scanner:
         if len(scope.defined) != len(computation._instructions) and not scope.make_ways():
             # A name stands twice, which comes before anything that may be wrong here.
             module_checks.duplicates(self.reporter, computation)
-            raise UnfitError
+            raise UnsupportedFormError
         here, start = start, self._with_line_before(scope, start)
         behind = self._loose_line(scope, start, end) if start == here else None
         if behind is not None:
@@ -398,7 +398,7 @@ class Scanner:
             or (start < here and records[0].end <= here)
         ):
             if start - computation._start <= MAX_STATEMENT and not self.reporter.is_trying:
-                raise UnfitError  # the grammar says best what is wrong when it has seen the whole computation
+                raise UnsupportedFormError  # the grammar says best what is wrong when it has seen the whole computation
             # Without a guess at where the statement ends, and from the op line before on, which might have gone on here.
             written = next((i for i in reversed(computation._instructions) if i._place is not None), None)
             first = start if written is None else self._start_of(scope, written)
@@ -408,7 +408,7 @@ class Scanner:
             self.linker.add_instruction(scope, record)
         if failure is not None and not (records and failure.is_between_lines):
             failure.report(self.reporter)
-            raise UnfitError
+            raise UnsupportedFormError
         return records[-1].end
 
     def _with_line_before(self, scope: Scope, start: int) -> int:

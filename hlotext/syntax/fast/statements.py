@@ -12,7 +12,7 @@ import re
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax import reading
 from hlotext.syntax.fast import line_records
-from hlotext.syntax.hints.mistakes import Finding
+from hlotext.syntax.hints.mistakes import Mistake
 from hlotext.syntax.language import grammar, patterns
 from hlotext.syntax.language.boundaries import next_module
 from hlotext.syntax.reading.records import InstructionRecord, PartialRecord
@@ -163,7 +163,7 @@ class Statements:
     def _unsaid(self, start: int, end: int) -> ParseError:
         """Why there is no op line at an offset, found out when somebody asks."""
 
-        def finding() -> Finding:
+        def finding() -> Mistake:
             failure = self.read(start, end)[1]
             assert failure is not None
             return failure.finding()

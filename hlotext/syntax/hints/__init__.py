@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
-    from hlotext.syntax.hints import stranger as stranger
+    from hlotext.syntax.hints import foreign_text as foreign_text
 else:
-    __getattr__ = door(__name__, "stranger")
+    __getattr__ = lazy_submodules(__name__, "foreign_text")

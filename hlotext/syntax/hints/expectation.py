@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 
 _MESHES = frozenset({"MESH", "SINGLE_DEVICE", "LBRACE"})
 _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
@@ -146,7 +146,7 @@ _RARE = frozenset({"COMPACT_INDEX"})
 """Terminals that are not worth a word beside others."""
 
 
-@remembered(1 << 10)
+@weighted_cache(1 << 10)
 def expected_words(terminals: frozenset[str]) -> str:
     """A few words for a set of terminals: "an instruction or `}`"."""
     names = {

@@ -6,9 +6,9 @@ import difflib
 import functools
 import re
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.tables import opcodes
-from hlotext.syntax.hints.stumble import Stumble
+from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.grammar import attribute_rule, header_attribute_rule
 
@@ -16,12 +16,12 @@ _CLOSERS = {"RPAREN": ")", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "RAW_CLOSE":
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
 
-def hint(place: Stumble) -> str:
+def hint(place: ParseFailure) -> str:
     """A guess, or the form that was expected; empty when there is neither."""
     return _value(place) or _end(place) or _missing_sign(place) or _near(place) or form_of(place.within)
 
 
-def _value(place: Stumble) -> str:
+def _value(place: ParseFailure) -> str:
     """A value of the wrong kind."""
     word, expected = place.word, place.expected
     if "BOOL" in expected and word.lower() in ("true", "false", "0", "1"):
@@ -47,7 +47,7 @@ def _value(place: Stumble) -> str:
 _GROUPED = frozenset({"replica_groups", "source_target_pairs"})
 
 
-def _missing_sign(place: Stumble) -> str:
+def _missing_sign(place: ParseFailure) -> str:
     """A comma or a closing bracket that may be missing before the word."""
     word = place.word
     if "LBRACE" in place.expected and not place.within and "\n" in place.text[place.behind : place.start]:
@@ -66,12 +66,12 @@ def _missing_sign(place: Stumble) -> str:
     return ""
 
 
-def _is_attribute(place: Stumble) -> bool:
+def _is_attribute(place: ParseFailure) -> bool:
     """True if the word is the name of an attribute: `=` follows it directly."""
     return place.follows("=")
 
 
-def _near(place: Stumble) -> str:
+def _near(place: ParseFailure) -> str:
     """The word that may have been meant, of those that the grammar spells out."""
     close = _closest(place.word[:60], place.expected)
     if close == place.word:
@@ -79,7 +79,7 @@ def _near(place: Stumble) -> str:
     return f"did you mean `{close}`?" if close else ""
 
 
-@remembered(1 << 10)
+@weighted_cache(1 << 10)
 def _closest(word: str, expected: frozenset[str]) -> str:
     """The nearest word of those that terminals spell out; empty where none is near."""
     known = {spelled for name in expected for spelled in _spelled(name)}
@@ -95,7 +95,7 @@ def _spelled(terminal: str) -> tuple[str, ...]:
     return tuple(word for word in words if len(word) > 3)
 
 
-def _end(place: Stumble) -> str:
+def _end(place: ParseFailure) -> str:
     """Nothing more follows, so the text may be cut off."""
     if place.word in _CLOSERS.values() or "$END" in place.expected:
         return ""
@@ -103,7 +103,7 @@ def _end(place: Stumble) -> str:
     return "the text ends here" if place.after + len(rest) == len(place.text) and not rest.strip() else ""
 
 
-@remembered(1 << 10)
+@weighted_cache(1 << 10)
 def form_of(attribute: str) -> str:
     """Example of an attribute from the grammar; empty for an unknown one."""
     rule = attribute_rule(attribute) or header_attribute_rule(attribute)

@@ -12,7 +12,7 @@ from hlotext.ir.tables import opcodes
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.hints.expectation import expected_words
 from hlotext.syntax.hints.hints import form_of, hint
-from hlotext.syntax.hints.stumble import Stumble
+from hlotext.syntax.hints.parse_failure import ParseFailure
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.boundaries import begins_line
 from hlotext.syntax.language.grammar import attribute_rules
@@ -20,7 +20,7 @@ from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen
-class Finding:
+class Mistake:
     """A mistake in words. Offsets refer to the source; help may be empty."""
 
     message: str
@@ -40,7 +40,7 @@ _SEPARATED_BY_BLANKS = {
 }
 
 
-def describe(place: Stumble) -> Finding:
+def describe(place: ParseFailure) -> Mistake:
     """Describes the mistake at a position that cannot be read."""
     for recognise in _MISTAKES:
         finding = recognise(place)
@@ -49,19 +49,19 @@ def describe(place: Stumble) -> Finding:
     shown = place.word if place.word.isprintable() else place.word.encode("unicode_escape").decode("ascii")
     where = f"in {place.within}: " if place.within else ""
     message = f"{where}expected {expected_words(place.expected)}, found `{shown[:60]}`"
-    return Finding(message, place.start, place.after, hint(place))
+    return Mistake(message, place.start, place.after, hint(place))
 
 
 # ---- mistakes with words of their own
 
 
-def _log_line(place: Stumble) -> Finding | None:
+def _log_line(place: ParseFailure) -> Mistake | None:
     """A line of a log between the lines of the text, as XLA and its friends write them."""
     start = place.line_start
     match = _LOG_LINE.match(place.text, start)
     if match is None:
         return None
-    return Finding("a line of a log stands here", start, match.end(), "take it out")
+    return Mistake("a line of a log stands here", start, match.end(), "take it out")
 
 
 _LOG_LINE = re.compile(
@@ -70,25 +70,25 @@ _LOG_LINE = re.compile(
 """Beginnings of log lines: those of glog and Abseil, and those of most others."""
 
 
-def _open_comment(place: Stumble) -> Finding | None:
+def _open_comment(place: ParseFailure) -> Mistake | None:
     if (
         not place.text.startswith("/*", place.start)
         or place.text.find("*/", place.start + 2, place.limit) >= 0
     ):
         return None
-    return Finding("this comment is not closed", place.start, place.start + 2, "it ends with `*/`")
+    return Mistake("this comment is not closed", place.start, place.start + 2, "it ends with `*/`")
 
 
-def _open_string(place: Stumble) -> Finding | None:
+def _open_string(place: ParseFailure) -> Mistake | None:
     quote = place.word
     if quote not in ("'", '"') or re.compile(grammar.terminals()["STRING"]).match(
         place.text, place.start, place.limit
     ):
         return None
-    return Finding("this string is not closed", place.start, place.start + 1, f"it ends with {quote}")
+    return Mistake("this string is not closed", place.start, place.start + 1, f"it ends with {quote}")
 
 
-def _string_over_lines(place: Stumble) -> Finding | None:
+def _string_over_lines(place: ParseFailure) -> Mistake | None:
     """A string whose end is that of its line's: it ends where the next one begins."""
     quote = place.previous
     if quote not in ("'", '"'):
@@ -98,7 +98,7 @@ def _string_over_lines(place: Stumble) -> Finding | None:
     if opening < 0 or not _LINE_END.search(place.text, opening, end):
         return None
     message = "this string goes on over the end of its line"
-    return Finding(message, opening, opening + 1, f"is a {quote} missing on this line?")
+    return Mistake(message, opening, opening + 1, f"is a {quote} missing on this line?")
 
 
 _FAR = 5_000
@@ -106,18 +106,18 @@ _FAR = 5_000
 _LINE_END = re.compile(r"[\r\n]")
 
 
-def _stray_brace(place: Stumble) -> Finding | None:
+def _stray_brace(place: ParseFailure) -> Mistake | None:
     if place.word != "}" or "ENTRY" not in place.expected or "RBRACE" in place.expected:
         return None
-    return Finding("this brace closes nothing", place.start, place.after, "take it out")
+    return Mistake("this brace closes nothing", place.start, place.after, "take it out")
 
 
-def _no_token(place: Stumble) -> Finding | None:
+def _no_token(place: ParseFailure) -> Mistake | None:
     """A character that means nothing anywhere, at the place or glued to the word there."""
     for offset in (place.start, place.after):
         if offset < place.limit and _NO_TOKEN.match(place.text, offset):
             what, help = _character(place.text[offset])
-            return Finding(f"{what} cannot stand here", offset, offset + 1, help)
+            return Mistake(f"{what} cannot stand here", offset, offset + 1, help)
     return None
 
 
@@ -141,7 +141,7 @@ def _character(character: str) -> tuple[str, str]:
 _ONLY_ASCII = "outside strings and comments there is only ASCII"
 
 
-def _reserved(place: Stumble) -> Finding | None:
+def _reserved(place: ParseFailure) -> Mistake | None:
     """A reserved word as a name."""
     word = place.word
     is_name = "NAME" in place.expected and not place.expected & {"TYPE", "OPCODE"}
@@ -151,10 +151,10 @@ def _reserved(place: Stumble) -> Finding | None:
         return None
     if word in ELEMENT_TYPES and ELEMENT_TYPES[word].number:
         message = f"`{word}` is an element type, so nothing can be named like that"
-        return Finding(message, place.start, place.after, f"rename it, for example to `{word}_`", "X116")
+        return Mistake(message, place.start, place.after, f"rename it, for example to `{word}_`", "X116")
     if word in _KEYWORDS and (word not in _STRUCTURE or place.follows(r"\s*=")):
         message = f"`{word}` is a reserved word"
-        return Finding(
+        return Mistake(
             message, place.start, place.after, f"as a name it needs a percent sign: `%{word}`", "X116"
         )
     return None
@@ -165,56 +165,56 @@ _STRUCTURE = frozenset(
 )
 
 
-def _digit_first(place: Stumble) -> Finding | None:
+def _digit_first(place: ParseFailure) -> Mistake | None:
     word = place.word
     if "NAME" not in place.expected or not word[:1].isdigit() or not place.follows(r"\s*="):
         return None
     message = "a name starts with a letter or an underscore"
-    return Finding(message, place.start, place.after, f"rename it, for example to `_{word}`")
+    return Mistake(message, place.start, place.after, f"rename it, for example to `_{word}`")
 
 
-def _nothing_before_equals(place: Stumble) -> Finding | None:
+def _nothing_before_equals(place: ParseFailure) -> Mistake | None:
     if place.word != "=" or "NAME" not in place.expected or not begins_line(place.text, place.start):
         return None
-    return Finding("a name is missing before `=`", place.start, place.after)
+    return Mistake("a name is missing before `=`", place.start, place.after)
 
 
-def _module_without_name(place: Stumble) -> Finding | None:
+def _module_without_name(place: ParseFailure) -> Mistake | None:
     start = place.behind - len("HloModule")
     if place.expected != {"NAME"} or start < 0 or not place.text.startswith("HloModule", start):
         return None
     if "\n" not in place.text[place.behind : place.start]:
         return None
-    return Finding("the module has no name", start, place.behind, "write `HloModule NAME`")
+    return Mistake("the module has no name", start, place.behind, "write `HloModule NAME`")
 
 
-def _percent_alone(place: Stumble) -> Finding | None:
+def _percent_alone(place: ParseFailure) -> Mistake | None:
     if place.word != "%":
         return None
-    return Finding("a name stands right behind `%`", place.start, place.after)
+    return Mistake("a name stands right behind `%`", place.start, place.after)
 
 
-def _glued_equals(place: Stumble) -> Finding | None:
+def _glued_equals(place: ParseFailure) -> Mistake | None:
     """`x=f32[]`: to XLA's lexer this is the attribute `x=`."""
     if "NAME" not in place.expected or not place.follows("=") or not place.word[:1].isalpha():
         return None
     if place.precedes(r",[ \t]*") or place.precedes(r"[)}\w\"][ \t]+"):
         return None
     message = f"`{place.word}=` reads as an attribute, not as the name of an instruction"
-    return Finding(message, place.start, place.after + 1, f"put a blank before `=`: `{place.word} = ...`")
+    return Mistake(message, place.start, place.after + 1, f"put a blank before `=`: `{place.word} = ...`")
 
 
-def _blank_before_equals(place: Stumble) -> Finding | None:
+def _blank_before_equals(place: ParseFailure) -> Mistake | None:
     """`metadata ={...}`: an attribute's name and its `=` are one token."""
     if not any(name.endswith("ATTRIBUTE") or name == "ATTRIBUTE_NAME" for name in place.expected):
         return None
     if not place.follows(r"[ \t]+=") or place.precedes(r"(?:^|\n)[ \t]*"):
         return None
     message = f"a blank stands between `{place.word}` and its `=`"
-    return Finding(message, place.start, place.after, f"write `{place.word}=`")
+    return Mistake(message, place.start, place.after, f"write `{place.word}=`")
 
 
-def _no_value(place: Stumble) -> Finding | None:
+def _no_value(place: ParseFailure) -> Mistake | None:
     """An attribute without `=`, or with nothing behind it."""
     if place.within and place.previous == "=":
         start = place.behind - len(place.within) - 1
@@ -222,21 +222,21 @@ def _no_value(place: Stumble) -> Finding | None:
             place.text.startswith(f"{place.within}=", start)
             and "\n" in place.text[place.behind : place.start]
         ):
-            return Finding(f"`{place.within}=` has no value", start, place.behind, form_of(place.within))
+            return Mistake(f"`{place.within}=` has no value", start, place.behind, form_of(place.within))
     if "ATTRIBUTE_NAME" in place.expected and place.word in attribute_rules() and place.previous == ",":
-        return Finding(f"`{place.word}` has no value", place.start, place.after, form_of(place.word))
+        return Mistake(f"`{place.word}` has no value", place.start, place.after, form_of(place.word))
     return None
 
 
-def _comma_at_end(place: Stumble) -> Finding | None:
+def _comma_at_end(place: ParseFailure) -> Mistake | None:
     """A comma behind the last attribute of a line."""
     is_attribute = "ATTRIBUTE_NAME" in place.expected and "NAME" not in place.expected
     if not is_attribute or place.previous != "," or "\n" not in place.text[place.behind : place.start]:
         return None
-    return Finding("no attribute follows this comma", place.behind - 1, place.behind, "leave the comma out")
+    return Mistake("no attribute follows this comma", place.behind - 1, place.behind, "leave the comma out")
 
 
-def _equals_missing(place: Stumble) -> Finding | None:
+def _equals_missing(place: ParseFailure) -> Mistake | None:
     """A name that no `=` follows: a stray word, or a computation inside one that was not closed."""
     if place.expected - {"COMPACT_INDEX"} != {"EQUAL"}:
         return None
@@ -245,114 +245,114 @@ def _equals_missing(place: Stumble) -> Finding | None:
         return None
     if place.word in ("(", "{"):
         message = "a computation begins before the one above it is closed"
-        return Finding(message, name.start(), name.end(), "is a `}` missing above?")
+        return Mistake(message, name.start(), name.end(), "is a `}` missing above?")
     if place.word == ":":
-        return Finding("the colon stands apart from the name", place.start, place.after, "write `=` alone")
+        return Mistake("the colon stands apart from the name", place.start, place.after, "write `=` alone")
     if "\n" in place.text[place.behind : place.start]:
-        return Finding(f"expected `=` behind `{name[0]}`", name.start(), name.end())
+        return Mistake(f"expected `=` behind `{name[0]}`", name.start(), name.end())
     if begins_line(place.text, name.start()) and difflib.SequenceMatcher(None, name[0], "ROOT").ratio() > 0.6:
-        return Finding(f"expected `=` behind `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
+        return Mistake(f"expected `=` behind `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
     return None
 
 
 _LAST_WORD = re.compile(r"%?[A-Za-z0-9_.\-]+\Z")
 
 
-def _entry_inside(place: Stumble) -> Finding | None:
+def _entry_inside(place: ParseFailure) -> Mistake | None:
     if place.word != "ENTRY" or "RBRACE" not in place.expected:
         return None
     message = "a computation begins before the one above it is closed"
-    return Finding(message, place.start, place.after, "is a `}` missing above?")
+    return Mistake(message, place.start, place.after, "is a `}` missing above?")
 
 
-def _instruction_outside(place: Stumble) -> Finding | None:
+def _instruction_outside(place: ParseFailure) -> Mistake | None:
     """`%x = ...` where a computation's brace or signature is expected."""
     if place.word != "=" or "LBRACE" not in place.expected or place.within:
         return None
     name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
     start = place.start if name is None else name.start()
     message = "an instruction stands outside of a computation"
-    return Finding(message, start, place.after, "is there a `}` too many above?")
+    return Mistake(message, start, place.after, "is there a `}` too many above?")
 
 
-def _colon_apart(place: Stumble) -> Finding | None:
+def _colon_apart(place: ParseFailure) -> Mistake | None:
     if place.word != ":" or "TYPE" not in place.expected or place.within:
         return None
-    return Finding("a blank stands between a parameter's name and its colon", place.start, place.after)
+    return Mistake("a blank stands between a parameter's name and its colon", place.start, place.after)
 
 
-def _percent_in_signature(place: Stumble) -> Finding | None:
+def _percent_in_signature(place: ParseFailure) -> Mistake | None:
     if "SIGNATURE_NAME" not in place.expected or not place.word.startswith("%"):
         return None
     message = "parameters have no percent sign in a signature"
-    return Finding(message, place.start, place.after, f"write `{place.word[1:]}`")
+    return Mistake(message, place.start, place.after, f"write `{place.word[1:]}`")
 
 
-def _result_missing(place: Stumble) -> Finding | None:
+def _result_missing(place: ParseFailure) -> Mistake | None:
     if place.expected != {"ARROW"} or place.word != "{":
         return None
     help = "write `-> ` and the shape of the root, or leave the whole signature out"
-    return Finding("the signature does not say what the computation gives", place.start, place.after, help)
+    return Mistake("the signature does not say what the computation gives", place.start, place.after, help)
 
 
-def _empty_layout(place: Stumble) -> Finding | None:
+def _empty_layout(place: ParseFailure) -> Mistake | None:
     if not re.compile(r"\{\s*\}").match(place.text, place.start) or not place.precedes(r"\][ \t]*"):
         return None
     end = place.text.find("}", place.start) + 1
-    return Finding("a layout cannot be empty", place.start, end, "leave the braces out")
+    return Mistake("a layout cannot be empty", place.start, end, "leave the braces out")
 
 
-def _comma_in_blanks(place: Stumble) -> Finding | None:
+def _comma_in_blanks(place: ParseFailure) -> Mistake | None:
     what = _SEPARATED_BY_BLANKS.get(place.within)
     if what is None or place.word != "," or "RBRACE" not in place.expected:
         return None
-    return Finding(f"{what} are separated by blanks", place.start, place.after, "leave the comma out")
+    return Mistake(f"{what} are separated by blanks", place.start, place.after, "leave the comma out")
 
 
-def _type_without_brackets(place: Stumble) -> Finding | None:
+def _type_without_brackets(place: ParseFailure) -> Mistake | None:
     if "TYPE" not in place.expected or place.word not in ELEMENT_TYPES or place.follows(r"\s*\["):
         return None
     message = f"a shape has brackets, also that of a scalar: `{place.word}[]`"
-    return Finding(message, place.start, place.after)
+    return Mistake(message, place.start, place.after)
 
 
-def _upper_case_type(place: Stumble) -> Finding | None:
+def _upper_case_type(place: ParseFailure) -> Mistake | None:
     word = place.word
     if "TYPE" not in place.expected or word == word.lower() or word.lower() not in ELEMENT_TYPES:
         return None
     message = f"element types are written in lower case: `{word.lower()}`"
-    return Finding(message, place.start, place.after)
+    return Mistake(message, place.start, place.after)
 
 
-def _opcode_without_parentheses(place: Stumble) -> Finding | None:
+def _opcode_without_parentheses(place: ParseFailure) -> Mistake | None:
     if "OPCODE" not in place.expected or place.word not in opcodes.OPCODES or place.follows(r"\s*\("):
         return None
     message = f"the operands of {place.word} stand in parentheses: `{place.word}(...)`"
-    return Finding(message, place.start, place.after)
+    return Mistake(message, place.start, place.after)
 
 
-def _no_operand(place: Stumble) -> Finding | None:
+def _no_operand(place: ParseFailure) -> Mistake | None:
     """A number, or the dots that XLA prints for operands left out, in place of an operand."""
     if not place.expected >= {"NAME", "OPCODE", "TYPE"} or not place.precedes(r"[(,][ \t]*"):
         return None
     opcode = _UNKNOWN_OPCODE.search(place.text, max(0, place.start - 60), place.start)
     if opcode is not None and (meant := did_you_mean(opcode[1], ("constant", "parameter"))):
-        return Finding(
+        return Mistake(
             f"opcode {opcode[1]} is unknown, and takes no value", opcode.start(1), opcode.end(1), meant
         )
     if place.word == "...":
         message = "operands were left out when this text was printed, so it cannot be read"
-        return Finding(message, place.start, place.after)
+        return Mistake(message, place.start, place.after)
     if _NUMBER.fullmatch(place.word):
         message = "an operand is an instruction, not a number"
-        return Finding(message, place.start, place.after, "give the number to a `constant` and name that")
+        return Mistake(message, place.start, place.after, "give the number to a `constant` and name that")
     return None
 
 
 _UNKNOWN_OPCODE = re.compile(r"(?<![\w.\-])([a-z][a-z\-]*)[ \t]*\([ \t]*\Z")
 _NUMBER = re.compile(r"[+\-]?[0-9.][0-9A-Za-z.+\-]*")
 
-_MISTAKES: tuple[Callable[[Stumble], Finding | None], ...] = (
+_MISTAKES: tuple[Callable[[ParseFailure], Mistake | None], ...] = (
     _log_line,
     _open_comment,
     _open_string,

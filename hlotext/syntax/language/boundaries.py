@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.syntax.language.patterns import IDENTIFIER, WORD_END
 
-_COMPUTATION = late(
+_COMPUTATION = lazy_regex(
     rf"ENTRY{WORD_END}|[%{{}},]|{IDENTIFIER}[ \t]*(?:\{{|\((?:\s*\)|\s*%?[\w.\-]+\s*:)|\Z)", re.ASCII
 )
 """Beginning of a computation, even of a broken or truncated one."""
-_OP_LINE = late(
+_OP_LINE = lazy_regex(
     rf"^[ \t]*(?:ROOT[ \t]+)?%?{IDENTIFIER}[ \t]*=[ \t]*(?:\(|[a-z][a-z0-9\-]*[\[(])",
     re.ASCII | re.MULTILINE,
 )

@@ -7,16 +7,18 @@ import os
 import re
 from collections.abc import Iterator
 
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.tables.opcodes import SPELLINGS
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 """Paths are texts here: importing pathlib takes milliseconds, and every start of a program would wait for it."""
 
-_TERMINAL = late(r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE)
-_SPELLED = late(r"^(?P<head>[A-Z_]+(?<!HEADER)_ATTRIBUTE(?:\.\d+)?: /)(?P<names>.+)=/$", re.MULTILINE)
-_RULE = late(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
-_EXAMPLE = late(r"^// example: ?(.*)$")
+_TERMINAL = lazy_regex(
+    r"^(?P<name>[A-Z_]+)(?:\.\d+)?: (?:/(?P<regex>.+)/|\"(?P<literal>[^\"]+)\")$", re.MULTILINE
+)
+_SPELLED = lazy_regex(r"^(?P<head>[A-Z_]+(?<!HEADER)_ATTRIBUTE(?:\.\d+)?: /)(?P<names>.+)=/$", re.MULTILINE)
+_RULE = lazy_regex(r"^(?P<name>[a-z_A-Z]+)(?:\.\d+)?:", re.MULTILINE)
+_EXAMPLE = lazy_regex(r"^// example: ?(.*)$")
 
 
 @functools.cache

@@ -27,7 +27,7 @@ import attrs
 
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.finding import Diagnostic
-from hlotext.ir import collector
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
@@ -156,7 +156,7 @@ class Reader:
 
     def open(self) -> Module:
         """The module, with none of its computations read. Raises UnfitFileError."""
-        with collector.paused():
+        with gc_control.gc_paused():
             notes = self._index.make(strict=self.strict)
         self._take_notes(notes, 0)
         self._entry, self._header = self.module.entry, dict(self.module._attributes)
@@ -174,7 +174,7 @@ class Reader:
         """Reads the lines of a computation. Raises HloSyntaxError, and does so again the next time."""
         with self._lock:
             if type(computation) is UnreadComputation:
-                with collector.paused():
+                with gc_control.gc_paused():
                     self._fill([computation])
 
     def read_all(self, computations: Iterable[Computation]) -> None:
@@ -207,7 +207,7 @@ class Reader:
         Where anything is wrong none of them is read: it is said when the one that is wrong is touched itself.
         """
         if len(run) > 1:
-            with self._lock, collector.paused(), suppress(HloSyntaxError, _AloneError):
+            with self._lock, gc_control.gc_paused(), suppress(HloSyntaxError, _AloneError):
                 self._fill(sorted(run, key=lambda computation: computation._start))
 
     def _fill(self, run: list[Computation]) -> None:
@@ -316,7 +316,7 @@ class Reader:
         with self._lock:
             if len(self._walkers) > 1:
                 return
-            if module.is_touched or module._callers is not None or module._by_name is not None:
+            if module.is_modified or module._callers is not None or module._by_name is not None:
                 self._parts_kept = len(module._parts)
             else:
                 for computation in self._passing:

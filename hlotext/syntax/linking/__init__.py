@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.syntax.linking import head_linker as head_linker
 else:
-    __getattr__ = door(__name__, "head_linker")
+    __getattr__ = lazy_submodules(__name__, "head_linker")

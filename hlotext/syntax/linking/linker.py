@@ -21,10 +21,10 @@ from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
-from hlotext.semantics.words import shown
+from hlotext.semantics.message_text import shown
 from hlotext.syntax import checks, module_checks, reading
 from hlotext.syntax.language import patterns
-from hlotext.syntax.linking import sugar
+from hlotext.syntax.linking import async_sugar
 from hlotext.syntax.linking.scope import Scope
 from hlotext.syntax.linking.undefined import Undefined, note_unknown_types
 from hlotext.syntax.literals import read_literal
@@ -205,10 +205,12 @@ class Linker:
         plain, wrapped = short[0].name, short[1].name
         if plain == "async-start":
             inner = {
-                key: value for key, value in instruction._attributes.items() if key not in sugar.ON_START
+                key: value
+                for key, value in instruction._attributes.items()
+                if key not in async_sugar.ON_START
             }
             operands = instruction._operands
-            body = sugar.wrap(self.module, instruction, wrapped, self.taken, self.computations)
+            body = async_sugar.wrap(self.module, instruction, wrapped, self.taken, self.computations)
             # Operands that are missing are handed in by updates, be they as many as the opcode must have.
             missing = [p for p in body.parameters[len(operands) :] if p._form is Form.IMPLICIT]
             shadow = Instruction("", wrapped, None, (*operands, *missing), inner)
@@ -224,8 +226,8 @@ class Linker:
         instruction._opcode = plain
         if plain == "async-done":
             instruction._operands = instruction._operands[:1]
-        sugar.pass_on(instruction)
-        sugar.hand_in(instruction)
+        async_sugar.pass_on(instruction)
+        async_sugar.hand_in(instruction)
         operation = instruction.async_wrapped_instruction
         if operation is not None and operation.opcode != wrapped:
             start = instruction._operands[0]
@@ -482,7 +484,7 @@ class Linker:
             found = self.computations.get(reference.name)
             if found is None and scope.takes_unknown:
                 # A pasted op line: the computation stands elsewhere, and only its name is known.
-                found = self.computations[reference.name] = Computation(reference.name, is_implicit=True)
+                found = self.computations[reference.name] = Computation(reference.name, is_sugared=True)
             if found is None and not self.has_lost_computations and self.reporter.is_full:
                 self.reporter.leave_out()
             elif found is None and not self.has_lost_computations:

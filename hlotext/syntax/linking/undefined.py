@@ -6,24 +6,24 @@ import bisect
 import re
 from collections.abc import Collection
 
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, TypeKind
 from hlotext.syntax.language.patterns import IDENTIFIER
 from hlotext.syntax.source.reporter import Place, Reporter
 
-_DEFINITION = late(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
+_DEFINITION = lazy_regex(rf"^[ \t]*+(?:ROOT[ \t]+)?(%?({IDENTIFIER}))[ \t]*+=", re.MULTILINE | re.ASCII)
 
-_DEFINED = late(rf"\n[ \t]*+(?:ROOT[ \t]++)?%?+({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
+_DEFINED = lazy_regex(rf"\n[ \t]*+(?:ROOT[ \t]++)?%?+({IDENTIFIER})[ \t]*+=.*+", re.ASCII)
 """The same with the rest of the line, but for the first line of a text: sooner found."""
 
-_ELEMENT = late(rf'^[^"\n]*[(, ]%?+{IDENTIFIER}#[0-9]', re.MULTILINE | re.ASCII)
+_ELEMENT = lazy_regex(rf'^[^"\n]*[(, ]%?+{IDENTIFIER}#[0-9]', re.MULTILINE | re.ASCII)
 """An operand path (`%t#0`), which compact texts alone have; before the first string of its line."""
 
 _SINGLE = 2
 """Names that are looked for by themselves before all definitions are noted."""
 
-_NAME_CHARACTER = late(r"[\w.\-%]")
+_NAME_CHARACTER = lazy_regex(r"[\w.\-%]")
 
 
 class Undefined:

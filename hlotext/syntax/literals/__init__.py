@@ -11,7 +11,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.memo import late, remembered
+from hlotext.ir.caches import lazy_regex, weighted_cache
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
@@ -29,13 +29,13 @@ def read_literal(text: str, shape: Shape) -> Literal:
     return _read_short(text, shape) if len(text) <= 256 else _read(text, shape)
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def _read_short(text: str, shape: Shape) -> Literal:
     return _plain(text, shape) or _read(text, shape)
 
 
-_NUMBER = late(r"-?(?:[1-9][0-9]{0,17}|(?<!-)0)")
-_DECIMAL = late(r"-?(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-][0-9]{1,2})?|inf)|nan")
+_NUMBER = lazy_regex(r"-?(?:[1-9][0-9]{0,17}|(?<!-)0)")
+_DECIMAL = lazy_regex(r"-?(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:e[+-][0-9]{1,2})?|inf)|nan")
 _LARGEST = {"f16": 65_504.0, "bf16": 3e38, "f32": 3e38, "f64": math.inf}
 """Decimals up to here are numbers of the type."""
 

@@ -93,7 +93,7 @@ class LineCopier:
 
     def opcodes(self, module: Module) -> Iterable[str]:
         """All opcodes of a module; where its lines are made of known parts, without a look at each line."""
-        if not module.is_touched and all(map(_parts_of, module._computations)):
+        if not module.is_modified and all(map(_parts_of, module._computations)):
             return {part[1] for part in module._parts}
         return map(_opcode_of, module.instructions())
 
@@ -116,7 +116,7 @@ class LineCopier:
                 root is None
                 or not computation._parts_read
                 or computation._name_mark != mark
-                or computation._is_touched
+                or computation._is_modified
                 or computation._is_signature_touched
                 or computation._is_inline
                 or computation in hidden
@@ -160,15 +160,15 @@ class LineCopier:
         ):
             return None
         text = module.source.text
-        is_touched = computation.is_touched
+        is_modified = computation.is_modified
         start = position = computation._brace + 1
-        if computation._parts_read and self._is_all_copied and not is_touched:
+        if computation._parts_read and self._is_all_copied and not is_modified:
             return text[start : text.rindex("\n", start, computation._end)]
         pieces: list[str] = []
         for instruction in computation._instructions:
             end = self._end_of_copied(instruction)
             # A line may have been moved, or the one before it taken out.
-            if end is not None and (not is_touched or text.rfind("\n", position, end) == position):
+            if end is not None and (not is_modified or text.rfind("\n", position, end) == position):
                 position = end
                 continue
             if position > start:
@@ -188,7 +188,7 @@ class LineCopier:
         if type(attributes) is CallAttributes:
             attributes = attributes.common
         if (
-            instruction.is_touched
+            instruction.is_modified
             or type(instruction._place) is not int
             or not self._copied.issuperset((id(attributes), id(shape), id(instruction._head.argument)))
             or instruction._head.opcode in opcodes.CONTEXT_DEPENDENT

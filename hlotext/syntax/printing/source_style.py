@@ -25,9 +25,9 @@ def source_text(module: Module) -> str:
     source = module.source
     if source is None:
         return _whole(module)
-    if not module.is_touched:
+    if not module.is_modified:
         return source.text[module._start : module._end]
-    if module._computations and module.entry._is_implicit:
+    if module._computations and module.entry._is_sugared:
         return _op_line(module, source.text)
     return _Copier(module, source).text()
 
@@ -42,10 +42,10 @@ def _op_line(module: Module, source: str) -> str:
     if root is None:
         return _whole(module)
     before = source[root._start : root._end]
-    if not (root.is_touched or any(parameter.is_touched for parameter in module.entry.parameters)):
+    if not (root.is_modified or any(parameter.is_modified for parameter in module.entry.parameters)):
         return source[module._start : module._end]
     options = Style.of(module, source).options
-    if any(parameter.is_touched for parameter in module.entry.parameters):
+    if any(parameter.is_modified for parameter in module.entry.parameters):
         options = attrs.evolve(options, print_operand_shape=True)
     printer = _SourceLine(options)
     line = printer.instruction(root, printer.names(module.entry))
@@ -102,11 +102,11 @@ class _Copier:
 
     def text(self) -> str:
         module, run = self.module, self.run
-        if module.is_header_touched or not self.names_module():
+        if module.is_header_modified or not self.names_module():
             run.add(self.header())
         else:
             run.copy(module._start, module._header_end)
-        read = [c for c in module._computations if not (c._is_inline or (c._is_implicit and c._start < 0))]
+        read = [c for c in module._computations if not (c._is_inline or (c._is_sugared and c._start < 0))]
         if read and read[-1] is not module._entry:
             self.unmarked_entry = self._unmarked_entry()
         if read and self._reads_as_table(read[0]):
@@ -117,7 +117,7 @@ class _Copier:
         else:  # what was not edited need not be looked at
             position = module._header_end
             for computation in read:
-                if computation.is_touched or computation in (self.unmarked_entry, self.on_one_line):
+                if computation.is_modified or computation in (self.unmarked_entry, self.on_one_line):
                     run.copy(position, computation._start)
                     self.computation(computation)
                     position = computation._end
@@ -186,7 +186,7 @@ class _Copier:
         if module._header_start >= 0:
             is_new = first._start != self._first_start()
         else:
-            is_new = module.is_header_touched or not self.names_module()
+            is_new = module.is_header_modified or not self.names_module()
         return (
             is_new
             and first._start >= 0
@@ -221,7 +221,7 @@ class _Copier:
         is_header_new = computation._is_signature_touched or computation is self.on_one_line
         if computation is self.unmarked_entry and not is_header_new:
             run.add("ENTRY ")
-        if not (computation.is_touched or is_header_new):
+        if not (computation.is_modified or is_header_new):
             run.copy(computation._start, computation._end)
             return
         if is_header_new:
@@ -243,7 +243,7 @@ class _Copier:
         unmarked = unmarked_root(computation, self.source)
         for instruction in computation._instructions:
             place: Any = instruction._state
-            if type(place) is NodeState and not place.is_touched:
+            if type(place) is NodeState and not place.is_modified:
                 place = place.place
             if type(place) is int and number is not None and instruction is not unmarked:
                 if place < number:
@@ -267,7 +267,7 @@ class _Copier:
                 position, start = max(last._end if last is not None else 0, position), position
                 run.copy(start, position)
                 run.add(f"{self.style.line_start}{self.line(instruction)}")
-            elif instruction.is_touched:
+            elif instruction.is_modified:
                 run.copy(position, instruction._start)
                 run.add(self.line(instruction))
                 position = instruction._end
@@ -315,7 +315,7 @@ class _Copier:
                 run.copy(gaps[instruction._start], instruction._start)
             is_hidden = is_bad and self._is_hidden(instruction)
             is_bad = isinstance(instruction, BadInstruction)
-            if instruction.is_touched or is_hidden:
+            if instruction.is_modified or is_hidden:
                 run.add(self.line(instruction))
                 continue
             if instruction is unmarked:
@@ -388,7 +388,7 @@ def _writes_layouts(module: Module) -> bool:
     return first is not None and first.layout is not None
 
 
-_is_implicit = operator.attrgetter("_is_implicit")
+_is_sugared = operator.attrgetter("_is_sugared")
 
 
 @attrs.frozen
@@ -422,7 +422,7 @@ class Style:
                 print_operand_index_annotation_interval=5
                 if text.find("/*index=", module._header_end) >= 0
                 else 0,
-                syntax_sugar_async_ops=any(map(_is_implicit, module._computations)),
+                syntax_sugar_async_ops=any(map(_is_sugared, module._computations)),
             ),
             start[0] if start is not None and start[0].strip(" \t") else "\n  ",
         )
@@ -467,7 +467,7 @@ class _SourceLine(TextPrinter):
         """As XLA, but a body that has a text of its own (because it was edited) is named."""
         wrapped = super().sugared(instruction)
         body = wrapped.computation if wrapped is not None else None
-        return wrapped if body is not None and body.is_implicit else None
+        return wrapped if body is not None and body.is_sugared else None
 
     def names_left_out(self, instruction: Instruction) -> bool:
         """Wherever the attribute still has them: edits take them out of what ceases to be compact."""
@@ -501,8 +501,8 @@ def instruction_text(instruction: Instruction) -> str:
     if computation is None or module is None or source is None:
         printer = _SourceLine(PrintOptions(print_large_constants=True))
         return printer.instruction(instruction, printer.names(computation or Computation("")))
-    if instruction._start >= 0 and not instruction.is_touched:
+    if instruction._start >= 0 and not instruction.is_modified:
         text = source.text[instruction._start : instruction._end]
-        is_unmarked = computation.is_touched and unmarked_root(computation, source.text) is instruction
+        is_unmarked = computation.is_modified and unmarked_root(computation, source.text) is instruction
         return f"ROOT {text}" if is_unmarked else text
     return _Copier(module, source).line(instruction)

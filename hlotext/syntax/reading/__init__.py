@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
-    from hlotext.syntax.reading import begun as begun
     from hlotext.syntax.reading import records as records
     from hlotext.syntax.reading import reference as reference
     from hlotext.syntax.reading import terms as terms
+    from hlotext.syntax.reading import valid_prefix as valid_prefix
 else:
-    __getattr__ = door(__name__, "begun", "records", "reference", "terms")
+    __getattr__ = lazy_submodules(__name__, "valid_prefix", "records", "reference", "terms")

@@ -9,15 +9,14 @@ from typing import Any, TypeVar, cast
 import lark
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.memo import Store
+from hlotext.ir.caches import Cache
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.hints.expectation import expected_words
-from hlotext.syntax.hints.mistakes import Finding, describe
-from hlotext.syntax.hints.stumble import Stumble, unclosed, word_at
+from hlotext.syntax.hints.mistakes import Mistake, describe
+from hlotext.syntax.hints.parse_failure import ParseFailure, unclosed, word_at
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.words import bare
 from hlotext.syntax.reading import steps, terms
-from hlotext.syntax.reading.begun import Begun
 from hlotext.syntax.reading.records import (
     ComputationRecord,
     InlineBody,
@@ -27,6 +26,7 @@ from hlotext.syntax.reading.records import (
     PartialRecord,
     SignatureRecord,
 )
+from hlotext.syntax.reading.valid_prefix import ValidPrefix
 from hlotext.syntax.source.reporter import Reporter, word_end
 
 Record = TypeVar("Record", ComputationRecord, InstructionRecord)
@@ -37,7 +37,7 @@ class ParseError(Exception):
 
     def __init__(
         self,
-        finding: Callable[[], Finding],
+        finding: Callable[[], Mistake],
         read: PartialRecord,
         *,
         is_at_end: bool = False,
@@ -85,7 +85,7 @@ def parse(
     *,
     goes_on: bool = False,
     opened: int | None = None,
-    begun: Begun | None = None,
+    begun: ValidPrefix | None = None,
     shown: int | None = None,
 ) -> Any:
     """The record of a piece of the source read by one rule; offsets are the source's. Raises ParseError.
@@ -112,7 +112,7 @@ def parse(
         if refused.is_end:
             raise _at_end(text, start if opened is None else opened, end, accepted, parser)
     except TermError as error:
-        wrong = Finding(error.message, error.position, word_end(text, error.position), error.help, error.code)
+        wrong = Mistake(error.message, error.position, word_end(text, error.position), error.help, error.code)
         raise ParseError(lambda: wrong, _read_before_term_error(rule, text, start, end)) from None
     except lark.exceptions.UnexpectedToken as error:
         parser = error.interactive_parser
@@ -140,8 +140,8 @@ def parse(
         more = frozenset({"$END"})
     attribute = _attribute(parser)
 
-    def finding() -> Finding:
-        return describe(Stumble(text, at, end if shown is None else shown, accepted() | more, attribute))
+    def finding() -> Mistake:
+        return describe(ParseFailure(text, at, end if shown is None else shown, accepted() | more, attribute))
 
     # Terminals look ahead, so the last word may be refused for what does not follow it.
     behind = patterns.blank().match(text, at + len(word_at(text, at, end)), end)
@@ -171,7 +171,7 @@ def _note_last(history: Any) -> None:
 
 
 def op_lines(
-    source: Source, start: int, end: int, opened: int | None = None, begun: Begun | None = None
+    source: Source, start: int, end: int, opened: int | None = None, begun: ValidPrefix | None = None
 ) -> tuple[tuple[InstructionRecord, ...], ParseError | None]:
     """The op lines of a piece of a body, as many as can be read, and why no more: None behind a closing brace."""
     try:
@@ -185,7 +185,7 @@ def op_lines(
     return records, None
 
 
-_follow = Store(1 << 12)
+_follow = Cache(1 << 12)
 """Terminals that can follow, cached by the parser's stack: many lines are broken in the same way."""
 
 
@@ -195,7 +195,7 @@ def _accepted(stack: tuple[int, ...], parser: Any) -> frozenset[str]:
     if found is None:
         names = filter(str.isupper, parser.parser_state.parse_conf.states[stack[-1]])
         found = frozenset(name for name in names if _accepts(stack, name, parser))
-        _follow.keep(stack, found)
+        _follow.put(stack, found)
     return found
 
 
@@ -223,7 +223,7 @@ def _at_end(text: str, start: int, end: int, names: Callable[[], frozenset[str]]
     read = _read_by(parser)
     first = read.unfinished.start if read.unfinished is not None else start
     return ParseError(
-        lambda: Finding(f"the text ends here, but {expected_words(names())} is expected", end, end),
+        lambda: Mistake(f"the text ends here, but {expected_words(names())} is expected", end, end),
         read,
         is_at_end=True,
         is_between_lines=is_between_lines,

@@ -17,13 +17,13 @@ from lark.parsers.lalr_parser_state import ParseConf, ParserState
 from hlotext.syntax.reading import terms
 
 if TYPE_CHECKING:
-    from hlotext.syntax.reading.begun import Begun
     from hlotext.syntax.reading.builders.instruction import TokenTracker
+    from hlotext.syntax.reading.valid_prefix import ValidPrefix
 
 _END = "$END"
 
 
-def read(rule: str, text: str, start: int, end: int, begun: Begun | None = None) -> Any:
+def read(rule: str, text: str, start: int, end: int, begun: ValidPrefix | None = None) -> Any:
     """The value of a piece of text read by one of the rules `terms.LINES`; for wrong syntax a `Refused`.
 
     Where its beginning is known, the rest is read. Offsets are in the whole text. Raises TermError for a wrong value.
@@ -96,7 +96,7 @@ class Steps:
         return self._confs[rule]
 
     def read(
-        self, rule: str, text: str, start: int, end: int, tracker: TokenTracker, begun: Begun | None
+        self, rule: str, text: str, start: int, end: int, tracker: TokenTracker, begun: ValidPrefix | None
     ) -> Any:
         """The value of a piece of text read by one rule, of which the beginning may be known; or a `Refused`.
 

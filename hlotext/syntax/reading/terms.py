@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.memo import memoised
+from hlotext.ir.caches import text_cache
 from hlotext.syntax.language import grammar
 from hlotext.syntax.language.grammar import attribute_rules, header_attribute_rules
 from hlotext.syntax.reading import tables
@@ -22,7 +22,7 @@ from hlotext.syntax.reading.builders.instruction import TokenTracker
 if TYPE_CHECKING:
     import lark
 
-    from hlotext.syntax.reading.begun import Begun
+    from hlotext.syntax.reading.valid_prefix import ValidPrefix
 
 STARTS = (
     "modules", "module", "module_head", "headerless_module", "instruction", "single_instruction", "body_rest",
@@ -90,7 +90,7 @@ def token_tracker() -> TokenTracker:
     return cast(TokenTracker, parser().options.postlex)
 
 
-def enter(rule: str, begun: Begun | None = None) -> None:
+def enter(rule: str, begun: ValidPrefix | None = None) -> None:
     """Says which rule is read next, some of which begin inside the braces of a computation, and what has been read of it."""
     tracker = token_tracker()
     tracker.opened = int(rule in LINES)
@@ -123,7 +123,7 @@ def read(rule: str, text: str) -> Any:
     return value
 
 
-@memoised(1 << 16)
+@text_cache(1 << 16)
 def _read(rule: str, text: str) -> Any:
     """The same; what is wrong is given, and remembered too: broken lines are read more than once."""
     import lark

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.syntax.recovery import head_recovery as head_recovery
     from hlotext.syntax.recovery import tolerant_scanner as tolerant_scanner
 else:
-    __getattr__ = door(__name__, "head_recovery", "tolerant_scanner")
+    __getattr__ = lazy_submodules(__name__, "head_recovery", "tolerant_scanner")

@@ -15,7 +15,15 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.syntax import reading
 from hlotext.syntax.fast import line_records, shortcuts
-from hlotext.syntax.fast.scanner import Closing, Header, LineForm, Point, Result, Scanner, UnfitError
+from hlotext.syntax.fast.scanner import (
+    Checkpoint,
+    Closing,
+    Header,
+    LineForm,
+    Result,
+    Scanner,
+    UnsupportedFormError,
+)
 from hlotext.syntax.fast.statements import CALL, CLOSING, OP_LINE
 from hlotext.syntax.language import patterns
 from hlotext.syntax.language.boundaries import begins_computation, begins_line
@@ -99,7 +107,7 @@ class TolerantScanner(Scanner):
             return self.computations(self.forget_last(), end)
         return self.computations(self._from(point, self.statements.module_end(point.position)), end)
 
-    def _from(self, point: Point, end: int, tried: Writing | None = None) -> int:
+    def _from(self, point: Checkpoint, end: int, tried: Writing | None = None) -> int:
         """Reads the rest of the computation in which a trial failed; gives the offset behind it.
 
         `tried` is the form that the op line there does not have.
@@ -131,9 +139,9 @@ class TolerantScanner(Scanner):
         self._position = position
         self.linker.mark = -1, 0, 0
         try:
-            with self.reporter.trying():
+            with self.reporter.speculate():
                 return self._usual_computations(position, end)
-        except (TrialError, UnfitError):
+        except (TrialError, UnsupportedFormError):
             point = self.last_point()
             return self.forget_last() if point is None else self._from(point, end, _XLA_FORM)
 
@@ -141,8 +149,8 @@ class TolerantScanner(Scanner):
         closing = self.closing(position, end)
         if closing is None or (closing[1] is None and self._goes_on(closing[0], end)):
             if len(scope.defined) == len(scope.computation._instructions):
-                self._point = Point(scope, self.linker, position, result)
-            raise UnfitError  # `_body` reads it, which knows what to do when it is wrong
+                self._point = Checkpoint(scope, self.linker, position, result)
+            raise UnsupportedFormError  # `_body` reads it, which knows what to do when it is wrong
         return self._close(scope, *closing, result)
 
     def _is_foreign(self, start: int, end: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from hlotext.edit.marks import without_left_out
+from hlotext.edit.dirty_lines import without_left_out
 from hlotext.ir.nodes.computation import computation_order, instruction_post_order
 from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.nodes.module import Module
@@ -82,14 +82,14 @@ def _forget_source(module: Module) -> None:
 def _rename(module: Module, given: dict[Instruction, str]) -> None:
     """Makes names unique, those of instructions and of computations apart (`HloModule::AddComputationInternal`)."""
     instructions, computations = NameUniquer(), NameUniquer()
-    is_op_line = module._entry is not None and module._entry._is_implicit
+    is_op_line = module._entry is not None and module._entry._is_sugared
     if is_op_line:  # `ParseSingleInstruction` adds the computation around it first
         module._computations.sort(key=lambda computation: computation is not module._entry)
     for computation in module._computations:
-        is_wrapped = computation._is_implicit and computation is not module._entry
+        is_wrapped = computation._is_sugared and computation is not module._entry
         name = "async_wrapped" if is_wrapped else computation._name
         computation._name = computations.unique(name if name or not computation._is_inline else "_")
-        computation._is_implicit = computation._is_inline = False
+        computation._is_sugared = computation._is_inline = False
         for instruction in computation._instructions:
             instruction._name = instructions.unique(given.get(instruction, instruction._name))
             instruction._place, instruction._form = None, Form.LINE
@@ -104,7 +104,7 @@ def _anonymous_names(module: Module) -> dict[Instruction, str]:
     """
     found: dict[Instruction, str] = {}
     for computation in module._computations:
-        if computation._is_implicit and computation is not module._entry:
+        if computation._is_sugared and computation is not module._entry:
             for i in computation._instructions:
                 found[i] = "async_param" if i._head.opcode == "parameter" else i._head.opcode
     has_nested = False

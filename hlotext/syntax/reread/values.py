@@ -220,7 +220,7 @@ def _are_integers(text: str, count: int) -> np.ndarray[Any, Any]:
 
 def _argument_text(instruction: Instruction) -> str | None:
     """Text in the parentheses of a constant; None if it was changed since it was read."""
-    if instruction._is_touched or instruction._place is None or instruction._end < 0:
+    if instruction._is_modified or instruction._place is None or instruction._end < 0:
         return None
     computation = instruction._computation
     source = (

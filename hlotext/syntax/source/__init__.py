@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.syntax.source import inputs as inputs
 else:
-    __getattr__ = door(__name__, "inputs")
+    __getattr__ = lazy_submodules(__name__, "inputs")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlotext import findings
 from hlotext.findings.errors import HloSyntaxError, Severity
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS, MAX_DIAGNOSTICS, MAX_MESSAGE
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Reporter:
         self._keep(diagnostic, (code, diagnostic.span, diagnostic.message))
 
     @contextmanager
-    def trying(self) -> Iterator[None]:
+    def speculate(self) -> Iterator[None]:
         """Inside, the first error raises TrialError."""
         tolerant, self.tolerant, self.is_trying = self.tolerant, False, True
         try:
@@ -164,7 +164,7 @@ class Reporter:
         )
 
 
-_WORD = late(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
+_WORD = lazy_regex(r"%?-?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=")
 
 
 def word_end(text: str, start: int) -> int:

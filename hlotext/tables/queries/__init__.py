@@ -11,10 +11,10 @@ from pathlib import Path
 
 import attrs
 
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 
 FOLDER = Path(__file__).parent
-_PARAMETER = late(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")
+_PARAMETER = lazy_regex(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlotext.analysis import Scope, call_graph, places, scopes, total_of, written_bytes
+from hlotext.analysis import Scope, call_graph, scopes, source_locations, total_of, written_bytes
 from hlotext.analysis.summary.arrays import LABELLED, opcode_label
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.source import Source
@@ -150,7 +150,7 @@ def _origins(subjects: Subjects) -> dict[str, AnyColumn]:
     for subject in subjects.each:
         if subject.instructions:
             in_scope += map(scopes(subject.module).of, subject.instructions)
-            lines: Any = places(subject.module)
+            lines: Any = source_locations(subject.module)
             told += [lines.get(one, _NOWHERE) for one in subject.instructions]
     index, all_scopes = distinct(in_scope)
     place, all_places = distinct([one[0] for one in told])

@@ -8,7 +8,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.analysis import backend_of
-from hlotext.dumps.texts import Text, compilation_beside
+from hlotext.dumps.texts import ModuleFile, compilation_beside
 from hlotext.ir.nodes.module import Module
 from hlotext.tables.rows.subject import Subject, Subjects
 from hlotext.tables.schema import SCHEMA_VERSION
@@ -82,7 +82,7 @@ def _row(
 
 def _text(module: Module) -> tuple[str | None, int | None]:
     """The digest and size of a module's text as it was read, or as it prints since it was edited."""
-    if module.is_touched:
+    if module.is_modified:
         data = str(module).encode("utf-8", "surrogateescape")
     elif module.source is not None:
         data = module.source.text.encode("utf-8", "surrogateescape")
@@ -91,7 +91,7 @@ def _text(module: Module) -> tuple[str | None, int | None]:
     return hashlib.sha256(data).hexdigest(), len(data)
 
 
-def step_of(text: Text, *, reads_chip: bool = True) -> dict[str, Any]:
+def step_of(text: ModuleFile, *, reads_chip: bool = True) -> dict[str, Any]:
     """Columns of `modules` from a dump folder; empty for other files.
 
     All but the chip is told by names alone; without `reads_chip` no file is opened, as in a store far away.

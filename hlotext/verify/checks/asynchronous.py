@@ -10,7 +10,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.infer.control import is_bound
 from hlotext.semantics.infer.shapes import compatible
-from hlotext.semantics.words import shown
+from hlotext.semantics.message_text import shown
 from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 
@@ -93,7 +93,7 @@ def _check_dones(
     start: Instruction, dones: list[tuple[Instruction, bool]], findings: FindingCollector
 ) -> None:
     computation = start.computation
-    if computation is not None and computation.is_implicit and start.is_root:
+    if computation is not None and computation.is_sugared and start.is_root:
         return  # a pasted op line
     own = [done for done, is_shared in dones if not is_shared]
     if dones and (len(own) < 2 or all(done.operands[:1] == (start,) for done in own)):
@@ -130,12 +130,12 @@ def _check_operand(done: Instruction, findings: FindingCollector) -> None:
 def _is_open(operand: Instruction) -> bool:
     """The made-up parameter of a pasted op line: what began the operation is not there to be judged."""
     computation = operand.computation
-    return operand.opcode == "parameter" and computation is not None and computation.is_implicit
+    return operand.opcode == "parameter" and computation is not None and computation.is_sugared
 
 
 def _check_users(start: Instruction, users: list[Instruction], findings: FindingCollector) -> None:
     computation = start.computation
-    if computation is not None and computation.is_implicit and start.is_root:
+    if computation is not None and computation.is_sugared and start.is_root:
         return  # a pasted op line
     allowed = FINISHERS[start.opcode]
     # A tuple passes on several transfers at once: those of a group, or of a pipelined loop.

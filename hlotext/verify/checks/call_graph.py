@@ -10,7 +10,7 @@ from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
-from hlotext.semantics.words import plural
+from hlotext.semantics.message_text import plural
 from hlotext.verify.findings import FindingCollector
 from hlotext.verify.survey import Survey
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.module import Module
-from hlotext.semantics.facts import Facts
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.host_memory import asks_for_host, computation_problems, move_problems
 from hlotext.semantics.problems import Problem
 from hlotext.verify.findings import FindingCollector
 
 
-def check_host_memory(module: Module, facts: Facts, findings: FindingCollector) -> None:
+def check_host_memory(module: Module, facts: VerifierOptions, findings: FindingCollector) -> None:
     """Every instruction with an operand or a result in host memory. Only for modules that use it at all."""
     for computation in module.computations:
         on_host = computation.execution_thread == "host"

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis import arrays_of, call_graph, places, scopes, total_of, written_bytes
+from hlotext.analysis import arrays_of, call_graph, scopes, source_locations, total_of, written_bytes
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
 from hlotext.view.graph.origins import Facts
@@ -52,7 +52,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     instructions = list(module.instructions())
     number = {one: n for n, one in enumerate(instructions)}
     computations = {one: n for n, one in enumerate(module.computations)}
-    named, lines, stepped = scopes(module), places(module), call_graph(module).stepped
+    named, lines, stepped = scopes(module), source_locations(module), call_graph(module).stepped
     tree = _Tree()
     shapes: dict[Shape | None, int] = {}
     words, opcodes, files, op_names = Words(), Words(), Words(), Words()

@@ -117,7 +117,7 @@ def _found(module: hlo.Module, name: str | None) -> hlo.Instruction:
             raise ValueError(f"module {module.name} has no instructions")
         return module.entry.root
     wanted = name.removeprefix("%")
-    for found in module.named(wanted):
+    for found in module.find_all(wanted):
         if isinstance(found, hlo.Instruction):
             return found
     raise LookupError(f"nothing is called {wanted} in {module.name}")

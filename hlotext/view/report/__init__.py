@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hlotext.ir.doors import door
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.view.report.builds_text import benchmark, builds_comment, figure_text
-from hlotext.view.report.subject import ReportInput, subject
+from hlotext.view.report.report_input import ReportInput, report_input
 
 if TYPE_CHECKING:
     from hlotext.view.report.builds import builds_page
     from hlotext.view.report.page import report_page
 
 HINT = "reports need the extra: pip install 'hlotext[report]'"
-_opened = door(__name__, builds=("builds_page",), page=("report_page",))
+_opened = lazy_submodules(__name__, builds=("builds_page",), page=("report_page",))
 
 
 def __getattr__(name: str) -> Any:
@@ -33,6 +33,6 @@ __all__ = [
     "builds_comment",
     "builds_page",
     "figure_text",
+    "report_input",
     "report_page",
-    "subject",
 ]

@@ -11,7 +11,7 @@ import attrs
 from markupsafe import Markup
 
 import hlotext as hlo
-from hlotext.analysis.quantities import counted
+from hlotext.analysis.formatting import pluralize
 from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
 from hlotext.view.page.packing import asset, policy, script
@@ -99,7 +99,7 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
             style=Markup(asset("page.css") + asset("report.css") + asset("builds.css")),
             script=Markup(own),
             operations={},
-            builds=counted(len(found.builds), "build"),
+            builds=pluralize(len(found.builds), "build"),
             first=found.builds[0],
             last=found.builds[-1],
             bound=f" of more than {percent:g} %" if percent else "",
@@ -201,7 +201,7 @@ def _picture(
         number = numbers[one.build, one.module]
         marks.append(f'<a href="#step-{number}">{circle}<title>{_safe(says)}</title></circle></a>')
     first = figure_text(figure, values[next(build for build in builds if build in values)])
-    label = f"{FIGURES[figure][0]} from {first}, {counted(len(marks), 'step')}"
+    label = f"{FIGURES[figure][0]} from {first}, {pluralize(len(marks), 'step')}"
     drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(marks)}'
     return Markup(f'<svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{_safe(label)}">{drawn}</svg>')
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import amount, seconds
+from hlotext.analysis.formatting import format_count, seconds
 from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
 
@@ -27,7 +27,7 @@ def figure_text(figure: str, value: float) -> str:
         return byte_text(int(value))
     if unit == "seconds":
         return seconds(value).replace("us", "µs")
-    return amount(value) if unit else f"{value:,.0f}"
+    return format_count(value) if unit else f"{value:,.0f}"
 
 
 def change_of(before: float, value: float) -> tuple[float, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import hlotext as hlo
-from hlotext.analysis import arrays_of, places, scopes, total_of
+from hlotext.analysis import arrays_of, scopes, source_locations, total_of
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
 from hlotext.memory import MemoryModelError, usage
@@ -21,8 +21,8 @@ from hlotext.view.graph.origins import origins
 from hlotext.view.layout_picture import LayoutPicture
 from hlotext.view.page.packing import packed
 from hlotext.view.report.parts import Section
+from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.measured import joined
-from hlotext.view.report.subject import ReportInput
 
 MOST_NAMED, MOST = 2_500, 5_000
 """Operations that are embedded because a table or chart names them, and all that are."""
@@ -85,7 +85,7 @@ class Operations:
         pictures = _Pictures()
         costs, times, lives = self._costs(), self._times(), self._lives()
         found_by, told, timed = self._findings(), self._story(), self._measured()
-        named, lines = scopes(self.subject.module), places(self.subject.module)
+        named, lines = scopes(self.subject.module), source_locations(self.subject.module)
         rows = []
         for n, one in enumerate(self.chosen):
             home, place = one.computation, lines.get(one)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 import hlotext as hlo
 from hlotext import diff
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import amount, seconds
+from hlotext.analysis.formatting import format_count, seconds
 from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
@@ -20,6 +20,7 @@ from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
 from hlotext.view.report.operations import Operations, name_of
 from hlotext.view.report.parts import Chart, Missing, Section, Tile
+from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections import (
     collectives,
     comparison,
@@ -34,7 +35,6 @@ from hlotext.view.report.sections import (
     schedule,
     source,
 )
-from hlotext.view.report.subject import ReportInput
 from hlotext.view.report.templates import environment
 
 _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ...] = (
@@ -163,7 +163,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
         yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}{assumed}")
     run = subject.cost.run
     more = "" if run.is_exact else run.bound or "about"
-    yield Tile("flops", amount(run.flops), more or "in one run")
+    yield Tile("flops", format_count(run.flops), more or "in one run")
     yield Tile("bytes moved", byte_text(int(run.bytes_accessed)), more or "in one run")
     flows = subject.traffic.flows
     if flows:

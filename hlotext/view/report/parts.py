@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import amount, seconds, share
+from hlotext.analysis.formatting import format_count, format_percent, seconds
 from hlotext.schemas import columns
 
 Cell = str | float | int | None
@@ -79,9 +79,9 @@ _TEXTS: Mapping[str, Any] = {
     "line": str,
     "count": lambda value: f"{value:,}",
     "bytes": signed_bytes,
-    "amount": amount,
+    "amount": format_count,
     "seconds": signed_seconds,
-    "share": lambda value: share(value, 1),
+    "share": lambda value: format_percent(value, 1),
     "factor": lambda value: f"{value:.2g}×" if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f} ms",
 }
@@ -156,7 +156,7 @@ class SourceLine:
         return (
             (self.seconds or 0.0, time),
             (self.bytes, byte_text(self.bytes) if self.bytes else ""),
-            (self.flops, str(amount(self.flops)) if self.flops else ""),
+            (self.flops, str(format_count(self.flops)) if self.flops else ""),
             (self.findings, str(self.findings or "")),
         )
 

@@ -41,8 +41,8 @@ def constant_of_one_number(s: Simplifier, i: Instruction) -> bool:
     if not (bits == bits[0]).all():
         return False
     shape = Shape(type_of(i))
-    scalar = s.derive(i, "constant", shape, literal=Literal.from_array(flat[:1].reshape(()), shape))
-    return s.into(i, s.derive(i, "broadcast", shape_of(i), (scalar,), dimensions=()))
+    scalar = s.create_like(i, "constant", shape, literal=Literal.from_array(flat[:1].reshape(()), shape))
+    return s.replace_with(i, s.create_like(i, "broadcast", shape_of(i), (scalar,), dimensions=()))
 
 
 @rule("constant", handler="HandleConstant")
@@ -63,15 +63,17 @@ def constant_that_counts(s: Simplifier, i: Instruction) -> bool:
     if any(x != n * step for n, x in enumerate(numbers)):
         return False
     if step == 1:
-        return s.into_new(i, "iota", (), iota_dimension=0)
+        return s.replace_with_new(i, "iota", (), iota_dimension=0)
     stride = s.scalar_like(i, step)
-    return s.into_new(i, "multiply", (s.derive(i, "iota", shape_of(i), iota_dimension=0), stride))
+    return s.replace_with_new(
+        i, "multiply", (s.create_like(i, "iota", shape_of(i), iota_dimension=0), stride)
+    )
 
 
 @rule("iota", handler="HandleIota")
 def iota_of_one(s: Simplifier, i: Instruction) -> bool:
     """s32[1,3] iota(), iota_dimension=0 => c = s32[] constant(0); s32[1,3] broadcast(c), dimensions={}"""
-    return sizes(i)[i.attributes["iota_dimension"]] <= 1 and s.into(i, s.scalar_like(i, 0))
+    return sizes(i)[i.attributes["iota_dimension"]] <= 1 and s.replace_with(i, s.scalar_like(i, 0))
 
 
 # ---- tuples
@@ -81,7 +83,7 @@ def iota_of_one(s: Simplifier, i: Instruction) -> bool:
 def element_of_tuple(s: Simplifier, i: Instruction) -> bool:
     """t = (f32[4,3], s32[]) tuple(x, n); f32[4,3] get-tuple-element(t), index=0 => x"""
     t = i.operands[0]
-    return t.opcode == "tuple" and s.into_same(i, t.operands[i.attributes["index"]])
+    return t.opcode == "tuple" and s.replace_if_compatible(i, t.operands[i.attributes["index"]])
 
 
 @rule("opt-barrier", handler="HandleOptimizationBarrier")
@@ -105,10 +107,11 @@ def barrier_of_unused(s: Simplifier, i: Instruction) -> bool:
         kept = [whole.operands[n] for n in left]
     else:
         kept = [
-            s.derive(i, "get-tuple-element", shape_of(whole).tuple_shapes[n], (whole,), index=n) for n in left
+            s.create_like(i, "get-tuple-element", shape_of(whole).tuple_shapes[n], (whole,), index=n)
+            for n in left
         ]
     shape = Shape.tuple(tuple(shape_of(o) for o in kept))
-    new = s.derive(whole, "tuple", shape, kept)
+    new = s.create_like(whole, "tuple", shape, kept)
     i.change(operands=(new,), shape=shape, typed=False)
     for user in i.users:
         index = left.index(user.attributes["index"])
@@ -129,8 +132,8 @@ def broadcast_of_as_many(s: Simplifier, i: Instruction) -> bool:
         return False
     same_rank = len(sizes(i)) == len(sizes(x))
     if list(dims(i)) == sorted(dims(i)) and not (same_rank and s.options.prefers_transposes):
-        return s.into_new(i, "reshape", (x,))
-    return same_rank and s.into_new(i, "transpose", (x,), dimensions=inverse(dims(i)))
+        return s.replace_with_new(i, "reshape", (x,))
+    return same_rank and s.replace_with_new(i, "transpose", (x,), dimensions=inverse(dims(i)))
 
 
 @rule("broadcast", handler="HandleBroadcast")
@@ -144,7 +147,7 @@ def broadcast_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
     if moved is None or moved[0]:
         return False
     kept = tuple(d for n, d in enumerate(dims(i)) if n not in moved[1])
-    return s.into_new(i, "broadcast", x.operands, dimensions=kept)
+    return s.replace_with_new(i, "broadcast", x.operands, dimensions=kept)
 
 
 @rule("broadcast", handler="TryToSinkBroadcastAfterElementwiseOps")
@@ -178,12 +181,12 @@ def broadcast_behind_users(s: Simplifier, i: Instruction) -> bool:
         for o in user.operands:
             if is_scalar_broadcast(o):
                 shape = retyped(shape_of(x), type_of(o))
-                operands.append(s.derive(o, "broadcast", shape, o.operands, dimensions=()))
+                operands.append(s.create_like(o, "broadcast", shape, o.operands, dimensions=()))
             else:
                 operands.append(o.operands[0])
         new = s.clone(user, operands, retyped(shape_of(x), type_of(user)))
-        s.setup(user, new)
-        spread = s.derive(i, "broadcast", shape_of(user), (new,), dimensions=dims(i))
+        s.copy_annotations_from(user, new)
+        spread = s.create_like(i, "broadcast", shape_of(user), (new,), dimensions=dims(i))
         changed |= s.replace_uses(user, spread)
     s.place = place
     return changed
@@ -207,7 +210,7 @@ def broadcast_of_scalar_moved(s: Simplifier, i: Instruction) -> bool:
         if moves or selects:
             shape = static(shape_of(user))
             place, s.place = s.place, user
-            new = s.derive(user, "broadcast", shape, (x,), dimensions=())
+            new = s.create_like(user, "broadcast", shape, (x,), dimensions=())
             s.place = place
             return s.replace_uses(user, new)
     return False
@@ -217,7 +220,7 @@ def broadcast_of_scalar_moved(s: Simplifier, i: Instruction) -> bool:
 def broadcast_of_iota(s: Simplifier, i: Instruction) -> bool:
     """k = s32[4] iota(), iota_dimension=0; s32[4,3] broadcast(k), dimensions={0} => s32[4,3] iota(), iota_dimension=0"""
     x = i.operands[0]
-    return x.opcode == "iota" and s.into_new(
+    return x.opcode == "iota" and s.replace_with_new(
         i, "iota", (), iota_dimension=dims(i)[x.attributes["iota_dimension"]]
     )
 
@@ -231,7 +234,7 @@ def broadcast_twice(s: Simplifier, i: Instruction) -> bool:
     if is_scalar(x) or x.opcode != "broadcast":
         return False
     outer = dims(i)
-    return s.into_new(i, "broadcast", x.operands, dimensions=tuple(outer[d] for d in dims(x)))
+    return s.replace_with_new(i, "broadcast", x.operands, dimensions=tuple(outer[d] for d in dims(x)))
 
 
 @rule("broadcast", handler="HandleBroadcast")
@@ -242,5 +245,5 @@ def broadcast_of_ones(s: Simplifier, i: Instruction) -> bool:
     if s.options.is_layout_sensitive or is_scalar(x) or 1 not in sizes(x):
         return False
     kept = tuple(d for n, d in enumerate(dims(i)) if sizes(x)[n] != 1)
-    narrow = s.derive(x, "reshape", without_ones(shape_of(x)), (x,))
-    return s.into_new(i, "broadcast", (narrow,), dimensions=kept)
+    narrow = s.create_like(x, "reshape", without_ones(shape_of(x)), (x,))
+    return s.replace_with_new(i, "broadcast", (narrow,), dimensions=kept)

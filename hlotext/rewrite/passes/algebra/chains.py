@@ -75,11 +75,11 @@ def remove_chain(s: Simplifier, i: Instruction) -> bool:
     source, shape = start.operands[0], shape_of(i)
     if s.options.is_layout_sensitive:
         if shape_of(source) == shape:
-            return s.into(i, source)
+            return s.replace_with(i, source)
         if s.reshape_is_bitcast(shape_of(source), shape):
-            return s.into_new(i, "bitcast", (source,))
+            return s.replace_with_new(i, "bitcast", (source,))
         return False
-    return shape_of(source).text_without_layout() == shape.text_without_layout() and s.into(i, source)
+    return shape_of(source).text_without_layout() == shape.text_without_layout() and s.replace_with(i, source)
 
 
 def _moves_ones(s: Simplifier, i: Instruction) -> bool:
@@ -121,7 +121,7 @@ def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) 
         numbers = range(len(places))
         if sorted(numbers, key=order_in.__getitem__) != sorted(numbers, key=extracted.__getitem__):
             return False
-    return s.into(i, s.make("broadcast", shape_of(i), b.operands, dimensions=places))
+    return s.replace_with(i, s.create("broadcast", shape_of(i), b.operands, dimensions=places))
 
 
 def swap_copy_and_reshape(s: Simplifier, i: Instruction) -> bool:
@@ -145,10 +145,10 @@ def swap_copy_and_reshape(s: Simplifier, i: Instruction) -> bool:
     new = (0 if becomes_bitcast else byte_size(aligned)) + byte_size(shape_of(after if after else i))
     if new > 10 * old // 9:
         return False
-    reshape = s.derive(i, "bitcast" if becomes_bitcast else "reshape", aligned, (source,))
+    reshape = s.create_like(i, "bitcast" if becomes_bitcast else "reshape", aligned, (source,))
     if same_but_space(shape_of(i), aligned):
-        return s.into(i, reshape)
-    return s.into(i, s.derive(i, "copy", shape_of(i), (reshape,)))
+        return s.replace_with(i, reshape)
+    return s.replace_with(i, s.create_like(i, "copy", shape_of(i), (reshape,)))
 
 
 def aligned_shape(source: Shape, target: Shape) -> Shape | None:

@@ -27,15 +27,15 @@ def copy_twice(s: Simplifier, i: Instruction) -> bool:
         return False
     op = x.operands[0]
     if shape_of(op) == shape_of(i):
-        return s.into(i, op)
-    return s.into_new(i, "copy", (op,))
+        return s.replace_with(i, op)
+    return s.replace_with_new(i, "copy", (op,))
 
 
 @rule("copy", handler="HandleCopy")
 def copy_to_same(s: Simplifier, i: Instruction) -> bool:
     """copy(x) => x"""
     is_result = i.is_root and i.computation is not None and i.computation.is_entry
-    return not (is_result and i.sharding is not None) and s.into_same(i, i.operands[0])
+    return not (is_result and i.sharding is not None) and s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("copy", handler="HandleCopy")
@@ -45,7 +45,7 @@ def copy_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     if not shape_of(i).is_array or memory_space(shape_of(i)) != memory_space(shape_of(i.operands[0])):
         return False
     found = bitcasting_operand(s, i)
-    return found is not None and s.into_bitcast(i, found)
+    return found is not None and s.replace_with_bitcast(i, found)
 
 
 @rule("copy", handler="HandleCopy")
@@ -56,7 +56,7 @@ def copy_of_reshape(s: Simplifier, i: Instruction) -> bool:
         return False
     if not shape_of(i).is_static or not layouts.reshape_is_bitcast(shape_of(x), shape_of(i)):
         return False
-    return s.into(i, s.clone(x, x.operands, shape_of(i)))
+    return s.replace_with(i, s.clone(x, x.operands, shape_of(i)))
 
 
 @rule("copy", handler="HandleCopy")
@@ -83,8 +83,10 @@ def copy_behind_reshape(s: Simplifier, i: Instruction) -> bool:
     if before is not None and same_but_space(aligned, shape_of(before.operands[0])):
         copy = before.operands[0]
     else:
-        copy = s.derive(i, "copy", aligned, (source,))
-    return s.into(i, s.derive(i, "bitcast" if becomes_bitcast else "reshape", shape_of(i), (copy,)))
+        copy = s.create_like(i, "copy", aligned, (source,))
+    return s.replace_with(
+        i, s.create_like(i, "bitcast" if becomes_bitcast else "reshape", shape_of(i), (copy,))
+    )
 
 
 # ---- bitcasts
@@ -107,7 +109,7 @@ def bitcast_around_function(s: Simplifier, i: Instruction) -> bool:
         x.shape is not None and x.shape.layout is not None and x.shape.layout.tiles for x in (inner, source)
     ):
         return False
-    return s.into_new(i, "bitcast", (s.clone(op, (source,), shape_of(source)),))
+    return s.replace_with_new(i, "bitcast", (s.clone(op, (source,), shape_of(source)),))
 
 
 @rule("bitcast", handler="HandleBitcast")
@@ -120,8 +122,8 @@ def bitcast_twice(s: Simplifier, i: Instruction) -> bool:
         x = x.operands[0]
     place = s.place
     if type_of(i) is type_of(x) and s.same_shape(shape_of(i), shape_of(x)):
-        return s.into_same(i, x)
-    new = s.make("bitcast", shape_of(i), (x,))
+        return s.replace_if_compatible(i, x)
+    new = s.create("bitcast", shape_of(i), (x,))
     if not s.replace(i, new, relay_control=False):
         return False
     s.place = place if place is not None and place.computation is not None else new
@@ -135,7 +137,7 @@ def bitcast_ends(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if i.control_predecessors or not shape_of(x).is_array or type_of(i) is not type_of(x):
         return False
-    if s.into_same(i, x):
+    if s.replace_if_compatible(i, x):
         return True
     if remove_chain(s, i):
         return True

@@ -79,8 +79,8 @@ def make_dot(
 ) -> Instruction:
     """A dot that is computed as another one is, and takes its notes over."""
     shape = dot_shape(s, type_of(like), lhs, rhs, n)
-    new = s.make("dot", shape, (lhs, rhs), **n.attributes(), **settings(like, swap))
-    return s.setup(like, new)
+    new = s.create("dot", shape, (lhs, rhs), **n.attributes(), **settings(like, swap))
+    return s.copy_annotations_from(like, new)
 
 
 def _is_plain(i: Instruction) -> bool:
@@ -96,7 +96,9 @@ def dot_of_nothing(s: Simplifier, i: Instruction) -> bool:
         return False
     type_ = type_of(i)
     zero = Literal.from_array(np.zeros((), type_.dtype), Shape(type_))
-    return s.into_new(i, "broadcast", (s.derive(i, "constant", Shape(type_), literal=zero),), dimensions=())
+    return s.replace_with_new(
+        i, "broadcast", (s.create_like(i, "constant", Shape(type_), literal=zero),), dimensions=()
+    )
 
 
 def _ordered(s: Simplifier, x: Instruction, batch: Sequence[int], contracting: Sequence[int]) -> Instruction:
@@ -106,11 +108,11 @@ def _ordered(s: Simplifier, x: Instruction, batch: Sequence[int], contracting: S
     order = (*batch, *free, *contracting)
     if list(order) == sorted(order):
         return x
-    return s.derive(x, "transpose", transposed(shape_of(x), order), (x,), dimensions=order)
+    return s.create_like(x, "transpose", transposed(shape_of(x), order), (x,), dimensions=order)
 
 
 def _as(s: Simplifier, x: Instruction, type_: ElementType) -> Instruction:
-    return x if type_of(x) is type_ else s.make("convert", retyped(shape_of(x), type_), (x,))
+    return x if type_of(x) is type_ else s.create("convert", retyped(shape_of(x), type_), (x,))
 
 
 @rule("dot", handler="RewriteAsMultiplyDotWithZeroLhsContractingDim")
@@ -128,14 +130,16 @@ def dot_of_no_sum(s: Simplifier, i: Instruction) -> bool:
     new_rhs = _as(s, _ordered(s, rhs, n.rhs_batch, ()), type_of(i))
     rank = len(sizes(i))
     if rank != len(sizes(lhs)):
-        new_lhs = s.derive(i, "broadcast", shape_of(i), (new_lhs,), dimensions=tuple(range(len(sizes(lhs)))))
+        new_lhs = s.create_like(
+            i, "broadcast", shape_of(i), (new_lhs,), dimensions=tuple(range(len(sizes(lhs))))
+        )
     if rank != len(sizes(rhs)):
         places = (*range(len(n.lhs_batch)), *range(len(sizes(lhs)), rank))
-        new_rhs = s.derive(i, "broadcast", shape_of(i), (new_rhs,), dimensions=places)
+        new_rhs = s.create_like(i, "broadcast", shape_of(i), (new_rhs,), dimensions=places)
     for new, old in ((new_lhs, lhs), (new_rhs, rhs)):
         if new is not old:
-            s.setup(i, new)
-    return s.into_new(i, "multiply", (new_lhs, new_rhs))
+            s.copy_annotations_from(i, new)
+    return s.replace_with_new(i, "multiply", (new_lhs, new_rhs))
 
 
 @rule("dot", handler="RewriteBatchPlusContractingAsReduce")
@@ -158,10 +162,10 @@ def dot_as_sum(s: Simplifier, i: Instruction) -> bool:
     batch = len(n.lhs_batch)
     if right:
         places = (*range(batch), *range(batch + right, batch + right + len(sizes(lhs)) - batch))
-        new_lhs = s.derive(i, "broadcast", shape_of(new_rhs), (new_lhs,), dimensions=places)
+        new_lhs = s.create_like(i, "broadcast", shape_of(new_rhs), (new_lhs,), dimensions=places)
     elif left:
         places = (*range(batch), *range(batch + left, batch + left + len(sizes(rhs)) - batch))
-        new_rhs = s.derive(i, "broadcast", shape_of(new_lhs), (new_rhs,), dimensions=places)
+        new_rhs = s.create_like(i, "broadcast", shape_of(new_lhs), (new_rhs,), dimensions=places)
     product = s.binary("multiply", new_lhs, new_rhs)
     wide = type_of(i)
     if wide.is_floating and wide.name != "f64":
@@ -170,13 +174,13 @@ def dot_as_sum(s: Simplifier, i: Instruction) -> bool:
     first = max(left, right) + batch
     reduced = tuple(range(first, first + len(n.lhs_contracting)))
     total = _sum(s, product, reduced)
-    return s.into(i, _as(s, total, type_of(i)))
+    return s.replace_with(i, _as(s, total, type_of(i)))
 
 
 def _sum(s: Simplifier, x: Instruction, reduced: tuple[int, ...]) -> Instruction:
     """The sum over some dimensions (`AlgebraicSimplifierVisitor::AddReduce`)."""
     type_ = type_of(x)
-    zero = s.make(
+    zero = s.create(
         "constant", Shape(type_), literal=Literal.from_array(np.zeros((), type_.dtype), Shape(type_))
     )
     home = x.computation
@@ -185,7 +189,7 @@ def _sum(s: Simplifier, x: Instruction, reduced: tuple[int, ...]) -> Instruction
     if function is None:
         b = Builder.new(s.module, "scalar_add_computation", [Shape(type_), Shape(type_)], home)
         function = s.sums[type_.name] = b.finish(b.add(*b.computation.parameters))
-    return s.make(
+    return s.create(
         "reduce", without_dimensions(shape_of(x), reduced), (x, zero), dimensions=reduced, to_apply=function
     )
 
@@ -204,7 +208,7 @@ def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
         return tuple(d - sizes(x)[:d].count(1) for d in numbers if sizes(x)[d] != 1)
 
     def narrow(x: Instruction) -> Instruction:
-        return s.make("reshape", without_ones(shape_of(x)), (x,)) if 1 in sizes(x) else x
+        return s.create("reshape", without_ones(shape_of(x)), (x,)) if 1 in sizes(x) else x
 
     numbers = DotNumbers(
         left(lhs, n.lhs_batch),
@@ -214,8 +218,8 @@ def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
     )
     new = make_dot(s, i, narrow(lhs), narrow(rhs), numbers)
     if sizes(new) == sizes(i):
-        return s.into(i, new)
-    return s.into_new(i, "reshape", (new,), relay=True)
+        return s.replace_with(i, new)
+    return s.replace_with_new(i, "reshape", (new,), relay=True)
 
 
 @rule("dot", handler="RemoveTransposesFromDotOperands")
@@ -244,8 +248,8 @@ def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
         pair, swap = (rhs.operands[0], lhs.operands[0]), True
     else:
         return False
-    new = s.derive(i, "dot", transposed(shape_of(i), order), pair, **n.attributes(), **settings(i, swap))
-    return s.into_new(i, "transpose", (new,), dimensions=order)
+    new = s.create_like(i, "dot", transposed(shape_of(i), order), pair, **n.attributes(), **settings(i, swap))
+    return s.replace_with_new(i, "transpose", (new,), dimensions=order)
 
 
 def is_parameter_like(i: Instruction) -> bool:
@@ -278,7 +282,7 @@ def transposed_dot(s: Simplifier, i: Instruction) -> bool:
     if dims(i) != (*range(rank - 2), rank - 1, rank - 2):
         return False
     new = DotNumbers(n.lhs_batch, n.rhs_contracting, n.rhs_batch, n.lhs_contracting)
-    return s.into_new(i, "dot", (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
+    return s.replace_with_new(i, "dot", (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
 
 
 def _any_transposed_dot(s: Simplifier, i: Instruction, dot: Instruction, n: DotNumbers) -> bool:
@@ -294,5 +298,5 @@ def _any_transposed_dot(s: Simplifier, i: Instruction, dot: Instruction, n: DotN
         tuple(n.rhs_batch[d] for d in order[:batch]), n.rhs_contracting,
         tuple(n.lhs_batch[d] for d in order[:batch]), n.lhs_contracting,
     )  # fmt: skip
-    made = s.make("dot", shape_of(i), (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
-    return s.into(i, s.setup(dot, made))
+    made = s.create("dot", shape_of(i), (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
+    return s.replace_with(i, s.copy_annotations_from(dot, made))

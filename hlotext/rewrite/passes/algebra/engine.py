@@ -28,8 +28,8 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
-from hlotext.rewrite.passes.editor import CONTROL, Visitor, derived_attributes
-from hlotext.semantics.facts import Facts
+from hlotext.rewrite.passes.editor import CONTROL, PostOrderVisitor, derived_attributes
+from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.operation import errors_of
 
 RULES: list[AlgebraRule] = []
@@ -103,10 +103,10 @@ def _is_sound(i: Instruction) -> bool:
     return not any(True for _ in errors_of(i, _FACTS))
 
 
-_FACTS = Facts(layout_sensitive=False, mixed_precision=True)
+_FACTS = VerifierOptions(layout_sensitive=False, mixed_precision=True)
 
 
-class Simplifier(Visitor):
+class Simplifier(PostOrderVisitor):
     """Applies rules to every instruction, operands first, again and again until none fits."""
 
     def __init__(
@@ -154,11 +154,11 @@ class Simplifier(Visitor):
 
     # ---- what becomes of an instruction
 
-    def into(self, old: Instruction, new: Instruction, *, notes: bool = True) -> bool:
+    def replace_with(self, old: Instruction, new: Instruction, *, notes: bool = True) -> bool:
         """Puts another instruction in its place (`ReplaceInstruction`)."""
         return self.replace(old, new, preserve_frontend=notes)
 
-    def into_new(
+    def replace_with_new(
         self,
         old: Instruction,
         opcode: str,
@@ -172,12 +172,12 @@ class Simplifier(Visitor):
         """Puts a new instruction in its place (`ReplaceWithNewInstruction`)."""
         if not relay and (old.control_predecessors or old.control_successors):
             return False
-        new = self.make(
+        new = self.create(
             opcode, shape if shape is not None else shape_of(old), operands, literal=literal, **attributes
         )
         return self.replace(old, new, relay_control=relay)
 
-    def into_same(self, old: Instruction, new: Instruction) -> bool:
+    def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
         """Puts another of the same shape in its place, where no sharding is lost (`ReplaceInstructionIfCompatible`)."""
         if old.control_predecessors or not self.same_shape(shape_of(old), shape_of(new)):
             return False
@@ -205,21 +205,21 @@ class Simplifier(Visitor):
 
     # ---- new instructions
 
-    def make(
+    def create(
         self, opcode: str, shape: Shape, operands: Sequence[Instruction] = (), *, literal: Literal | None = None,
         **attributes: Any,
     ) -> Instruction:  # fmt: skip
         """A new instruction that takes nothing over (`HloComputation::AddInstruction`)."""
         return self.add(opcode, shape, operands, argument=literal, attributes=_named(attributes))
 
-    def derive(
+    def create_like(
         self, like: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction] = (), *,
         literal: Literal | None = None, **attributes: Any,
     ) -> Instruction:  # fmt: skip
         """A new instruction that takes sharding and notes over from another (`HloInstruction::AddInstruction`)."""
         return self.add(opcode, shape, operands, like=like, argument=literal, attributes=_named(attributes))
 
-    def setup(self, like: Instruction, new: Instruction) -> Instruction:
+    def copy_annotations_from(self, like: Instruction, new: Instruction) -> Instruction:
         """Gives a new instruction sharding and notes of another (`SetupDerivedInstruction`)."""
         own = dict(new.attributes)
         new.change(attributes=derived_attributes(like, new.opcode, shape_of(new), own), typed=False)
@@ -231,7 +231,7 @@ class Simplifier(Visitor):
         scalar = self.number(base, value, shape.element_type)
         if not shape.dimensions:
             return scalar
-        return self.derive(base, "broadcast", shape, (scalar,), dimensions=())
+        return self.create_like(base, "broadcast", shape, (scalar,), dimensions=())
 
     def number(self, like: Instruction, value: Any, type_: ElementType) -> Instruction:
         """A scalar constant."""
@@ -239,22 +239,22 @@ class Simplifier(Visitor):
         if array.dtype.kind in "iu" and type_.is_integral:
             array = _wrapped(array, type_)
         literal = Literal.from_array(array.astype(type_.dtype).reshape(()), Shape(type_))
-        return self.derive(like, "constant", Shape(type_), literal=literal)
+        return self.create_like(like, "constant", Shape(type_), literal=literal)
 
     def zeros(self, shape: Shape) -> Instruction:
         """Zero everywhere (`BroadcastZeros`)."""
         plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
         literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
-        zero = self.make("constant", Shape(shape.element_type), literal=literal)
-        return self.make("broadcast", plain, (zero,), dimensions=())
+        zero = self.create("constant", Shape(shape.element_type), literal=literal)
+        return self.create("broadcast", plain, (zero,), dimensions=())
 
     def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
         """An elementwise operation of two values (`MakeBinaryHlo`)."""
-        return self.make(opcode, shape_of(x), (x, y))
+        return self.create(opcode, shape_of(x), (x, y))
 
     def reshape(self, shape: Shape, x: Instruction) -> Instruction:
         """`MakeReshapeHlo`."""
-        return self.derive(x, "reshape", shape, (x,))
+        return self.create_like(x, "reshape", shape, (x,))
 
     # ---- layouts
 
@@ -266,10 +266,10 @@ class Simplifier(Visitor):
             return _is_same_memory(source, target)
         return layouts.reshape_is_bitcast(source, target)
 
-    def into_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
+    def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
         """Makes an instruction a bitcast of a value (`ReplaceWithBitcast`)."""
         value = operand if operand is not None else i.operands[0]
-        return self.into(i, self.derive(i, "bitcast", shape_of(i), (value,)))
+        return self.replace_with(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
 
 
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -34,18 +34,20 @@ def power_of_small_number(s: Simplifier, i: Instruction) -> bool:
     """power(x, f2) => multiply(x, x)"""
     x, y = i.operands
     if is_all(y, 0):
-        return s.into(i, s.scalar_like(i, 1))
-    if is_all(y, 1) and s.into_same(i, x):
+        return s.replace_with(i, s.scalar_like(i, 1))
+    if is_all(y, 1) and s.replace_if_compatible(i, x):
         return True
     if x.opcode == "exponential" and s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
-        return s.into_new(i, "exponential", (s.derive(i, "multiply", shape_of(i), (x.operands[0], y)),))
+        return s.replace_with_new(
+            i, "exponential", (s.create_like(i, "multiply", shape_of(i), (x.operands[0], y)),)
+        )
     if is_all(y, 2):
-        return s.into_new(i, "multiply", (x, x))
+        return s.replace_with_new(i, "multiply", (x, x))
     if is_all(y, 3):
-        return s.into_new(i, "multiply", (x, s.derive(i, "multiply", shape_of(i), (x, x))))
+        return s.replace_with_new(i, "multiply", (x, s.create_like(i, "multiply", shape_of(i), (x, x))))
     if is_all(y, -1):
-        return s.into_new(i, "divide", (s.scalar_like(x, 1), x))
-    return is_all(y, 0.5) and is_non_negative(s, x) and s.into_new(i, "sqrt", (x,))
+        return s.replace_with_new(i, "divide", (s.scalar_like(x, 1), x))
+    return is_all(y, 0.5) and is_non_negative(s, x) and s.replace_with_new(i, "sqrt", (x,))
 
 
 @rule("exponential", handler="HandleExp")
@@ -53,7 +55,7 @@ def exponential_of_zero(s: Simplifier, i: Instruction) -> bool:
     """exponential(f0) => f1"""
     x = i.operands[0]
     c = x if is_constant(x) and is_scalar(x) else splat_constant(x)
-    return c is not None and is_all(c, 0) and s.into(i, s.scalar_like(i, 1.0))
+    return c is not None and is_all(c, 0) and s.replace_with(i, s.scalar_like(i, 1.0))
 
 
 @rule("log", handler="HandleLog")
@@ -63,7 +65,7 @@ def log_of_exponential(s: Simplifier, i: Instruction) -> bool:
     return (
         s.is_loose(xla_changes.ALGSIMP_INVERSES)
         and x.opcode == "exponential"
-        and s.into_same(i, x.operands[0])
+        and s.replace_if_compatible(i, x.operands[0])
     )
 
 
@@ -76,13 +78,15 @@ def log_of_power(s: Simplifier, i: Instruction) -> bool:
         return False
     base, exponent = x.operands
     if not type_of(base).is_complex:
-        base = s.derive(i, "abs", shape_of(i), (base,))
-    product = s.derive(x, "multiply", shape_of(i), (s.derive(i, "log", shape_of(i), (base,)), exponent))
+        base = s.create_like(i, "abs", shape_of(i), (base,))
+    product = s.create_like(
+        x, "multiply", shape_of(i), (s.create_like(i, "log", shape_of(i), (base,)), exponent)
+    )
     truth = Shape(PRED, sizes(exponent), layout=shape_of(exponent).layout)
-    is_zero = s.make(
+    is_zero = s.create(
         "compare", truth, (exponent, s.scalar_like(exponent, 0.0)), direction=ComparisonDirection("EQ")
     )
-    return s.into_new(i, "select", (is_zero, s.scalar_like(i, 0.0), product))
+    return s.replace_with_new(i, "select", (is_zero, s.scalar_like(i, 0.0), product))
 
 
 @rule("log", handler="HandleLog")
@@ -92,7 +96,9 @@ def log_of_root(s: Simplifier, i: Instruction) -> bool:
     factor = {"sqrt": 0.5, "rsqrt": -0.5}.get(x.opcode)
     if factor is None:
         return False
-    return s.into_new(i, "multiply", (s.derive(i, "log", shape_of(i), x.operands), s.scalar_like(i, factor)))
+    return s.replace_with_new(
+        i, "multiply", (s.create_like(i, "log", shape_of(i), x.operands), s.scalar_like(i, factor))
+    )
 
 
 @rule("sqrt", handler="HandleSqrt")
@@ -103,7 +109,7 @@ def root_of_square(s: Simplifier, i: Instruction) -> bool:
         return False
     if x.opcode != "multiply" or x.operands[0] is not x.operands[1] or type_of(x).is_complex:
         return False
-    return s.into_new(i, "abs", (x.operands[0],))
+    return s.replace_with_new(i, "abs", (x.operands[0],))
 
 
 @rule("rsqrt", handler="HandleRsqrt")
@@ -111,17 +117,17 @@ def inverse_root_of_inverse(s: Simplifier, i: Instruction) -> bool:
     """e = exponential(x); d = divide(f1, e); rsqrt(d) => e = exponential(x); sqrt(e)"""
     x = i.operands[0]
     if x.opcode == "power" and is_all(x.operands[1], -2) and is_non_negative(s, x.operands[0]):
-        return s.into(i, x.operands[0])
+        return s.replace_with(i, x.operands[0])
     if x.opcode != "divide" or not is_all(x.operands[0], 1) or not is_non_negative(s, x.operands[1]):
         return False
-    return s.into_new(i, "sqrt", (x.operands[1],))
+    return s.replace_with_new(i, "sqrt", (x.operands[1],))
 
 
 @rule("negate", handler="HandleNegate")
 def negate_twice(s: Simplifier, i: Instruction) -> bool:
     """c = negate(x); negate(c) => x"""
     x = i.operands[0]
-    return x.opcode == "negate" and s.into_same(i, x.operands[0])
+    return x.opcode == "negate" and s.replace_if_compatible(i, x.operands[0])
 
 
 # ---- largest and smallest
@@ -149,7 +155,7 @@ def _extreme(i: Instruction, smallest: bool) -> bool:
 @rule("maximum", "minimum", handler="HandleMaximum")
 def extreme_of_self(s: Simplifier, i: Instruction) -> bool:
     """maximum(x, x) => x"""
-    return i.operands[0] is i.operands[1] and s.into(i, i.operands[0])
+    return i.operands[0] is i.operands[1] and s.replace_with(i, i.operands[0])
 
 
 @rule("maximum", "minimum", handler="HandleMaximum")
@@ -158,8 +164,8 @@ def extreme_of_extreme_number(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     smallest = i.opcode == "maximum"
     if _extreme(x, smallest):
-        return s.into(i, y)
-    return _extreme(y, smallest) and s.into(i, x)
+        return s.replace_with(i, y)
+    return _extreme(y, smallest) and s.replace_with(i, x)
 
 
 @rule("maximum", "minimum", handler="HandleMaximum")
@@ -167,11 +173,11 @@ def extreme_twice(s: Simplifier, i: Instruction) -> bool:
     """m = maximum(x, y); maximum(m, y) => maximum(x, y)"""
     x, y = i.operands
     if x.opcode == i.opcode and y in x.operands:
-        return s.into(i, x)
+        return s.replace_with(i, x)
     if y.opcode != i.opcode or x not in y.operands:
         return False
     if y.operands[0] is x:
-        return s.into(i, y)
+        return s.replace_with(i, y)
     return s.set_operands(i, (x, y.operands[0]))
 
 
@@ -187,7 +193,9 @@ def extremes_to_clamp(s: Simplifier, i: Instruction) -> bool:
                 continue
             low, high = (outer, bound) if i.opcode == "maximum" else (bound, outer)
             a, b = constant_value(low.operands[0]), constant_value(high.operands[0])
-            return a is not None and b is not None and a < b and s.into_new(i, "clamp", (low, x, high))
+            return (
+                a is not None and b is not None and a < b and s.replace_with_new(i, "clamp", (low, x, high))
+            )
     return False
 
 
@@ -200,7 +208,7 @@ def maximum_of_clamp(s: Simplifier, i: Instruction) -> bool:
     """c = clamp(y, x, z); maximum(y, c) => clamp(y, x, z)"""
     for low, clamp in (i.operands, i.operands[::-1]):
         if clamp.opcode == "clamp" and clamp.operands[0] is low:
-            return s.into_same(i, clamp)
+            return s.replace_if_compatible(i, clamp)
     return False
 
 
@@ -210,14 +218,19 @@ def maximum_of_rising_functions(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if x.opcode != y.opcode or x.opcode not in ("cbrt", "erf", "logistic", "tanh"):
         return False
-    return s.into_new(i, x.opcode, (s.binary("maximum", x.operands[0], y.operands[0]),))
+    return s.replace_with_new(i, x.opcode, (s.binary("maximum", x.operands[0], y.operands[0]),))
 
 
 @rule("clamp", handler="HandleClamp")
 def clamp_twice(s: Simplifier, i: Instruction) -> bool:
     """c = clamp(x, y, z); clamp(x, c, z) => clamp(x, y, z)"""
     low, x, high = i.operands
-    return x.opcode == "clamp" and x.operands[0] is low and x.operands[2] is high and s.into_same(i, x)
+    return (
+        x.opcode == "clamp"
+        and x.operands[0] is low
+        and x.operands[2] is high
+        and s.replace_if_compatible(i, x)
+    )
 
 
 @rule("clamp", handler="HandleClamp")
@@ -230,7 +243,12 @@ def clamp_of_partition(s: Simplifier, i: Instruction) -> bool:
     value = constant_value(high) if is_constant(high) else None
     name = "num_partitions" if x.opcode == "partition-id" else "replica_count"
     number = s.module.attributes.get(name, 1)
-    return isinstance(value, int) and isinstance(number, int) and 1 < number <= value + 1 and s.into(i, x)
+    return (
+        isinstance(value, int)
+        and isinstance(number, int)
+        and 1 < number <= value + 1
+        and s.replace_with(i, x)
+    )
 
 
 # ---- complex numbers
@@ -241,7 +259,7 @@ def complex_of_parts(s: Simplifier, i: Instruction) -> bool:
     """c = f32[4,3] real(w); d = f32[4,3] imag(w); c64[4,3] complex(c, d) => w"""
     x, y = i.operands
     fits = x.opcode == "real" and y.opcode == "imag" and x.operands[0] is y.operands[0]
-    return fits and s.into(i, x.operands[0])
+    return fits and s.replace_with(i, x.operands[0])
 
 
 @rule("real", handler="HandleReal")
@@ -249,8 +267,8 @@ def real_of_complex(s: Simplifier, i: Instruction) -> bool:
     """c = c64[4,3] complex(x, y); f32[4,3] real(c) => x"""
     x = i.operands[0]
     if x.opcode == "complex":
-        return s.into(i, x.operands[0])
-    return not type_of(x).is_complex and s.into(i, x)
+        return s.replace_with(i, x.operands[0])
+    return not type_of(x).is_complex and s.replace_with(i, x)
 
 
 @rule("imag", handler="HandleImag")
@@ -258,5 +276,5 @@ def imag_of_complex(s: Simplifier, i: Instruction) -> bool:
     """c = c64[4,3] complex(x, y); f32[4,3] imag(c) => y"""
     x = i.operands[0]
     if x.opcode == "complex":
-        return s.into(i, x.operands[1])
-    return not type_of(x).is_complex and s.into(i, s.zeros(shape_of(i)))
+        return s.replace_with(i, x.operands[1])
+    return not type_of(x).is_complex and s.replace_with(i, s.zeros(shape_of(i)))

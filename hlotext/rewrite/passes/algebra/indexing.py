@@ -40,7 +40,7 @@ from hlotext.rewrite.passes.reshape_mover import transposed
 def dynamic_slice_everything(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] dynamic-slice(x, n, n), dynamic_slice_sizes={4,3} => x"""
     x = i.operands[0]
-    return (is_scalar(i) or s.same_shape(shape_of(x), shape_of(i))) and s.into(i, x)
+    return (is_scalar(i) or s.same_shape(shape_of(x), shape_of(i))) and s.replace_with(i, x)
 
 
 def _known_starts(i: Instruction, first: int, part: tuple[int, ...]) -> list[int]:
@@ -65,7 +65,7 @@ def dynamic_slice_from_zero(s: Simplifier, i: Instruction) -> bool:
         return False
     zero = s.scalar_like(i.operands[1], 0)
     operands = [zero if n - 1 in found else o for n, o in enumerate(i.operands)]
-    return s.into(i, s.setup(i, s.clone(i, operands)))
+    return s.replace_with(i, s.copy_annotations_from(i, s.clone(i, operands)))
 
 
 @rule("dynamic-slice", handler="HandleDynamicSlice")
@@ -81,10 +81,10 @@ def dynamic_slice_of_broadcast(s: Simplifier, i: Instruction) -> bool:
     if dims(b):
         size = tuple(sizes(i)[d] for d in dims(b))
         starts = [i.operands[1 + d] for d in dims(b)]
-        part = s.derive(
+        part = s.create_like(
             i, "dynamic-slice", resized(shape_of(x), size), (x, *starts), dynamic_slice_sizes=size
         )
-    return s.into(i, s.derive(b, "broadcast", shape_of(i), (part,), dimensions=dims(b)))
+    return s.replace_with(i, s.create_like(b, "broadcast", shape_of(i), (part,), dimensions=dims(b)))
 
 
 @rule("dynamic-slice", handler="HandleDynamicSlice")
@@ -103,8 +103,8 @@ def dynamic_slice_of_reshape(s: Simplifier, i: Instruction) -> bool:
         if sizes(x)[a] != 1:
             starts[a], size[a] = i.operands[1 + b], sizes(i)[b]
     shape = s.shape(type_of(i), size)
-    part = s.derive(i, "dynamic-slice", shape, (x, *starts), dynamic_slice_sizes=tuple(size))
-    return s.into_new(i, "reshape", (part,))
+    part = s.create_like(i, "dynamic-slice", shape, (x, *starts), dynamic_slice_sizes=tuple(size))
+    return s.replace_with_new(i, "reshape", (part,))
 
 
 @rule("dynamic-slice", handler="HandleDynamicSlice")
@@ -118,10 +118,10 @@ def dynamic_slice_of_transpose(s: Simplifier, i: Instruction) -> bool:
     back = inverse(dims(t))
     starts = [i.operands[1:][d] for d in back]
     size = permuted(sizes(i), back)
-    part = s.derive(
+    part = s.create_like(
         i, "dynamic-slice", transposed(shape_of(i), back), (t.operands[0], *starts), dynamic_slice_sizes=size
     )
-    return s.into_new(i, "transpose", (part,), dimensions=dims(t))
+    return s.replace_with_new(i, "transpose", (part,), dimensions=dims(t))
 
 
 def _first_integer(i: Instruction) -> int | None:
@@ -147,7 +147,7 @@ def dynamic_slice_at_known_place(s: Simplifier, i: Instruction) -> bool:
             return False
         start = min(start, sizes(x)[d] - sizes(i)[d])
         cut.append(SliceDimension(start, start + sizes(i)[d]))
-    return s.into_new(i, "slice", (x,), slice=cut_of(cut))
+    return s.replace_with_new(i, "slice", (x,), slice=cut_of(cut))
 
 
 @rule("dynamic-slice", handler="HandleDynamicSlice")
@@ -168,17 +168,17 @@ def dynamic_slice_of_iota(s: Simplifier, i: Instruction) -> bool:
     if x.opcode != "iota" or type_of(index).name not in words:
         return False
     low, high = s.scalar_like(index, 0), s.scalar_like(index, sizes(x)[0] - 1)
-    result = s.derive(i, "clamp", shape_of(index), (low, index, high))
+    result = s.create_like(i, "clamp", shape_of(index), (low, index, high))
     if type_of(index) is not type_of(i):
-        result = s.derive(i, "convert", Shape(type_of(i)), (result,))
+        result = s.create_like(i, "convert", Shape(type_of(i)), (result,))
     if factor is not None:
-        result = s.derive(i, "multiply", shape_of(result), (result, factor))
-    return s.into_new(i, "reshape", (result,))
+        result = s.create_like(i, "multiply", shape_of(result), (result, factor))
+    return s.replace_with_new(i, "reshape", (result,))
 
 
 def _clamped(s: Simplifier, start: Instruction, room: int) -> Instruction:
     low, high = s.scalar_like(start, 0), s.scalar_like(start, room)
-    return s.derive(start, "clamp", shape_of(start), (low, start, high))
+    return s.create_like(start, "clamp", shape_of(start), (low, start, high))
 
 
 def _inner_start(
@@ -189,8 +189,8 @@ def _inner_start(
         outer = _clamped(s, outer, rooms[1])
     start = _clamped(s, inner, rooms[0])
     if type_of(start) is not type_of(outer):
-        start = s.derive(start, "convert", shape_of(outer), (start,))
-    return s.derive(like, "add", shape_of(outer), (outer, start))
+        start = s.create_like(start, "convert", shape_of(outer), (start,))
+    return s.create_like(like, "add", shape_of(outer), (outer, start))
 
 
 @rule("dynamic-slice", handler="HandleDynamicSlice")
@@ -242,14 +242,16 @@ def update_of_splat(s: Simplifier, i: Instruction) -> bool:
         start = min(max(0, start), room)
         config.append(PaddingConfigDimension(start, room - start))
     padding = PaddingConfig(tuple(config))
-    return s.into(i, s.derive(i, "pad", shape_of(whole), (part, whole.operands[0]), padding=padding))
+    return s.replace_with(
+        i, s.create_like(i, "pad", shape_of(whole), (part, whole.operands[0]), padding=padding)
+    )
 
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
 def update_everything(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] dynamic-update-slice(x, y, n, n) => y"""
     part = i.operands[1]
-    return s.same_shape(shape_of(i), shape_of(part)) and s.into(i, part)
+    return s.same_shape(shape_of(i), shape_of(part)) and s.replace_with(i, part)
 
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
@@ -261,13 +263,13 @@ def update_from_zero(s: Simplifier, i: Instruction) -> bool:
         return False
     zero = s.scalar_like(i.operands[2], 0)
     operands = [zero if n - 2 in found else o for n, o in enumerate(i.operands)]
-    return s.into(i, s.setup(i, s.clone(i, operands)))
+    return s.replace_with(i, s.copy_annotations_from(i, s.clone(i, operands)))
 
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
 def update_with_nothing(s: Simplifier, i: Instruction) -> bool:
     """z = s32[] constant(0); k = f32[0,3] slice(y), slice={[0:0], [0:3]}; f32[4,3] dynamic-update-slice(x, k, n, z) => x"""
-    return is_empty(i.operands[1]) and s.into(i, i.operands[0])
+    return is_empty(i.operands[1]) and s.replace_with(i, i.operands[0])
 
 
 @rule("dynamic-update-slice", handler="HandleDynamicUpdateSlice")
@@ -302,7 +304,7 @@ def scatter_nothing(s: Simplifier, i: Instruction) -> bool:
     half = (len(i.operands) - 1) // 2
     if not all(is_empty(o) for o in i.operands[half + 1 :]):
         return False
-    return half == 1 and s.into_same(i, i.operands[0])
+    return half == 1 and s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("gather", handler="HandleGather")
@@ -311,7 +313,7 @@ def gather_of_nothing(s: Simplifier, i: Instruction) -> bool:
     f32[2,3] gather(e, k), offset_dims={1},
     collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={0,3}
     => c = f32[] constant(0); f32[2,3] broadcast(c), dimensions={}"""
-    return is_empty(i.operands[0]) and s.into(i, s.scalar_like(i, 0))
+    return is_empty(i.operands[0]) and s.replace_with(i, s.scalar_like(i, 0))
 
 
 @rule("gather", handler="HandleGather")
@@ -324,7 +326,7 @@ def gather_of_one(s: Simplifier, i: Instruction) -> bool:
     if not is_one_element(x):
         return False
     value = x if is_scalar(x) else s.reshape(Shape(type_of(x)), x)
-    return s.into(i, s.make("broadcast", shape_of(i), (value,), dimensions=()))
+    return s.replace_with(i, s.create("broadcast", shape_of(i), (value,), dimensions=()))
 
 
 MAX_SELECTED = 4
@@ -347,15 +349,17 @@ def gather_of_few(s: Simplifier, i: Instruction) -> bool:
         return False
 
     def value(n: int) -> Instruction:
-        part = s.derive(i, "slice", s.shape(type_of(x), (1,)), (x,), slice=cut_of([SliceDimension(n, n + 1)]))
-        scalar = s.derive(i, "reshape", Shape(type_of(x)), (part,))
-        return s.derive(i, "broadcast", shape_of(i), (scalar,), dimensions=())
+        part = s.create_like(
+            i, "slice", s.shape(type_of(x), (1,)), (x,), slice=cut_of([SliceDimension(n, n + 1)])
+        )
+        scalar = s.create_like(i, "reshape", Shape(type_of(x)), (part,))
+        return s.create_like(i, "broadcast", shape_of(i), (scalar,), dimensions=())
 
     result = value(0)
     truth = retyped(shape_of(i), PRED)
     for n in range(sizes(x)[0]):
-        mask = s.derive(
+        mask = s.create_like(
             i, "compare", truth, (index, s.scalar_like(index, n)), direction=ComparisonDirection("GE")
         )
-        result = s.derive(i, "select", shape_of(i), (mask, value(n), result))
-    return s.into(i, result)
+        result = s.create_like(i, "select", shape_of(i), (mask, value(n), result))
+    return s.replace_with(i, result)

@@ -29,7 +29,7 @@ from hlotext.rewrite.passes.algebra.slices import cut_of, is_unstrided, ranges
 def pad_of_nothing(s: Simplifier, i: Instruction) -> bool:
     """k = f32[0,3] slice(x), slice={[0:0], [0:3]}; f32[2,3] pad(k, s), padding=1_1x0_0
     => f32[2,3] broadcast(s), dimensions={}"""
-    return is_empty(i.operands[0]) and s.into_new(i, "broadcast", i.operands[1:], dimensions=())
+    return is_empty(i.operands[0]) and s.replace_with_new(i, "broadcast", i.operands[1:], dimensions=())
 
 
 @rule("pad", handler="HandlePad")
@@ -43,14 +43,16 @@ def pad_between_one(s: Simplifier, i: Instruction) -> bool:
         else d
         for d, size in zip(given, sizes(i.operands[0]), strict=True)
     )
-    return new != given and s.into_new(i, "pad", i.operands, padding=PaddingConfig(new))
+    return new != given and s.replace_with_new(i, "pad", i.operands, padding=PaddingConfig(new))
 
 
 @rule("pad", handler="HandlePad")
 def pad_nothing(s: Simplifier, i: Instruction) -> bool:
     """pad(x, s), padding=0_0x0_0 => x"""
     given = i.attributes["padding"].dimensions
-    return not any(d.edge_padding_low or d.edge_padding_high for d in given) and s.into_same(i, i.operands[0])
+    return not any(d.edge_padding_low or d.edge_padding_high for d in given) and s.replace_if_compatible(
+        i, i.operands[0]
+    )
 
 
 @rule("pad", handler="HandlePad")
@@ -68,7 +70,7 @@ def pad_of_repeated(s: Simplifier, i: Instruction) -> bool:
     if len(sizes(x)) > len(padded) or any(d not in padded for d in dims(b)):
         return False
     gone = [d for d in range(len(given)) if d not in padded]
-    inner = s.make(
+    inner = s.create(
         "broadcast",
         without_dimensions(shape_of(b), gone),
         (x,),
@@ -78,8 +80,8 @@ def pad_of_repeated(s: Simplifier, i: Instruction) -> bool:
     own.pop("sharding", None)
     inner.change(attributes={**own, "dimensions": inner.attributes["dimensions"]}, typed=False)
     config = PaddingConfig(tuple(given[d] for d in padded))
-    new = s.derive(i, "pad", without_dimensions(shape_of(i), gone), (inner, value), padding=config)
-    return s.into(i, s.derive(i, "broadcast", shape_of(i), (new,), dimensions=tuple(padded)))
+    new = s.create_like(i, "pad", without_dimensions(shape_of(i), gone), (inner, value), padding=config)
+    return s.replace_with(i, s.create_like(i, "broadcast", shape_of(i), (new,), dimensions=tuple(padded)))
 
 
 @rule("pad", handler="HandlePad")
@@ -97,12 +99,12 @@ def pad_negative(s: Simplifier, i: Instruction) -> bool:
         n + d.edge_padding_low + d.edge_padding_high + max(0, n - 1) * d.interior_padding
         for n, d in zip(sizes(i.operands[0]), more, strict=True)
     ]
-    padded = s.make("pad", resized(shape_of(i), size), i.operands, padding=PaddingConfig(tuple(more)))
+    padded = s.create("pad", resized(shape_of(i), size), i.operands, padding=PaddingConfig(tuple(more)))
     cut = [
         SliceDimension(max(0, -d.edge_padding_low), n + min(0, d.edge_padding_high))
         for n, d in zip(size, given, strict=True)
     ]
-    return s.into(i, s.make("slice", shape_of(i), (padded,), slice=cut_of(cut)))
+    return s.replace_with(i, s.create("slice", shape_of(i), (padded,), slice=cut_of(cut)))
 
 
 # ---- concatenations
@@ -111,7 +113,7 @@ def pad_negative(s: Simplifier, i: Instruction) -> bool:
 @rule("concatenate", handler="HandleConcatenate")
 def join_one(s: Simplifier, i: Instruction) -> bool:
     """concatenate(x), dimensions={0} => x"""
-    return len(i.operands) == 1 and s.into_same(i, i.operands[0])
+    return len(i.operands) == 1 and s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("concatenate", handler="HandleConcatenate")
@@ -122,10 +124,10 @@ def join_empty(s: Simplifier, i: Instruction) -> bool:
     if len(kept) == len(i.operands) or len(i.operands) == 1:
         return False
     if len(kept) > 1:
-        new = s.setup(i, s.clone(i, kept))
+        new = s.copy_annotations_from(i, s.clone(i, kept))
     else:
         new = kept[0] if kept else i.operands[0]
-    return s.into_same(i, new)
+    return s.replace_if_compatible(i, new)
 
 
 @rule("concatenate", handler="HandleConcatenate")
@@ -137,7 +139,7 @@ def join_joined(s: Simplifier, i: Instruction) -> bool:
     flat: list[Instruction] = []
     for o in i.operands:
         flat += o.operands if o.opcode == "concatenate" and dims(o) == dims(i) else (o,)
-    return len(flat) != len(i.operands) and s.into_new(i, "concatenate", flat, dimensions=dims(i))
+    return len(flat) != len(i.operands) and s.replace_with_new(i, "concatenate", flat, dimensions=dims(i))
 
 
 @rule("concatenate", handler="HandleConcatenate")
@@ -163,12 +165,14 @@ def join_neighbours(s: Simplifier, i: Instruction) -> bool:
             cut[d] = SliceDimension(cut[d].start, end)
             size = list(sizes(first))
             size[d] = end - cut[d].start
-            first = s.derive(
+            first = s.create_like(
                 first, "slice", resized(shape_of(first), size), first.operands, slice=cut_of(cut)
             )
         new.append(first)
         n = last
-    return len(new) < len(operands) and s.into_same(i, s.setup(i, s.clone(i, new)))
+    return len(new) < len(operands) and s.replace_if_compatible(
+        i, s.copy_annotations_from(i, s.clone(i, new))
+    )
 
 
 def _continues(first: Instruction, following: Instruction, d: int, end: int) -> bool:
@@ -197,8 +201,10 @@ def join_splat(s: Simplifier, i: Instruction) -> bool:
         PaddingConfigDimension(length * (n == d and is_low), length * (n == d and not is_low))
         for n in range(len(sizes(i)))
     ]
-    new = s.derive(i, "pad", shape_of(i), (value, splat.operands[0]), padding=PaddingConfig(tuple(config)))
-    return s.into(i, new)
+    new = s.create_like(
+        i, "pad", shape_of(i), (value, splat.operands[0]), padding=PaddingConfig(tuple(config))
+    )
+    return s.replace_with(i, new)
 
 
 @rule("concatenate", handler="HandleConcatenate")
@@ -212,4 +218,4 @@ def join_copies(s: Simplifier, i: Instruction) -> bool:
         return False
     flat = s.reshape(without_dimensions(shape_of(x), [d]), x)
     kept = tuple(n for n in range(len(sizes(x))) if n != d)
-    return s.into(i, s.make("broadcast", shape_of(i), (flat,), dimensions=kept))
+    return s.replace_with(i, s.create("broadcast", shape_of(i), (flat,), dimensions=kept))

@@ -29,28 +29,36 @@ from hlotext.rewrite.passes.algebra.sums import is_non_negative
 def and_true(s: Simplifier, i: Instruction) -> bool:
     """and(p, yes) => p"""
     x, y = i.operands
-    return is_pred(x) and ((is_all(y, 1) and s.into_same(i, x)) or (is_all(x, 1) and s.into_same(i, y)))
+    return is_pred(x) and (
+        (is_all(y, 1) and s.replace_if_compatible(i, x)) or (is_all(x, 1) and s.replace_if_compatible(i, y))
+    )
 
 
 @rule("and", handler="HandleAnd")
 def and_zero(s: Simplifier, i: Instruction) -> bool:
     """and(i, i0) => i0"""
     x, y = i.operands
-    return (is_all(y, 0) and s.into_same(i, y)) or (is_all(x, 0) and s.into_same(i, x))
+    return (is_all(y, 0) and s.replace_if_compatible(i, y)) or (
+        is_all(x, 0) and s.replace_if_compatible(i, x)
+    )
 
 
 @rule("or", handler="HandleOr")
 def or_true(s: Simplifier, i: Instruction) -> bool:
     """or(p, yes) => yes"""
     x, y = i.operands
-    return is_pred(x) and ((is_all(y, 1) and s.into_same(i, y)) or (is_all(x, 1) and s.into_same(i, x)))
+    return is_pred(x) and (
+        (is_all(y, 1) and s.replace_if_compatible(i, y)) or (is_all(x, 1) and s.replace_if_compatible(i, x))
+    )
 
 
 @rule("or", handler="HandleOr")
 def or_zero(s: Simplifier, i: Instruction) -> bool:
     """or(i, i0) => i"""
     x, y = i.operands
-    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
+    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("xor", handler="HandleXor")
@@ -58,7 +66,7 @@ def xor_self(s: Simplifier, i: Instruction) -> bool:
     """k = s32[4,3] add(i, j); l = s32[4,3] add(i, j); xor(k, l) => i0"""
     x, y = i.operands
     same = x is y or (not has_side_effect(x) and _is_identical(x, y))
-    return same and s.has(xla_changes.ALGSIMP_XOR) and s.into(i, s.scalar_like(i, 0))
+    return same and s.has(xla_changes.ALGSIMP_XOR) and s.replace_with(i, s.scalar_like(i, 0))
 
 
 def _is_identical(x: Instruction, y: Instruction) -> bool:
@@ -83,14 +91,16 @@ def xor_zero(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if not s.has(xla_changes.ALGSIMP_XOR):
         return False
-    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
+    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("not", handler="HandleNot")
 def not_twice(s: Simplifier, i: Instruction) -> bool:
     """c = not(p); not(c) => p"""
     x = i.operands[0]
-    return x.opcode == "not" and s.into_same(i, x.operands[0])
+    return x.opcode == "not" and s.replace_if_compatible(i, x.operands[0])
 
 
 # ---- select
@@ -99,21 +109,23 @@ def not_twice(s: Simplifier, i: Instruction) -> bool:
 @rule("select", handler="HandleSelect")
 def select_same(s: Simplifier, i: Instruction) -> bool:
     """select(p, x, x) => x"""
-    return i.operands[1] is i.operands[2] and s.into_same(i, i.operands[1])
+    return i.operands[1] is i.operands[2] and s.replace_if_compatible(i, i.operands[1])
 
 
 @rule("select", handler="HandleSelect")
 def select_known(s: Simplifier, i: Instruction) -> bool:
     """select(yes, x, y) => x"""
     p, x, y = i.operands
-    return (is_all(p, 1) and s.into_same(i, x)) or (is_all(p, 0) and s.into_same(i, y))
+    return (is_all(p, 1) and s.replace_if_compatible(i, x)) or (
+        is_all(p, 0) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("select", handler="HandleSelect")
 def select_not(s: Simplifier, i: Instruction) -> bool:
     """c = not(p); select(c, x, y) => select(p, y, x)"""
     p, x, y = i.operands
-    return p.opcode == "not" and s.into_new(i, "select", (p.operands[0], y, x))
+    return p.opcode == "not" and s.replace_with_new(i, "select", (p.operands[0], y, x))
 
 
 @rule("select", handler="HandleSelect")
@@ -123,15 +135,15 @@ def select_of_truth(s: Simplifier, i: Instruction) -> bool:
     if not is_pred(i):
         return False
     if is_all(x, 1) and is_all(y, 0):
-        return s.into(i, p)
+        return s.replace_with(i, p)
     if is_all(x, 0) and is_all(y, 1):
-        return s.into_new(i, "not", (p,), shape_of(p))
+        return s.replace_with_new(i, "not", (p,), shape_of(p))
     if p.opcode != "compare" or p.operands != (x, y):
         return False
     direction = str(p.attributes["direction"])
     if direction in ("EQ", "NE"):
-        return s.into(i, y if direction == "EQ" else x)
-    return s.into_new(i, "or" if direction in ("GT", "GE") else "and", (x, y))
+        return s.replace_with(i, y if direction == "EQ" else x)
+    return s.replace_with_new(i, "or" if direction in ("GT", "GE") else "and", (x, y))
 
 
 @rule("select", handler="HandleSelect")
@@ -149,11 +161,11 @@ def select_of_update(s: Simplifier, i: Instruction) -> bool:
         chosen = p
         if not is_scalar(p):
             truth = retyped(shape_of(part), type_of(p))
-            chosen = s.derive(i, "dynamic-slice", truth, (p, *starts), dynamic_slice_sizes=size)
-        old = s.derive(i, "dynamic-slice", shape_of(part), (whole, *starts), dynamic_slice_sizes=size)
+            chosen = s.create_like(i, "dynamic-slice", truth, (p, *starts), dynamic_slice_sizes=size)
+        old = s.create_like(i, "dynamic-slice", shape_of(part), (whole, *starts), dynamic_slice_sizes=size)
         pair = (old, part) if is_left else (part, old)
-        new = s.derive(i, "select", shape_of(part), (chosen, *pair))
-        return s.into_new(i, "dynamic-update-slice", (whole, new, *starts))
+        new = s.create_like(i, "select", shape_of(part), (chosen, *pair))
+        return s.replace_with_new(i, "dynamic-update-slice", (whole, new, *starts))
     return False
 
 
@@ -167,9 +179,9 @@ def compare_with_zero(s: Simplifier, i: Instruction) -> bool:
     direction = str(i.attributes["direction"])
     unsigned = type_of(x).kind is TypeKind.UNSIGNED
     if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(s, x)):
-        return s.into(i, s.scalar_like(i, direction == "GE"))
+        return s.replace_with(i, s.scalar_like(i, direction == "GE"))
     if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(s, y)):
-        return s.into(i, s.scalar_like(i, direction == "LE"))
+        return s.replace_with(i, s.scalar_like(i, direction == "LE"))
     return False
 
 
@@ -179,7 +191,7 @@ def compare_self(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if x is not y or not is_whole(x):
         return False
-    return s.into(i, s.scalar_like(i, str(i.attributes["direction"]) in ("EQ", "GE", "LE")))
+    return s.replace_with(i, s.scalar_like(i, str(i.attributes["direction"]) in ("EQ", "GE", "LE")))
 
 
 @rule("compare", handler="HandleCompare")
@@ -189,7 +201,7 @@ def compare_truth(s: Simplifier, i: Instruction) -> bool:
     value = {"NE": 0, "EQ": 1}.get(str(i.attributes["direction"]))
     if not is_pred(x) or value is None:
         return False
-    return (is_all(y, value) and s.into(i, x)) or (is_all(x, value) and s.into(i, y))
+    return (is_all(y, value) and s.replace_with(i, x)) or (is_all(x, value) and s.replace_with(i, y))
 
 
 @rule("compare", handler="HandleCompare")
@@ -204,7 +216,7 @@ def compare_mask(s: Simplifier, i: Instruction) -> bool:
         return False
     if not (is_all(one, 1) and is_all(zero, 0)) or not s.same_shape(shape_of(i), shape_of(inner)):
         return False
-    return s.into(i, inner)
+    return s.replace_with(i, inner)
 
 
 @rule("compare", handler="HandleCompare")
@@ -226,7 +238,7 @@ def compare_extreme(s: Simplifier, i: Instruction) -> bool:
 @rule("convert", handler="HandleConvert")
 def convert_to_same(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] convert(x) => x"""
-    return type_of(i) is type_of(i.operands[0]) and s.into(i, i.operands[0])
+    return type_of(i) is type_of(i.operands[0]) and s.replace_with(i, i.operands[0])
 
 
 @rule("convert", handler="HandleConvert")
@@ -239,7 +251,7 @@ def convert_and_back(s: Simplifier, i: Instruction) -> bool:
     return (
         type_of(source) is type_of(i)
         and cast_preserves_values(type_of(source), type_of(wide))
-        and s.into(i, source)
+        and s.replace_with(i, source)
     )
 
 
@@ -293,7 +305,7 @@ def convert_around_operation(s: Simplifier, i: Instruction) -> bool:
         or not cast_preserves_values(target, wide)
     ):
         return False
-    return s.into(i, s.clone(op, inner, retyped(shape_of(op), target)))
+    return s.replace_with(i, s.clone(op, inner, retyped(shape_of(op), target)))
 
 
 # ---- bits
@@ -303,7 +315,7 @@ def convert_around_operation(s: Simplifier, i: Instruction) -> bool:
 def bits_of_bits(s: Simplifier, i: Instruction) -> bool:
     """c = s32[4,3] bitcast-convert(x); u32[4,3] bitcast-convert(c) => u32[4,3] bitcast-convert(x)"""
     x = i.operands[0]
-    return x.opcode == "bitcast-convert" and s.into_new(i, "bitcast-convert", x.operands)
+    return x.opcode == "bitcast-convert" and s.replace_with_new(i, "bitcast-convert", x.operands)
 
 
 @rule("bitcast-convert", handler="TrySimplifyTautologicalBitcastConvert")
@@ -321,7 +333,7 @@ def bits_of_joined_bits(s: Simplifier, i: Instruction) -> bool:
     (d,) = dims(joined)
     size = list(sizes(parts[0]))
     size[d] = sum(sizes(part)[d] for part in parts)
-    return s.into(i, s.make("concatenate", s.shape(type_of(i), size), parts, dimensions=(d,)))
+    return s.replace_with(i, s.create("concatenate", s.shape(type_of(i), size), parts, dimensions=(d,)))
 
 
 @rule("bitcast-convert", handler="HandleBitcastConvert")
@@ -331,20 +343,20 @@ def bits_as_bitcast(s: Simplifier, i: Instruction) -> bool:
         return False
     x, shape = i.operands[0], shape_of(i)
     if layouts.equal_ignoring_element_type(shape, shape_of(x)):
-        return s.into_bitcast(i)
+        return s.replace_with_bitcast(i)
     longer = shape_of(x) if shape_of(x).rank > shape.rank else shape
     layout = longer.layout
     if layout is None or not longer.rank or layout.minor_to_major[0] != longer.rank - 1:
         return False
     bits = layout.element_size_in_bits
     whole = longer.element_type.bits % 8 == 0 if not bits else bits == longer.element_type.bits
-    return whole and s.into_bitcast(i)
+    return whole and s.replace_with_bitcast(i)
 
 
 @rule("bitcast-convert", handler="HandleBitcastConvert")
 def bits_as_same_type(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] bitcast-convert(x) => x"""
-    return s.into_same(i, i.operands[0])
+    return s.replace_if_compatible(i, i.operands[0])
 
 
 # ---- calls and branches
@@ -357,8 +369,8 @@ def layout_constraint(s: Simplifier, i: Instruction) -> bool:
         return False
     x = i.operands[0]
     if s.same_shape(shape_of(i), shape_of(x)):
-        return s.into(i, x)
-    return s.into_new(i, "copy", (x,))
+        return s.replace_with(i, x)
+    return s.replace_with_new(i, "copy", (x,))
 
 
 @rule("reduce-precision", handler="HandleReducePrecision")
@@ -367,7 +379,9 @@ def reduce_precision_of_own(s: Simplifier, i: Instruction) -> bool:
     widths = {"f32": (8, 23), "bf16": (8, 7), "f16": (5, 10), "f64": (11, 52)}
     own = widths.get(type_of(i.operands[0]).name)
     wanted = (i.attributes["exponent_bits"], i.attributes["mantissa_bits"])
-    return s.options.enable_remove_no_op_reduce_precision and own == wanted and s.into(i, i.operands[0])
+    return (
+        s.options.enable_remove_no_op_reduce_precision and own == wanted and s.replace_with(i, i.operands[0])
+    )
 
 
 @rule("conditional", handler="HandleConditional")
@@ -380,7 +394,7 @@ def conditional_of_truth(s: Simplifier, i: Instruction) -> bool:
         return False
     if not is_pred(index.operands[0]):
         return False
-    return s.into_new(
+    return s.replace_with_new(
         i, "conditional", (index.operands[0], i.operands[2], i.operands[1]),
         true_computation=branches[1], false_computation=branches[0],
     )  # fmt: skip

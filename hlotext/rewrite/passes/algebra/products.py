@@ -38,7 +38,9 @@ from hlotext.rewrite.passes.algebra.sums import is_non_negative, may_join, sprea
 def multiply_one(s: Simplifier, i: Instruction) -> bool:
     """multiply(x, f1) => x"""
     x, y = i.operands
-    return (is_all(y, 1) and s.into_same(i, x)) or (is_all(x, 1) and s.into_same(i, y))
+    return (is_all(y, 1) and s.replace_if_compatible(i, x)) or (
+        is_all(x, 1) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("multiply", handler="HandleMultiply")
@@ -47,7 +49,9 @@ def multiply_zero(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if not (is_whole(i) or s.options.enable_fast_math):
         return False
-    return (is_all(x, 0) and s.into_same(i, x)) or (is_all(y, 0) and s.into_same(i, y))
+    return (is_all(x, 0) and s.replace_if_compatible(i, x)) or (
+        is_all(y, 0) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("multiply", handler="HandleMultiply")
@@ -73,7 +77,7 @@ def multiply_truth(s: Simplifier, i: Instruction) -> bool:
     """c = f32[4,3] convert(p); multiply(x, c) => select(p, x, f0)"""
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode == "convert" and is_pred(y.operands[0]):
-            return s.into_new(i, "select", (y.operands[0], x, s.zeros(shape_of(i))))
+            return s.replace_with_new(i, "select", (y.operands[0], x, s.zeros(shape_of(i))))
     return False
 
 
@@ -94,7 +98,9 @@ def multiply_two_products(s: Simplifier, i: Instruction) -> bool:
     if first is None or second is None or not may_join(s, i):
         return False
     product = spread(s, i, s.binary("multiply", first[1], second[1]))
-    return s.into_new(i, "multiply", (s.derive(i, "multiply", shape_of(i), (first[0], second[0])), product))
+    return s.replace_with_new(
+        i, "multiply", (s.create_like(i, "multiply", shape_of(i), (first[0], second[0])), product)
+    )
 
 
 @rule("multiply", handler="HandleMultiply")
@@ -106,7 +112,9 @@ def multiplytwo_constants(s: Simplifier, i: Instruction) -> bool:
     for x, c in (i.operands, i.operands[::-1]):
         first = _times_constant(x)
         if first is not None and is_constant(c):
-            return s.into_new(i, "multiply", (first[0], spread(s, i, s.binary("multiply", first[1], c))))
+            return s.replace_with_new(
+                i, "multiply", (first[0], spread(s, i, s.binary("multiply", first[1], c)))
+            )
     return False
 
 
@@ -125,10 +133,10 @@ def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
                 continue
             b = op.operands[0]
             if not is_scalar(b):
-                constant = s.derive(i, "broadcast", shape_of(b), (constant,), dimensions=())
-            product = s.derive(i, "multiply", shape_of(b), (b, constant))
-            wide = s.derive(i, "broadcast", shape_of(i), (product,), dimensions=dims(op))
-            return s.into_new(i, "multiply", (a, wide))
+                constant = s.create_like(i, "broadcast", shape_of(b), (constant,), dimensions=())
+            product = s.create_like(i, "multiply", shape_of(b), (b, constant))
+            wide = s.create_like(i, "broadcast", shape_of(i), (product,), dimensions=dims(op))
+            return s.replace_with_new(i, "multiply", (a, wide))
     return False
 
 
@@ -142,7 +150,7 @@ def multiply_two_splats(s: Simplifier, i: Instruction) -> bool:
     both = two_constants(x.operands[1], y)
     if both is None or (is_constant(y) and is_constant(x.operands[0])):
         return False
-    return s.into_new(i, "multiply", (x.operands[0], spread(s, i, s.binary("multiply", *both))))
+    return s.replace_with_new(i, "multiply", (x.operands[0], spread(s, i, s.binary("multiply", *both))))
 
 
 @rule("multiply", handler="HandleMultiply")
@@ -155,8 +163,8 @@ def multiply_exponentials(s: Simplifier, i: Instruction) -> bool:
         or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
     ):
         return False
-    total = s.derive(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
-    return s.into_new(i, "exponential", (total,))
+    total = s.create_like(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
+    return s.replace_with_new(i, "exponential", (total,))
 
 
 @rule("multiply", handler="HandleMultiply")
@@ -169,8 +177,8 @@ def multiply_roots(s: Simplifier, i: Instruction) -> bool:
     if not is_non_negative(s, inner):
         return False
     if x.opcode == "sqrt":
-        return s.into(i, inner)
-    return s.into_new(i, "divide", (s.scalar_like(inner, 1), inner))
+        return s.replace_with(i, inner)
+    return s.replace_with_new(i, "divide", (s.scalar_like(inner, 1), inner))
 
 
 # ---- divide
@@ -188,7 +196,7 @@ def _power_of_two(i: Instruction) -> int | None:
 @rule("divide", handler="HandleDivide")
 def divide_by_one(s: Simplifier, i: Instruction) -> bool:
     """divide(x, f1) => x"""
-    return is_all(i.operands[1], 1) and s.into_same(i, i.operands[0])
+    return is_all(i.operands[1], 1) and s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("divide", handler="HandleDivide")
@@ -200,12 +208,12 @@ def divide_by_power_of_two(s: Simplifier, i: Instruction) -> bool:
     if value is None:
         return False
     if type_of(i).kind is TypeKind.UNSIGNED:
-        return s.into_new(i, "shift-right-logical", (x, s.scalar_like(x, value.bit_length() - 1)))
+        return s.replace_with_new(i, "shift-right-logical", (x, s.scalar_like(x, value.bit_length() - 1)))
     negative, absolute = _sign_and_abs(s, i, x, s.scalar_like(x, 0))
     shift = s.scalar_like(absolute, value.bit_length() - 1)
-    quotient = s.derive(i, "shift-right-logical", shape_of(i), (absolute, shift))
-    negated = s.derive(i, "negate", shape_of(quotient), (quotient,))
-    return s.into_new(i, "select", (negative, negated, quotient))
+    quotient = s.create_like(i, "shift-right-logical", shape_of(i), (absolute, shift))
+    negated = s.create_like(i, "negate", shape_of(quotient), (quotient,))
+    return s.replace_with_new(i, "select", (negative, negated, quotient))
 
 
 def _sign_and_abs(
@@ -213,9 +221,9 @@ def _sign_and_abs(
 ) -> tuple[Instruction, Instruction]:
     """Where a whole number is negative, and its absolute value."""
     truth = retyped(shape_of(x), PRED)
-    negative = s.derive(i, "compare", truth, (x, zero), direction=ComparisonDirection("LT"))
-    negated = s.derive(i, "negate", shape_of(x), (x,))
-    return negative, s.derive(i, "select", shape_of(x), (negative, negated, x))
+    negative = s.create_like(i, "compare", truth, (x, zero), direction=ComparisonDirection("LT"))
+    negated = s.create_like(i, "negate", shape_of(x), (x,))
+    return negative, s.create_like(i, "select", shape_of(x), (negative, negated, x))
 
 
 @rule("divide", handler="HandleDivide")
@@ -228,8 +236,8 @@ def divide_exponentials(s: Simplifier, i: Instruction) -> bool:
         or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
     ):
         return False
-    return s.into_new(
-        i, "exponential", (s.derive(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
+    return s.replace_with_new(
+        i, "exponential", (s.create_like(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
     )
 
 
@@ -239,8 +247,8 @@ def divide_by_exponential(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if y.opcode != "exponential" or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
         return False
-    negated = s.derive(i, "negate", shape_of(i), (y.operands[0],))
-    return s.into_new(i, "multiply", (x, s.derive(y, "exponential", shape_of(i), (negated,))))
+    negated = s.create_like(i, "negate", shape_of(i), (y.operands[0],))
+    return s.replace_with_new(i, "multiply", (x, s.create_like(y, "exponential", shape_of(i), (negated,))))
 
 
 @rule("divide", handler="HandleDivide")
@@ -250,8 +258,8 @@ def divide_by_power(s: Simplifier, i: Instruction) -> bool:
     if y.opcode != "power":
         return False
     base, exponent = y.operands
-    negated = s.derive(y, "negate", shape_of(exponent), (exponent,))
-    return s.into_new(i, "multiply", (x, s.derive(y, "power", shape_of(base), (base, negated))))
+    negated = s.create_like(y, "negate", shape_of(exponent), (exponent,))
+    return s.replace_with_new(i, "multiply", (x, s.create_like(y, "power", shape_of(base), (base, negated))))
 
 
 @rule("divide", handler="HandleDivide")
@@ -261,7 +269,7 @@ def divide_by_root(s: Simplifier, i: Instruction) -> bool:
     other = {"sqrt": "rsqrt", "rsqrt": "sqrt"}.get(y.opcode)
     if other is None or not one_use(y):
         return False
-    return s.into_new(i, "multiply", (x, s.derive(y, other, shape_of(i), y.operands)))
+    return s.replace_with_new(i, "multiply", (x, s.create_like(y, other, shape_of(i), y.operands)))
 
 
 @rule("divide", handler="HandleDivide")
@@ -281,10 +289,10 @@ def divide_by_constant(s: Simplifier, i: Instruction) -> bool:
     with np.errstate(all="ignore"):
         values = np.asarray(wide.dtype.type(1) / wide).astype(array.dtype).reshape(array.shape)
     shape = shape_of(c)
-    inverse = s.derive(c, "constant", shape, literal=Literal.from_array(values, shape))
+    inverse = s.create_like(c, "constant", shape, literal=Literal.from_array(values, shape))
     if y is not c:
-        inverse = s.derive(y, "broadcast", shape_of(y), (inverse,), dimensions=dims(y))
-    return s.into(i, s.binary("multiply", x, inverse))
+        inverse = s.create_like(y, "broadcast", shape_of(y), (inverse,), dimensions=dims(y))
+    return s.replace_with(i, s.binary("multiply", x, inverse))
 
 
 @rule("divide", handler="HandleDivide")
@@ -297,9 +305,9 @@ def divide_by_broadcast(s: Simplifier, i: Instruction) -> bool:
     if y.opcode != "broadcast" or not one_use(y.operands[0]):
         return False
     inner = y.operands[0]
-    inverse = s.derive(y, "divide", shape_of(inner), (s.scalar_like(inner, 1), inner))
-    return s.into_new(
-        i, "multiply", (x, s.derive(y, "broadcast", shape_of(i), (inverse,), dimensions=dims(y)))
+    inverse = s.create_like(y, "divide", shape_of(inner), (s.scalar_like(inner, 1), inner))
+    return s.replace_with_new(
+        i, "multiply", (x, s.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=dims(y)))
     )
 
 
@@ -318,7 +326,7 @@ def divide_quotients(s: Simplifier, i: Instruction) -> bool:
         over, under = x.operands[0], s.binary("multiply", x.operands[1], y)
     else:
         over, under = s.binary("multiply", x, y.operands[1]), y.operands[0]
-    return s.into(i, s.binary("divide", over, under))
+    return s.replace_with(i, s.binary("divide", over, under))
 
 
 @rule("divide", handler="HandleDivide")
@@ -333,8 +341,8 @@ def divide_truth(s: Simplifier, i: Instruction) -> bool:
         return False
     inner = y.operands[0]
     inverse = s.binary("divide", s.scalar_like(inner, 1), inner)
-    wide = s.derive(y, "broadcast", shape_of(i), (inverse,), dimensions=())
-    return s.into(i, s.binary("multiply", wide, x))
+    wide = s.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=())
+    return s.replace_with(i, s.binary("multiply", wide, x))
 
 
 # ---- remainder
@@ -344,7 +352,7 @@ def divide_truth(s: Simplifier, i: Instruction) -> bool:
 def remainder_twice(s: Simplifier, i: Instruction) -> bool:
     """r = remainder(i, j); remainder(r, j) => remainder(i, j)"""
     x, y = i.operands
-    return x.opcode == "remainder" and x.operands[1] is y and s.into(i, x)
+    return x.opcode == "remainder" and x.operands[1] is y and s.replace_with(i, x)
 
 
 @rule("remainder", handler="HandleRemainder")
@@ -358,12 +366,12 @@ def remainder_of_power_of_two(s: Simplifier, i: Instruction) -> bool:
     if type_of(i).kind is TypeKind.UNSIGNED:
         mask = s.number(i, value - 1, type_of(i))
         if not is_scalar(y):
-            mask = s.derive(i, "broadcast", shape_of(y), (mask,), dimensions=())
-        return s.into_new(i, "and", (x, mask))
+            mask = s.create_like(i, "broadcast", shape_of(y), (mask,), dimensions=())
+        return s.replace_with_new(i, "and", (x, mask))
     negative, absolute = _sign_and_abs(s, i, x, s.zeros(shape_of(x)) if sizes(x) else s.scalar_like(x, 0))
-    rest = s.derive(i, "and", shape_of(i), (absolute, s.scalar_like(absolute, value - 1)))
-    negated = s.derive(i, "negate", shape_of(rest), (rest,))
-    return s.into_new(i, "select", (negative, negated, rest))
+    rest = s.create_like(i, "and", shape_of(i), (absolute, s.scalar_like(absolute, value - 1)))
+    negated = s.create_like(i, "negate", shape_of(rest), (rest,))
+    return s.replace_with_new(i, "select", (negative, negated, rest))
 
 
 @rule("remainder", handler="HandleRemainder")
@@ -375,4 +383,4 @@ def remainder_of_iota(s: Simplifier, i: Instruction) -> bool:
     value = constant_value(c) if c is not None else None
     if not isinstance(value, int) or x.opcode != "iota":
         return False
-    return value >= sizes(x)[x.attributes["iota_dimension"]] and s.into(i, x)
+    return value >= sizes(x)[x.attributes["iota_dimension"]] and s.replace_with(i, x)

@@ -57,12 +57,12 @@ def reduce_of_nothing(s: Simplifier, i: Instruction) -> bool:
         return False
     inits = i.operands[half:]
     if not shape_of(i).is_tuple:
-        return s.into_new(i, "broadcast", inits, dimensions=())
+        return s.replace_with_new(i, "broadcast", inits, dimensions=())
     parts = [
-        s.derive(init, "broadcast", shape, (init,), dimensions=())
+        s.create_like(init, "broadcast", shape, (init,), dimensions=())
         for init, shape in zip(inits, shape_of(i).tuple_shapes, strict=True)
     ]
-    return s.into_new(i, "tuple", parts)
+    return s.replace_with_new(i, "tuple", parts)
 
 
 @rule("reduce", handler="HandleReduce")
@@ -76,9 +76,9 @@ def reduce_of_ones(s: Simplifier, i: Instruction) -> bool:
     if s.options.is_layout_sensitive and not s.reshape_is_bitcast(shape_of(x), shapes[0]):
         return False
     if not shape_of(i).is_tuple:
-        return s.into_new(i, "reshape", (x,))
-    parts = [s.derive(i, "reshape", shape, (o,)) for o, shape in zip(i.operands, shapes, strict=False)]
-    return s.into_new(i, "tuple", parts)
+        return s.replace_with_new(i, "reshape", (x,))
+    parts = [s.create_like(i, "reshape", shape, (o,)) for o, shape in zip(i.operands, shapes, strict=False)]
+    return s.replace_with_new(i, "tuple", parts)
 
 
 @rule("reduce", handler="HandleReduce")
@@ -98,7 +98,7 @@ def reduce_of_negated(s: Simplifier, i: Instruction) -> bool:
         return False
     if not s.set_operands(i, (x.operands[0], init)):
         return False
-    negated = s.derive(x, "negate", shape_of(i), (i,))
+    negated = s.create_like(x, "negate", shape_of(i), (i,))
     return s.replace_uses(i, negated) or True
 
 
@@ -115,13 +115,13 @@ def reduce_of_transpose(s: Simplifier, i: Instruction) -> bool:
     order, inner = dims(t), t.operands[0]
     reduced = tuple(order[d] for d in dims(i))
     shape = without_dimensions(shape_of(inner), reduced)
-    new = s.derive(i, "reduce", shape, (inner, i.operands[1]), dimensions=reduced, to_apply=_function(i))
+    new = s.create_like(i, "reduce", shape, (inner, i.operands[1]), dimensions=reduced, to_apply=_function(i))
     kept = [d for d in order if d not in reduced]
     if kept == sorted(kept):
-        return s.into(i, new)
+        return s.replace_with(i, new)
     places = tuple(d - sum(r < d for r in reduced) for d in kept)
-    turned = s.derive(new, "transpose", transposed(shape_of(new), places), (new,), dimensions=places)
-    return s.into(i, turned)
+    turned = s.create_like(new, "transpose", transposed(shape_of(new), places), (new,), dimensions=places)
+    return s.replace_with(i, turned)
 
 
 @rule("reduce", handler="MergeReduces")
@@ -141,7 +141,7 @@ def reduce_twice(s: Simplifier, i: Instruction) -> bool:
     for d in inner:
         outer = [o + (o >= d) for o in outer]
     merged = tuple(sorted(inner + outer))
-    return s.into_new(i, "reduce", (x.operands[0], a), dimensions=merged, to_apply=_function(i))
+    return s.replace_with_new(i, "reduce", (x.operands[0], a), dimensions=merged, to_apply=_function(i))
 
 
 def _same_function(a: Instruction, b: Instruction) -> bool:
@@ -166,14 +166,14 @@ def reduce_of_reshape(s: Simplifier, i: Instruction) -> bool:
     if all(d in places for d in range(len(sizes(r))) if d not in reduced):
         kept = {a for a, b in same if b not in reduced}
         new = tuple(d for d in range(len(sizes(inner))) if d not in kept)
-        return s.into_new(i, "reduce", (inner, init), dimensions=new, to_apply=_function(i))
+        return s.replace_with_new(i, "reduce", (inner, init), dimensions=new, to_apply=_function(i))
     free = s.options.unconditionally_simplify_reduce_of_transpose_or_reshape
     if not (len(r.users) == 1 or free) or not all(d in places for d in reduced):
         return False
     new = tuple(places[d] for d in dims(i))
     shape = without_dimensions(shape_of(inner), new)
-    total = s.make("reduce", shape, (inner, init), dimensions=new, to_apply=_function(i))
-    return s.into(i, s.reshape(shape_of(i), total))
+    total = s.create("reduce", shape, (inner, init), dimensions=new, to_apply=_function(i))
+    return s.replace_with(i, s.reshape(shape_of(i), total))
 
 
 @rule("reduce", handler="HandleReduce")
@@ -194,14 +194,14 @@ def reduce_of_joined(s: Simplifier, i: Instruction) -> bool:
         return False
     total = None
     for part in c.operands:
-        new = s.derive(
+        new = s.create_like(
             i, "reduce", shape_of(i), (part, i.operands[1]), dimensions=dims(i), to_apply=_function(i)
         )
         if total is not None:
             every = tuple(range(len(sizes(i))))
-            new = s.derive(i, "map", shape_of(i), (total, new), dimensions=every, to_apply=_function(i))
+            new = s.create_like(i, "map", shape_of(i), (total, new), dimensions=every, to_apply=_function(i))
         total = new
-    return total is not None and s.into(i, total)
+    return total is not None and s.replace_with(i, total)
 
 
 @rule("reduce", handler="HandleReduce")
@@ -220,7 +220,7 @@ def reduce_to_extreme_of_both(s: Simplifier, i: Instruction) -> bool:
     opcode = applies(i, "maximum", "minimum", "and", "or")
     if opcode is None or len(dims(i)) != len(sizes(b)):
         return False
-    return s.into_new(i, opcode, (b.operands[0], i.operands[1]))
+    return s.replace_with_new(i, opcode, (b.operands[0], i.operands[1]))
 
 
 @rule("reduce", handler="HandleReduce")
@@ -247,7 +247,7 @@ def reduce_with_known_extreme(s: Simplifier, i: Instruction) -> bool:
             and user.operands[0] is i.operands[0]
             and dims(user) == dims(i)
         ):
-            return s.into_new(i, "get-tuple-element", (user,), index=0)
+            return s.replace_with_new(i, "get-tuple-element", (user,), index=0)
     return False
 
 
@@ -313,9 +313,11 @@ def reduce_before_broadcast(s: Simplifier, i: Instruction) -> bool:
         return False
     reduced = tuple(dims(b).index(d) for d in dims(i))
     shape = without_dimensions(shape_of(inner), reduced)
-    total = s.derive(i, "reduce", shape, (inner, i.operands[1]), dimensions=reduced, to_apply=_function(i))
+    total = s.create_like(
+        i, "reduce", shape, (inner, i.operands[1]), dimensions=reduced, to_apply=_function(i)
+    )
     places = tuple(d - sum(r < d for r in dims(i)) for n, d in enumerate(dims(b)) if n not in reduced)
-    return s.into_new(i, "broadcast", (total,), dimensions=places)
+    return s.replace_with_new(i, "broadcast", (total,), dimensions=places)
 
 
 @rule("reduce", handler="HandleReduce")
@@ -332,10 +334,12 @@ def reduce_of_repeated(s: Simplifier, i: Instruction) -> bool:
     inner, init = b.operands[0], i.operands[1]
     repeated = math.prod(sizes(b)[d] for d in dims(i))
     product = s.binary("multiply", inner, s.scalar_like(inner, repeated))
-    spread = s.make("broadcast", shape_of(product), (init,), dimensions=())
+    spread = s.create("broadcast", shape_of(product), (init,), dimensions=())
     total = s.binary("add", spread, product)
     places = tuple(d - sum(r < d for r in dims(i)) for d in dims(b))
-    return s.into_new(i, "broadcast", (total,), without_dimensions(shape_of(b), dims(i)), dimensions=places)
+    return s.replace_with_new(
+        i, "broadcast", (total,), without_dimensions(shape_of(b), dims(i)), dimensions=places
+    )
 
 
 @rule("map", handler="HandleMap")
@@ -343,13 +347,17 @@ def map_of_operation(s: Simplifier, i: Instruction) -> bool:
     """map(x, y), dimensions={0,1}, to_apply=sum => add(x, y)"""
     root = _function(i).root
     if root.opcode == "parameter":
-        return s.into_same(i, i.operands[root.parameter_number or 0])
+        return s.replace_if_compatible(i, i.operands[root.parameter_number or 0])
     if root.opcode == "constant":
         if not is_scalar(root):
             return False
-        copy = s.derive(i, "constant", shape_of(root), literal=root.literal)
-        return s.into(i, copy) if is_scalar(i) else s.into_new(i, "broadcast", (copy,), dimensions=())
+        copy = s.create_like(i, "constant", shape_of(root), literal=root.literal)
+        return (
+            s.replace_with(i, copy)
+            if is_scalar(i)
+            else s.replace_with_new(i, "broadcast", (copy,), dimensions=())
+        )
     if not is_elementwise(root) or any(o.opcode != "parameter" for o in root.operands):
         return False
     operands = [i.operands[o.parameter_number or 0] for o in root.operands]
-    return s.into(i, s.clone(root, operands, shape_of(i)))
+    return s.replace_with(i, s.clone(root, operands, shape_of(i)))

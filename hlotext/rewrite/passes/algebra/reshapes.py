@@ -35,21 +35,23 @@ def reshape_of_nothing(s: Simplifier, i: Instruction) -> bool:
     import numpy as np
 
     array = np.zeros(sizes(i), type_of(i).dtype)
-    return s.into_new(i, "constant", (), literal=Literal.from_array(array, static(shape_of(i))), relay=True)
+    return s.replace_with_new(
+        i, "constant", (), literal=Literal.from_array(array, static(shape_of(i))), relay=True
+    )
 
 
 @rule("reshape", handler="HandleReshape")
 def reshape_to_same(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] reshape(x) => x"""
     x = i.operands[0]
-    return s.same_shape(shape_of(i), shape_of(x)) and s.into(i, x, notes=False)
+    return s.same_shape(shape_of(i), shape_of(x)) and s.replace_with(i, x, notes=False)
 
 
 @rule("reshape", handler="HandleReshape")
 def reshape_twice(s: Simplifier, i: Instruction) -> bool:
     """a = f32[12] reshape(x); f32[6,2] reshape(a) => f32[6,2] reshape(x)"""
     x = i.operands[0]
-    return x.opcode == "reshape" and s.into_new(i, "reshape", x.operands, relay=True)
+    return x.opcode == "reshape" and s.replace_with_new(i, "reshape", x.operands, relay=True)
 
 
 @rule("reshape", handler="HandleReshape")
@@ -60,7 +62,7 @@ def reshape_of_random(s: Simplifier, i: Instruction) -> bool:
     if x.opcode != "rng" or not one_user(x):
         return False
     x.change(shape=shape_of(i), typed=False)
-    return s.into(i, x)
+    return s.replace_with(i, x)
 
 
 @rule("reshape", handler="HandleReshape")
@@ -90,8 +92,8 @@ def reshape_of_transposed_reshape(s: Simplifier, i: Instruction) -> bool:
     for place, (_, _, result) in enumerate(chunks):
         new_order[result] = place
     inner_shape = s.shape(type_of(i), [size for _, size, _ in chunks])
-    flat = s.derive(i, "reshape", inner_shape, t.operands[0].operands)
-    return s.into_new(i, "transpose", (flat,), dimensions=tuple(new_order))
+    flat = s.create_like(i, "reshape", inner_shape, t.operands[0].operands)
+    return s.replace_with_new(i, "transpose", (flat,), dimensions=tuple(new_order))
 
 
 @rule("reshape", handler="HandleReshape")
@@ -108,7 +110,9 @@ def reshape_of_broadcast(s: Simplifier, i: Instruction) -> bool:
     if x.opcode != "broadcast":
         return False
     places = left_unmodified(sizes(x), sizes(i), dims(x))
-    return places is not None and s.into_new(i, "broadcast", x.operands, relay=True, dimensions=places)
+    return places is not None and s.replace_with_new(
+        i, "broadcast", x.operands, relay=True, dimensions=places
+    )
 
 
 @rule("reshape", handler="HandleReshape")
@@ -126,13 +130,13 @@ def reshape_of_iota(s: Simplifier, i: Instruction) -> bool:
         return False
     multiplier, new = 1, None
     for dim in range(bounds[first + 1][1] - 1, bounds[first][1] - 1, -1):
-        part = s.derive(x, "iota", shape_of(i), iota_dimension=dim)
+        part = s.create_like(x, "iota", shape_of(i), iota_dimension=dim)
         if new is not None:
-            scaled = s.derive(i, "multiply", shape_of(i), (part, s.scalar_like(i, multiplier)))
-            part = s.derive(i, "add", shape_of(i), (new, scaled))
+            scaled = s.create_like(i, "multiply", shape_of(i), (part, s.scalar_like(i, multiplier)))
+            part = s.create_like(i, "add", shape_of(i), (new, scaled))
         new = part
         multiplier *= sizes(i)[dim]
-    return new is not None and s.into(i, new)
+    return new is not None and s.replace_with(i, new)
 
 
 @rule("reshape", handler="HandleReshape")
@@ -147,7 +151,7 @@ def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
     if moved is None or x.sharding is not None or x.operands[0].sharding is not None:
         return False
     deleted, inserted = moved
-    whole = s.derive(i, "reshape", shape_of(i), x.operands[:1])
+    whole = s.create_like(i, "reshape", shape_of(i), x.operands[:1])
     zero = s.scalar_like(x.operands[2], 0)
     part = x.operands[1]
     new_sizes: list[int] = []
@@ -161,7 +165,7 @@ def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
         if n < len(sizes(part)):
             new_sizes.append(sizes(part)[n])
             starts.append(x.operands[2 + n])
-    update = s.derive(i, "reshape", s.shape(type_of(part), new_sizes), (part,))
+    update = s.create_like(i, "reshape", s.shape(type_of(part), new_sizes), (part,))
     new = s.clone(x, (whole, update, *starts), shape_of(i))
     return s.replace(i, new)
 
@@ -170,4 +174,4 @@ def reshape_of_update(s: Simplifier, i: Instruction) -> bool:
 def reshape_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     """layouts: f32[12] reshape(x) => f32[12] bitcast(x)"""
     found = bitcasting_operand(s, i)
-    return found is not None and s.into_bitcast(i, found)
+    return found is not None and s.replace_with_bitcast(i, found)

@@ -48,7 +48,7 @@ def cut_of(parts: Sequence[SliceDimension]) -> SliceDimensions:
 @rule("slice", handler="HandleSlice")
 def slice_everything(s: Simplifier, i: Instruction) -> bool:
     """f32[4,3] slice(x), slice={[0:4], [0:3]} => x"""
-    return s.into_same(i, i.operands[0])
+    return s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("slice", handler="HandleSlice")
@@ -63,14 +63,14 @@ def slice_of_pad(s: Simplifier, i: Instruction) -> bool:
     for r, d, size in zip(ranges(i), pad.attributes["padding"].dimensions, sizes(pad), strict=True):
         low, edge = d.edge_padding_low, size - d.edge_padding_high
         if r.limit <= low or r.start >= edge:
-            spread = s.make("broadcast", shape_of(i), (pad.operands[1],), dimensions=())
-            return s.into(i, spread)
+            spread = s.create("broadcast", shape_of(i), (pad.operands[1],), dimensions=())
+            return s.replace_with(i, spread)
         undoes &= r.start == low and r.stride - 1 == d.interior_padding
         inside &= r.start >= low and r.limit <= edge and d.interior_padding == 0 and r.stride == 1
         new.append(SliceDimension(r.start - low, r.limit - low, r.stride))
-    if undoes and s.into_same(i, pad.operands[0]):
+    if undoes and s.replace_if_compatible(i, pad.operands[0]):
         return True
-    return inside and s.into(i, s.make("slice", shape_of(i), pad.operands[:1], slice=cut_of(new)))
+    return inside and s.replace_with(i, s.create("slice", shape_of(i), pad.operands[:1], slice=cut_of(new)))
 
 
 @rule("slice", handler="HandleSlice")
@@ -84,7 +84,7 @@ def slice_twice(s: Simplifier, i: Instruction) -> bool:
         SliceDimension(r.start + inner.start, r.limit + inner.start)
         for r, inner in zip(ranges(i), ranges(x), strict=True)
     ]
-    return s.into_new(i, "slice", x.operands, slice=cut_of(both))
+    return s.replace_with_new(i, "slice", x.operands, slice=cut_of(both))
 
 
 @rule("slice", handler="HandleSlice")
@@ -97,7 +97,7 @@ def slice_of_repeated(s: Simplifier, i: Instruction) -> bool:
     whole = all(
         (r.start, r.stride, r.limit) == (0, 1, sizes(b)[d]) for d, r in enumerate(ranges(i)) if d in dims(b)
     )
-    return whole and s.into_new(i, "broadcast", b.operands, dimensions=dims(b))
+    return whole and s.replace_with_new(i, "broadcast", b.operands, dimensions=dims(b))
 
 
 @rule("slice", handler="TrySimplifyScalarSlice")
@@ -111,10 +111,10 @@ def slice_of_one_joined(s: Simplifier, i: Instruction) -> bool:
     start = 0
     for part in c.operands:
         if start + sizes(part)[0] > r.start:
-            if s.into_same(i, part):
+            if s.replace_if_compatible(i, part):
                 return True
             piece = SliceDimension(r.start - start, r.start - start + 1, r.stride)
-            return s.into_new(i, "slice", (part,), slice=cut_of([piece]))
+            return s.replace_with_new(i, "slice", (part,), slice=cut_of([piece]))
         start += sizes(part)[0]
     return False
 
@@ -128,8 +128,8 @@ def slice_of_broadcast(s: Simplifier, i: Instruction) -> bool:
         return False
     x, cut = b.operands[0], [ranges(i)[d] for d in dims(b)]
     new_sizes = [(r.limit - r.start + r.stride - 1) // r.stride for r in cut]
-    part = s.derive(i, "slice", resized(shape_of(x), new_sizes), (x,), slice=cut_of(cut))
-    return s.into(i, s.derive(b, "broadcast", shape_of(i), (part,), dimensions=dims(b)))
+    part = s.create_like(i, "slice", resized(shape_of(x), new_sizes), (x,), slice=cut_of(cut))
+    return s.replace_with(i, s.create_like(b, "broadcast", shape_of(i), (part,), dimensions=dims(b)))
 
 
 @rule("slice", handler="HandleSlice")
@@ -154,7 +154,7 @@ def slice_of_joined(s: Simplifier, i: Instruction) -> bool:
     if first is None or last is None or first_start is None:
         return False
     if first + 1 == last and s.same_shape(shape_of(c.operands[first]), shape_of(i)):
-        return s.into(i, c.operands[first])
+        return s.replace_with(i, c.operands[first])
     if last - first >= len(c.operands):
         return False
     cut = list(ranges(i))
@@ -165,8 +165,10 @@ def slice_of_joined(s: Simplifier, i: Instruction) -> bool:
         parts = c.operands[first:last]
         new_sizes = list(sizes(c))
         new_sizes[d] = sum(sizes(part)[d] for part in parts)
-        value = s.setup(c, s.make("concatenate", resized(shape_of(c), new_sizes), parts, dimensions=(d,)))
-    return s.into_new(i, "slice", (value,), slice=cut_of(cut))
+        value = s.copy_annotations_from(
+            c, s.create("concatenate", resized(shape_of(c), new_sizes), parts, dimensions=(d,))
+        )
+    return s.replace_with_new(i, "slice", (value,), slice=cut_of(cut))
 
 
 @rule("slice", handler="HandleSlice")
@@ -193,10 +195,10 @@ def slice_of_window(s: Simplifier, i: Instruction) -> bool:
     if not reduced:
         return False
     shape = without_dimensions(shape_of(w), reduced)
-    total = s.derive(
+    total = s.create_like(
         i, "reduce", shape, w.operands, dimensions=tuple(reduced), to_apply=w.attributes["to_apply"]
     )
-    return s.into_new(i, "reshape", (total,))
+    return s.replace_with_new(i, "reshape", (total,))
 
 
 @rule("slice", handler="TryToReorderSliceAndReshape")
@@ -230,7 +232,7 @@ def slice_of_reshape(s: Simplifier, i: Instruction) -> bool:
     if start or left != 1:
         return False
     shape = s.shape(type_of(x), [part.limit - part.start for part in parts])
-    return s.into_new(i, "reshape", (s.derive(i, "slice", shape, (x,), slice=cut_of(parts)),))
+    return s.replace_with_new(i, "reshape", (s.create_like(i, "slice", shape, (x,), slice=cut_of(parts)),))
 
 
 def _rows_begin(s: Simplifier, x: Instruction) -> int:
@@ -254,8 +256,8 @@ def slice_of_reverse(s: Simplifier, i: Instruction) -> bool:
         cut[d] = SliceDimension(size - old.start - (old.limit - old.start), size - old.start, old.stride)
         if (old.limit - old.start - 1) % old.stride:
             return False  # XLA's places would be others than what the slice took
-    part = s.derive(i, "slice", shape_of(i), r.operands, slice=cut_of(cut))
-    return s.into_new(i, "reverse", (part,), dimensions=dims(r))
+    part = s.create_like(i, "slice", shape_of(i), r.operands, slice=cut_of(cut))
+    return s.replace_with_new(i, "reverse", (part,), dimensions=dims(r))
 
 
 @rule("slice", handler="RemoveRedundantStride")
@@ -267,7 +269,7 @@ def slice_of_one_by_steps(s: Simplifier, i: Instruction) -> bool:
         else r
         for r in ranges(i)
     ]
-    return cut != list(ranges(i)) and s.into_new(i, "slice", i.operands, slice=cut_of(cut))
+    return cut != list(ranges(i)) and s.replace_with_new(i, "slice", i.operands, slice=cut_of(cut))
 
 
 __all__ = ["Ranges", "cut_of", "is_unstrided", "ranges"]

@@ -84,7 +84,7 @@ def _is_never_below(i: Instruction, overflows: bool) -> bool:
 @rule("abs", handler="HandleAbs")
 def abs_of_non_negative(s: Simplifier, i: Instruction) -> bool:
     """e = exponential(x); abs(e) => exponential(x)"""
-    return is_non_negative(s, i.operands[0]) and s.into(i, i.operands[0])
+    return is_non_negative(s, i.operands[0]) and s.replace_with(i, i.operands[0])
 
 
 # ---- add
@@ -94,14 +94,16 @@ def abs_of_non_negative(s: Simplifier, i: Instruction) -> bool:
 def add_zero(s: Simplifier, i: Instruction) -> bool:
     """add(x, f0) => x"""
     x, y = i.operands
-    return (is_all(y, 0) and s.into_same(i, x)) or (is_all(x, 0) and s.into_same(i, y))
+    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and s.replace_if_compatible(i, y)
+    )
 
 
 @rule("add", handler="HandleAdd")
 def add_constant_first(s: Simplifier, i: Instruction) -> bool:
     """c = s32[] constant(3); s32[] add(c, n) => c = s32[] constant(3); s32[] add(n, c)"""
     x, y = i.operands
-    return is_constant(x) and not is_constant(y) and s.into_new(i, "add", (y, x))
+    return is_constant(x) and not is_constant(y) and s.replace_with_new(i, "add", (y, x))
 
 
 def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruction] | None:
@@ -120,7 +122,7 @@ def may_join(s: Simplifier, i: Instruction) -> bool:
 def spread(s: Simplifier, i: Instruction, value: Instruction) -> Instruction:
     """A scalar in the shape of an instruction."""
     if is_scalar(value) and not is_scalar(i):
-        return s.derive(i, "broadcast", shape_of(i), (value,), dimensions=())
+        return s.create_like(i, "broadcast", shape_of(i), (value,), dimensions=())
     return value
 
 
@@ -134,7 +136,7 @@ def addtwo_constants(s: Simplifier, i: Instruction) -> bool:
     both = two_constants(x.operands[1], y)
     if both is None:
         return False
-    return s.into_new(i, "add", (x.operands[0], spread(s, i, s.binary("add", *both))))
+    return s.replace_with_new(i, "add", (x.operands[0], spread(s, i, s.binary("add", *both))))
 
 
 @rule("add", handler="HandleAdd")
@@ -147,7 +149,7 @@ def add_constant_to_difference(s: Simplifier, i: Instruction) -> bool:
     both = two_constants(x.operands[0], y)
     if both is None:
         return False
-    return s.into_new(i, "subtract", (spread(s, i, s.binary("add", *both)), x.operands[1]))
+    return s.replace_with_new(i, "subtract", (spread(s, i, s.binary("add", *both)), x.operands[1]))
 
 
 @rule("add", handler="HandleAdd")
@@ -157,7 +159,7 @@ def add_to_difference(s: Simplifier, i: Instruction) -> bool:
         return False
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode == "subtract" and y.operands[1] is x:
-            return s.into_same(i, y.operands[0])
+            return s.replace_if_compatible(i, y.operands[0])
     return False
 
 
@@ -174,9 +176,11 @@ def add_to_update_of_zero(s: Simplifier, i: Instruction) -> bool:
         if not (is_constant(zero) and is_one_element(zero) and is_all(zero, 0)):
             continue
         part, starts = y.operands[1], y.operands[2:]
-        sliced = s.derive(x, "dynamic-slice", shape_of(part), (x, *starts), dynamic_slice_sizes=sizes(part))
-        total = s.derive(y, "add", shape_of(part), (sliced, part))
-        return s.into_new(i, "dynamic-update-slice", (x, total, *starts), shape_of(x))
+        sliced = s.create_like(
+            x, "dynamic-slice", shape_of(part), (x, *starts), dynamic_slice_sizes=sizes(part)
+        )
+        total = s.create_like(y, "add", shape_of(part), (sliced, part))
+        return s.replace_with_new(i, "dynamic-update-slice", (x, total, *starts), shape_of(x))
     return False
 
 
@@ -190,8 +194,8 @@ def add_products(s: Simplifier, i: Instruction) -> bool:
         if c not in y.operands or not (is_whole(i) or is_power_of_two(c)):
             continue
         b = y.operands[1] if y.operands[0] is c else y.operands[0]
-        total = s.derive(x, "add", shape_of(i), (a, b))
-        return s.into_new(i, "multiply", (total, c))
+        total = s.create_like(x, "add", shape_of(i), (a, b))
+        return s.replace_with_new(i, "multiply", (total, c))
     return False
 
 
@@ -221,7 +225,7 @@ def add_into_scatter(s: Simplifier, i: Instruction) -> bool:
         return False
     pair = (other, scatter.operands[0]) if of_y else (scatter.operands[0], other)
     total = s.binary("add", *pair)
-    return s.set_operands(scatter, (total, *scatter.operands[1:])) and s.into(i, scatter)
+    return s.set_operands(scatter, (total, *scatter.operands[1:])) and s.replace_with(i, scatter)
 
 
 def _is_sum_scatter(i: Instruction) -> bool:
@@ -238,13 +242,13 @@ def _is_sum_scatter(i: Instruction) -> bool:
 def subtract_self(s: Simplifier, i: Instruction) -> bool:
     """subtract(i, i) => i0"""
     x, y = i.operands
-    return x is y and (is_whole(i) or s.options.enable_fast_math) and s.into(i, s.scalar_like(i, 0))
+    return x is y and (is_whole(i) or s.options.enable_fast_math) and s.replace_with(i, s.scalar_like(i, 0))
 
 
 @rule("subtract", handler="HandleSubtract")
 def subtract_zero(s: Simplifier, i: Instruction) -> bool:
     """subtract(x, f0) => x"""
-    return is_all(i.operands[1], 0) and s.into_same(i, i.operands[0])
+    return is_all(i.operands[1], 0) and s.replace_if_compatible(i, i.operands[0])
 
 
 @rule("subtract", handler="HandleSubtract")
@@ -254,14 +258,14 @@ def subtract_constant(s: Simplifier, i: Instruction) -> bool:
     if is_constant(x):
         return False
     if is_constant(y):
-        negative = s.derive(y, "negate", shape_of(y), (y,))
+        negative = s.create_like(y, "negate", shape_of(y), (y,))
     elif y.opcode == "broadcast" and is_constant(y.operands[0]):
         c = y.operands[0]
-        negative = s.derive(c, "negate", shape_of(c), (c,))
-        negative = s.derive(c, "broadcast", shape_of(y), (negative,), dimensions=dims(y))
+        negative = s.create_like(c, "negate", shape_of(c), (c,))
+        negative = s.create_like(c, "broadcast", shape_of(y), (negative,), dimensions=dims(y))
     else:
         return False
-    return s.into_new(i, "add", (x, negative))
+    return s.replace_with_new(i, "add", (x, negative))
 
 
 @rule("subtract", handler="HandleSubtract")
@@ -269,7 +273,7 @@ def subtract_difference(s: Simplifier, i: Instruction) -> bool:
     """d = subtract(i, j); subtract(i, d) => j"""
     x, y = i.operands
     fits = y.opcode == "subtract" and y.operands[0] is x and (is_whole(i) or s.options.enable_fast_math)
-    return fits and s.into_same(i, y.operands[1])
+    return fits and s.replace_if_compatible(i, y.operands[1])
 
 
 @rule("subtract", handler="HandleSubtract")
@@ -278,7 +282,7 @@ def subtract_sum(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if y.opcode != "add" or x not in y.operands or not (is_whole(i) or s.options.enable_fast_math):
         return False
-    return s.into_new(i, "negate", (y.operands[1] if y.operands[0] is x else y.operands[0],))
+    return s.replace_with_new(i, "negate", (y.operands[1] if y.operands[0] is x else y.operands[0],))
 
 
 @rule("subtract", handler="HandleSubtract")
@@ -287,4 +291,4 @@ def subtract_from_sum(s: Simplifier, i: Instruction) -> bool:
     x, y = i.operands
     if x.opcode != "add" or y not in x.operands or not (is_whole(i) or s.options.enable_fast_math):
         return False
-    return s.into_same(i, x.operands[0] if x.operands[1] is y else x.operands[1])
+    return s.replace_if_compatible(i, x.operands[0] if x.operands[1] is y else x.operands[1])

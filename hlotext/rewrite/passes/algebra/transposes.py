@@ -27,7 +27,7 @@ from hlotext.rewrite.passes.dimensions import (
 @rule("transpose", handler="HandleTranspose")
 def transpose_nothing(s: Simplifier, i: Instruction) -> bool:
     """transpose(x), dimensions={0,1} => x"""
-    return is_identity(dims(i)) and s.into(i, i.operands[0])
+    return is_identity(dims(i)) and s.replace_with(i, i.operands[0])
 
 
 @rule("transpose", handler="HandleTranspose")
@@ -37,7 +37,7 @@ def transpose_twice(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if x.opcode != "transpose":
         return False
-    return s.into_new(i, "transpose", x.operands, dimensions=permuted(dims(x), dims(i)))
+    return s.replace_with_new(i, "transpose", x.operands, dimensions=permuted(dims(x), dims(i)))
 
 
 @rule("transpose", handler="HandleTranspose")
@@ -64,7 +64,7 @@ def transpose_of_ones(s: Simplifier, i: Instruction) -> bool:
     longer = [d for n, d in enumerate(dims(i)) if sizes(i)[n] != 1]
     if len(longer) == len(sizes(i)) or longer != sorted(longer):
         return False
-    return s.into_new(i, "reshape", i.operands)
+    return s.replace_with_new(i, "reshape", i.operands)
 
 
 @rule("transpose", handler="HandleTranspose")
@@ -73,7 +73,7 @@ def transpose_as_bitcast(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if not s.options.is_layout_sensitive or not s.has_layouts:
         return False
-    return layouts.transpose_is_bitcast(shape_of(x), shape_of(i), dims(i)) and s.into_bitcast(i)
+    return layouts.transpose_is_bitcast(shape_of(x), shape_of(i), dims(i)) and s.replace_with_bitcast(i)
 
 
 @rule("transpose", handler="SimplifyTransposeOfBroadcast")
@@ -89,7 +89,7 @@ def transpose_of_broadcast(s: Simplifier, i: Instruction) -> bool:
 @rule("reverse", handler="HandleReverse")
 def reverse_nothing(s: Simplifier, i: Instruction) -> bool:
     """reverse(x), dimensions={} => x"""
-    return all(sizes(i)[d] == 1 for d in dims(i)) and s.into(i, i.operands[0])
+    return all(sizes(i)[d] == 1 for d in dims(i)) and s.replace_with(i, i.operands[0])
 
 
 @rule("reverse", handler="HandleReverse")
@@ -100,8 +100,8 @@ def reverse_twice(s: Simplifier, i: Instruction) -> bool:
         return False
     left = tuple(sorted(set(dims(i)) ^ set(dims(x))))
     if not left:
-        return s.into(i, x.operands[0])
-    return s.into(i, s.make("reverse", shape_of(i), x.operands, dimensions=left))
+        return s.replace_with(i, x.operands[0])
+    return s.replace_with(i, s.create("reverse", shape_of(i), x.operands, dimensions=left))
 
 
 @rule("reverse", handler="HandleReverse")
@@ -119,8 +119,10 @@ def reverse_of_operation(s: Simplifier, i: Instruction) -> bool:
         splat = x.operands[place]
         if splat.opcode == "broadcast" and is_scalar(splat.operands[0]):
             other = x.operands[1 - place]
-            turned = s.make("reverse", shape_of(other), (other,), dimensions=dims(i))
-            return s.into_new(i, x.opcode, (splat, turned) if place == 0 else (turned, splat), shape_of(x))
+            turned = s.create("reverse", shape_of(other), (other,), dimensions=dims(i))
+            return s.replace_with_new(
+                i, x.opcode, (splat, turned) if place == 0 else (turned, splat), shape_of(x)
+            )
     return False
 
 
@@ -136,8 +138,8 @@ def reverse_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
         return False
     inner = x.operands[0]
     turned = tuple(d - sum(n < d for n in moved[1]) for d in dims(i) if sizes(x)[d] != 1)
-    new = s.make("reverse", shape_of(inner), (inner,), dimensions=turned)
-    return s.into(i, s.reshape(shape_of(x), new))
+    new = s.create("reverse", shape_of(inner), (inner,), dimensions=turned)
+    return s.replace_with(i, s.reshape(shape_of(x), new))
 
 
 # ---- sorting
@@ -150,4 +152,4 @@ def sort_of_one(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if not is_empty(x) and sizes(x)[dims(i)[0]] > 1:
         return False
-    return s.into(i, x) if len(i.operands) == 1 else s.into_new(i, "tuple", i.operands)
+    return s.replace_with(i, x) if len(i.operands) == 1 else s.replace_with_new(i, "tuple", i.operands)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from hlotext.ir.memo import remembered
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.replica_groups import (
     IotaReplicaGroupList,
@@ -79,7 +79,7 @@ def sharding(text: str) -> Sharding | None:
     return TupleSharding(found) if len(found) == len(elements) else None
 
 
-@remembered(1 << 10)
+@weighted_cache(1 << 10)
 def _single(text: str) -> Sharding | None:
     if text.startswith(("{mesh[", "{single_device[")):
         from hlotext.syntax.fast.shortcuts.meshes import named_sharding  # few texts have meshes

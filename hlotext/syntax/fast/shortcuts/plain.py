@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hlotext.findings.errors import TermError
-from hlotext.ir.memo import late
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.values.tile_assignment import IotaTileAssignment
 from hlotext.syntax.language.words import integer as integer_of
 from hlotext.syntax.language.words import unquote
@@ -42,8 +42,8 @@ def numbers(text: str) -> tuple[int, ...]:
 
 _SHORT = re.compile(r"0|-?[1-9][0-9]{0,8}")
 _INT_LIST = re.compile(r"\{((?:(?:0|[1-9][0-9]{0,17})(?:,(?:0|[1-9][0-9]{0,17}))*)?)\}")
-_NUMBER = late(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
-_BOOL_LIST = late(r"\{(?:true|false)(?:,(?:true|false))*\}")
+_NUMBER = lazy_regex(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_BOOL_LIST = lazy_regex(r"\{(?:true|false)(?:,(?:true|false))*\}")
 
 
 def integer(text: str) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hlotext.ir.memo import memoised, remembered
+from hlotext.ir.caches import text_cache, weighted_cache
 from hlotext.ir.values.shape import COMBINE_DIMENSION, ComputationLayout, Layout, Shape, Tile
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.syntax.source.limits import MAX_NESTING
@@ -20,7 +20,7 @@ _ARRAY = re.compile(
 _SEPARATOR = re.compile(r", (?:/\*index=[0-9]+\*/)?")
 
 
-@memoised(1 << 14)
+@text_cache(1 << 14)
 def fast_shape(text: str) -> Shape | None:
     """The shape of a text; None when the grammar must look at it."""
     if text.startswith("("):
@@ -30,7 +30,7 @@ def fast_shape(text: str) -> Shape | None:
     return _array(*match.groups()) if match is not None else None
 
 
-@remembered(1 << 14)
+@weighted_cache(1 << 14)
 def _array(
     word: str, sizes: str, order: str | None, tiles: str | None, bits: str | None, space: str | None
 ) -> Shape | None:
@@ -52,7 +52,7 @@ def _array(
     return Shape(element_type, tuple(int(size.removeprefix("<=")) for size in dimensions), dynamic, layout)
 
 
-@remembered(1 << 12)
+@weighted_cache(1 << 12)
 def _layout(order: tuple[int, ...], tiles: str | None, bits: str | None, space: str | None) -> Layout | None:
     found = []
     for tile in tiles[1:-1].split(")(") if tiles else ():

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hlotext import cost, dumps
 from hlotext.analysis import byte_text
-from hlotext.analysis.quantities import seconds
+from hlotext.analysis.formatting import seconds
 from hlotext.dumps.collectives import wording
 from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _MATRIX = columns_of("report.collectives_matrix")
 _FLOWS = columns_of("report.collectives_flows")
@@ -102,7 +102,7 @@ def _change(one: dumps.Suggestion) -> tuple[Cell, ...]:
     return name, one.now, one.spec, one.bytes_spared, one.bytes_per_device, measured, one.confidence
 
 
-def _sum(total: cost.Sum) -> str:
+def _sum(total: cost.TrafficTotal) -> str:
     known = total.count - total.unknown
     mark = "at most " if total.is_at_most else "at least " if total.is_at_least or total.unknown else ""
     size = f"{mark}{byte_text(total.bytes)} sent by each device" if known else "sizes unknown"

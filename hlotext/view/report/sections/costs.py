@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Phase, Scope, byte_text, places, scopes
-from hlotext.analysis.quantities import amount, counted
-from hlotext.analysis.quantities import seconds as time_text
+from hlotext.analysis import Phase, Scope, byte_text, scopes, source_locations
+from hlotext.analysis.formatting import format_count, pluralize
+from hlotext.analysis.formatting import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _LINES, _SCOPES = columns_of("report.costs_lines"), columns_of("report.costs_scopes")
 """The last column, of seconds, needs the chip."""
@@ -30,7 +30,7 @@ def by_scope(subject: ReportInput) -> Section:
     nodes = _flat(root, times)
     run = found.run
     facts = [
-        ("flops", f"{run.mark}{amount(run.flops)} in one run"),
+        ("flops", f"{run.mark}{format_count(run.flops)} in one run"),
         ("bytes", f"{run.mark}{byte_text(int(run.bytes_accessed))} read and written"),
     ]
     if run.bytes_accessed:
@@ -66,10 +66,10 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
     except ValueError:
         return
     more = f"{'at least ' if own.unknown_calls else ''}{time_text(own.least_seconds)}"
-    calls = f", {counted(own.unknown_calls, 'call')} of unknown cost left out" if own.unknown_calls else ""
+    calls = f", {pluralize(own.unknown_calls, 'call')} of unknown cost left out" if own.unknown_calls else ""
     yield (
         "compiler's own",
-        f"{amount(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}, "
+        f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}, "
         f"loop bodies once{calls}",
     )
     yield "chip", str(choice)
@@ -145,7 +145,7 @@ def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
     """Seconds of the core by scope or line; None where the chip is not known."""
     if subject.estimate is None:
         return None
-    lines, named = places(subject.module), scopes(subject.module)
+    lines, named = source_locations(subject.module), scopes(subject.module)
     found: dict[str, float] = {}
     for instruction, seconds in _core(subject):
         if key == "scope":
@@ -157,7 +157,7 @@ def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
     return found
 
 
-def _tree_seconds(subject: ReportInput, root: cost.Node) -> dict[cost.Node, float] | None:
+def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.ScopeCost, float] | None:
     """Seconds of the core by scope of the tree, what is inside a scope counted with it."""
     if subject.estimate is None:
         return None
@@ -166,9 +166,9 @@ def _tree_seconds(subject: ReportInput, root: cost.Node) -> dict[cost.Node, floa
     for instruction, seconds in _core(subject):
         scope = named.of(instruction)
         own[scope] = own.get(scope, 0.0) + seconds
-    found: dict[cost.Node, float] = {}
+    found: dict[cost.ScopeCost, float] = {}
     for scope, seconds in own.items():
-        node: cost.Node | None = root
+        node: cost.ScopeCost | None = root
         for name in (*named.folded(scope), ""):
             if node is None:
                 break
@@ -184,13 +184,13 @@ def _tree_seconds(subject: ReportInput, root: cost.Node) -> dict[cost.Node, floa
 class _Place:
     """One scope of the tree, with the number of the one around it."""
 
-    node: cost.Node
+    node: cost.ScopeCost
     parent: int
     depth: int
     seconds: float
 
 
-def _flat(root: cost.Node, seconds: dict[cost.Node, float] | None) -> list[_Place]:
+def _flat(root: cost.ScopeCost, seconds: dict[cost.ScopeCost, float] | None) -> list[_Place]:
     times = seconds or {}
     found = [_Place(root, -1, 0, times.get(root, 0.0))]
     waiting = [0]

@@ -8,8 +8,8 @@ from hlotext.analysis import byte_text
 from hlotext.findings import escape
 from hlotext.memory import MemoryModelError, usage
 from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut
+from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
-from hlotext.view.report.subject import ReportInput
 
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
 _WIDE, _HIGH, _TOP = 900, 190, 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _COLUMNS = columns_of("report.lint_rows")
 

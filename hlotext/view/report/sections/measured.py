@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from hlotext.analysis import places
-from hlotext.analysis.quantities import counted, seconds
+from hlotext.analysis import source_locations
+from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.usage import line_text
 from hlotext.proto.runs import Runs, runs_of
 from hlotext.proto.traces import OpTime, TracedModule
 from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _COLUMNS = columns_of("report.measured_rows")
 
@@ -63,7 +63,7 @@ def section(subject: ReportInput) -> Section | Missing:
     rows, runs = joined(subject, traced)
     if not rows:
         return Missing("measured", "Measured", "the trace names no operation of this module")
-    lines = places(subject.module)
+    lines = source_locations(subject.module)
     cells: list[tuple[Cell, ...]] = [
         (
             row.instruction.name,
@@ -97,7 +97,7 @@ def section(subject: ReportInput) -> Section | Missing:
     own = {row.instruction.name for row in rows}
     rest = [name for name in traced.times if name not in own]
     if rest:
-        notes.append(f"{counted(len(rest), 'name')} of the trace run within others: {', '.join(rest[:5])}.")
+        notes.append(f"{pluralize(len(rest), 'name')} of the trace run within others: {', '.join(rest[:5])}.")
     return Section(
         "measured",
         "Measured",

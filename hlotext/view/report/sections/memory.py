@@ -13,7 +13,7 @@ from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
 from hlotext.view.page.colours import scope_colours
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 MOST_PIECES = 40_000
 """Temporaries of one memory space that are drawn; of more the largest are."""

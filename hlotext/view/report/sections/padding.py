@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.analysis import byte_text
 from hlotext.memory import usage
 from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _GROUPS = columns_of("report.padding_groups")
 _ARRAYS = columns_of("report.padding_arrays")

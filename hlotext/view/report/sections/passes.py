@@ -8,10 +8,10 @@ from hlotext.analysis import written_bytes
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps import Compilation
 from hlotext.dumps.causes import COPIES, causes
-from hlotext.dumps.timeline import Row
+from hlotext.dumps.timeline import TimelineEntry
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _MOST = 400
 _MOST_ASKED = 40
@@ -90,7 +90,7 @@ def _is_inside(instruction: Instruction) -> bool:
     return home is not None and home.is_fusion_body
 
 
-def _cells(row: Row) -> tuple[Cell, ...]:
+def _cells(row: TimelineEntry) -> tuple[Cell, ...]:
     found = row.changes
     counts: tuple[Cell, ...] = (None,) * 5
     if found is not None:

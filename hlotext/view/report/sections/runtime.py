@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hlotext import thunks
 from hlotext.thunks import tpu
-from hlotext.thunks.checking import described
+from hlotext.thunks.compare import described
 from hlotext.view.report.parts import Cell, Missing, PageColumn, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _COUNTS = columns_of("report.runtime_counts")
 _THUNKS = columns_of("report.runtime_thunks")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext import cost
-from hlotext.analysis import places, scopes
-from hlotext.analysis.quantities import seconds
+from hlotext.analysis import scopes, source_locations
+from hlotext.analysis.formatting import seconds
 from hlotext.cost.schedule import CORE
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Cell, Chart, Missing, PageTable, Section, columns_of, cut
-from hlotext.view.report.subject import ReportInput
+from hlotext.view.report.report_input import ReportInput
 
 _PATH = columns_of("report.schedule_path")
 _CORE = columns_of("report.schedule_core")
@@ -81,7 +81,7 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
 
 def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[str, Any]]:
     walk = found.walk
-    words, lines, named = Words(), places(subject.module), scopes(subject.module)
+    words, lines, named = Words(), source_locations(subject.module), scopes(subject.module)
     lanes = [CORE]
     rows: dict[str, Any] = {
         name: [] for name in ("lane", "begin", "end", "kind", "name", "scope", "line", "opcode")
@@ -128,7 +128,7 @@ def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[
 
 
 def _line(subject: ReportInput, instruction: Any) -> str:
-    place = places(subject.module).get(instruction)
+    place = source_locations(subject.module).get(instruction)
     return f"{place[0].file.rsplit('/', 1)[-1]}:{place[0].line}" if place is not None else ""
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from hlotext.analysis import SourceLocation, places
-from hlotext.analysis.quantities import counted
+from hlotext.analysis import SourceLocation, source_locations
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.tables import traits
 from hlotext.view.report.parts import Missing, Section, SourceFile, SourceLine
+from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
-from hlotext.view.report.subject import ReportInput
 
 MOST_FILES, MOST_BYTES, MOST_LINES = 40, 1 << 20, 4_000
 """Files that are shown, bytes of one that is read, and lines of all of them together."""
@@ -47,9 +47,9 @@ def section(subject: ReportInput) -> Section | Missing:
         shown.append(SourceFile(file, lines))
     if not shown:
         return Missing(
-            "source", "Source", f"none of the module's {counted(len(order), 'file')} is below the folder"
+            "source", "Source", f"none of the module's {pluralize(len(order), 'file')} is below the folder"
         )
-    notes = [f"{counted(missing, 'file')} of the module are not below the folder."] if missing else []
+    notes = [f"{pluralize(missing, 'file')} of the module are not below the folder."] if missing else []
     return Section(
         "source",
         "Source",
@@ -86,7 +86,7 @@ def _costs(subject: ReportInput) -> Mapping[tuple[str, int], SourceLine]:
     findings = Counter((one.frame.file, one.frame.line) for one in subject.findings if one.frame is not None)
     operations: Counter[tuple[str, int]] = Counter()
     known: dict[tuple[str, int], SourceLocation] = {}
-    for instruction, (place, _) in places(subject.module).items():
+    for instruction, (place, _) in source_locations(subject.module).items():
         home = instruction.computation
         if instruction.opcode not in traits.IS_FREE and home is not None and not home.is_fusion_body:
             operations[place.file, place.line] += 1

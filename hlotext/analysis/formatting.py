@@ -1,0 +1,40 @@
+"""Numbers of operations, seconds and shares for people."""
+
+from __future__ import annotations
+
+HUGE = 10**300
+"""Largest number that still fits a float: trip counts of nested loops multiply."""
+
+_UNITS = ("", "K", "M", "G", "T", "P", "E")
+
+
+def format_count(count: float) -> str:
+    """Operations, three digits: `512`, `1.25 G`; units are powers of 1,000."""
+    if count > HUGE:
+        return "over 1e300"
+    value, unit = float(count), 0
+    while abs(value) >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    if not unit:
+        return f"{value:.3g}" if value != int(value) else str(int(value))
+    if abs(value) >= 999.5:
+        return f"{value:.3g} {_UNITS[unit]}"
+    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
+
+
+def pluralize(count: int, noun: str, plural: str = "") -> str:
+    """`1 instruction`, `12,345 instructions`; `plural` for nouns that take more than an s."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def seconds(time: float) -> str:
+    """Seconds, three digits: `12.3 us`, `1.25 s`."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if time >= 0.9995 * factor:
+            return f"{time / factor:.3g} {unit}"
+    return f"{time * 1e9:.3g} ns" if time else "0"
+
+
+def format_percent(part: float, whole: float) -> str:
+    """A share in percent; empty if the whole is zero."""
+    return f"{100 * part / whole:.1f} %" if whole else ""

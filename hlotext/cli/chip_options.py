@@ -1,0 +1,121 @@
+"""Source lines beside numbers, and chips as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hlotext.analysis import ChipChoice, SourceLocation, chips
+from hlotext.analysis.chips import Chip
+from hlotext.analysis.formatting import format_count, format_percent, seconds
+from hlotext.cli.common import Unreadable
+from hlotext.cli.listing import Shown
+from hlotext.cost import Cost, TargetCosts, TpuCost, read_costs
+
+__all__ = [
+    "COSTS",
+    "chip_of",
+    "choice_json",
+    "costs_of",
+    "format_count",
+    "format_percent",
+    "line_cell",
+    "place_text",
+    "seconds",
+    "told",
+    "with_set",
+    "xla_json",
+]
+
+T = TypeVar("T")
+
+
+def place_text(place: SourceLocation | None) -> str:
+    """A source line without its folders."""
+    if place is None:
+        return ""
+    return f"{place.file.replace(chr(92), '/').rpartition('/')[2]}:{place.line}"
+
+
+def line_cell(place: SourceLocation | None) -> Shown:
+    """A source line: with its folders for JSON, without for people."""
+    return Shown(None if place is None else f"{place.file}:{place.line}", place_text(place))
+
+
+def told(ask: Callable[[], T]) -> T:
+    """An answer, where what the library refuses is a wrong usage."""
+    try:
+        return ask()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+COSTS = click.option(
+    "--costs",
+    metavar="FILE.toml",
+    help="Costs of custom calls, a section per target:"
+    ' ["my_kernel"] with flops = "2 * elements(operands[0]) * results[0][1]".',
+)
+"""The option of a table of targets, which `costs_of` reads."""
+
+
+def costs_of(path: str | None) -> TargetCosts | None:
+    """The table of targets in a TOML file. Raises UsageError and Unreadable."""
+    if path is None:
+        return None
+    text = _text(path)
+    try:
+        return read_costs(text)
+    except ValueError as error:
+        raise click.UsageError(f"{path}: {error}") from None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def chip_of(name: str) -> Chip:
+    """A chip by name, alias or TOML file. Raises UsageError and Unreadable."""
+    if name.endswith(".toml"):
+        text = _text(name)
+        return told(lambda: chips.read_chip(text, name))
+    return told(lambda: chips.chip(name))
+
+
+def with_set(chip: Chip, figures: tuple[str, ...]) -> Chip:
+    """A chip with figures of one's own, `NAME=NUMBER` each. Raises UsageError."""
+    own: dict[str, object] = {}
+    for figure in figures:
+        key, _, value = figure.partition("=")
+        try:
+            own[key] = float(value)
+        except ValueError:
+            raise click.UsageError(f"--set takes NAME=NUMBER, not {figure!r}") from None
+    return told(lambda: chips.with_figures(chip, own)) if own else chip
+
+
+def choice_json(choice: ChipChoice | None) -> dict[str, Any]:
+    """The chip whose rules and rates were taken, and why; nulls where there is nothing to choose."""
+    return {
+        "chip": choice.chip.name if choice is not None else None,
+        "chip_source": choice.source if choice is not None else None,
+        "chip_candidates": list(choice.candidates) if choice is not None else [],
+    }
+
+
+def xla_json(figures: Cost | TpuCost) -> dict[str, Any]:
+    """XLA's own figures; the seconds are those of what has a known cost, and null off TPU."""
+    own = figures if isinstance(figures, TpuCost) else None
+    return {
+        "flops": figures.flops,
+        "transcendentals": figures.transcendentals,
+        "bytes_accessed": figures.bytes_accessed,
+        "least_seconds": own.least_seconds if own is not None else None,
+        "unknown_calls": own.unknown_calls if own is not None else None,
+    }

@@ -1,0 +1,314 @@
+"""Decides if the live ranges of two value lists interfere, seen as regions of instructions.
+
+After `ComputeRelativeLocation` and `CopyRemover::ValuesInterfere` (`xla/service/copy_removal.cc`): finer than comparing
+values one by one, since instructions whose order nothing fixes may be put in one by control dependencies.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.compiler.deep_copy import add_control
+from hlotext.compiler.ordering import Ordering, Relation
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.layout import shapes_equal
+from hlotext.memory.in_place import InPlacePairs
+
+NO_OVERLAP, SAME, BEFORE, AFTER = 0, 1, 2, 4
+"""Bits of where one instruction runs, seen from another (`Relation::RuntimeOrder`)."""
+UNORDERED = BEFORE | AFTER
+MERGE_FIRST_RESULT, MERGE_LAST_SOURCE = 1, 2
+"""Choice of the list that is inserted into the middle of the other (`CombineLiveRangeOption`)."""
+_ORDERS = {
+    Relation.SAME: SAME,
+    Relation.BEFORE_END: BEFORE | SAME,
+    Relation.BEFORE: BEFORE,
+    Relation.AFTER: AFTER,
+    Relation.EXCLUSIVE_BEFORE: NO_OVERLAP,
+    Relation.EXCLUSIVE_AFTER: NO_OVERLAP,
+}
+_REVERSED = {BEFORE: AFTER, AFTER: BEFORE, BEFORE | SAME: AFTER | SAME, AFTER | SAME: BEFORE | SAME}
+_HANDS_ON = traits.CONTROL_FLOW | traits.TUPLES | {"parameter"}
+"""Opcodes that write no new value themselves (`InstructionCanIntercept`)."""
+_DEEPEST = 64
+"""Forced orders that are followed one from another."""
+MOST_PAIRS = 1_000_000
+"""Pairs of instructions that are compared for one copy; beyond that it stays, which XLA has no limit for."""
+
+
+@attrs.define(eq=False)
+class RegionEntry:
+    """An instruction of a region."""
+
+    instruction: Instruction
+    writes: bool = False
+    """True if it defines one of the values."""
+    reads: Instruction | None = None
+    """Definition of the value that it reads; None if it only writes."""
+
+
+class LiveRangeRegion:
+    """The instructions that write or read the values of a row, by computation (`LiveRangeRegions`)."""
+
+    def __init__(self) -> None:
+        self.by_computation: dict[Computation, dict[Instruction, RegionEntry]] = {}
+
+    def _entry(self, i: Instruction) -> RegionEntry:
+        assert i.computation is not None
+        inside = self.by_computation.setdefault(i.computation, {})
+        return inside.setdefault(i, RegionEntry(i))
+
+    def define(self, i: Instruction) -> None:
+        """Notes an instruction that writes a value."""
+        self._entry(i).writes = True
+
+    def use(self, i: Instruction, writer: Instruction) -> None:
+        """Notes an instruction that reads a value."""
+        self._entry(i).reads = writer
+
+    def __contains__(self, i: Instruction) -> bool:
+        return i.computation is not None and i in self.by_computation.get(i.computation, ())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_computation.values()))
+
+
+@attrs.define
+class RelativeLocation:
+    """Where a region runs, seen from another (`Relation`)."""
+
+    orders: list[int] = attrs.field(factory=list)
+    intercepts: bool = False
+    """True if it may overwrite a value that the other still reads."""
+
+    @property
+    def overlaps(self) -> bool:
+        """`RuntimeOrderOverlap`."""
+        return any(order >= UNORDERED for order in self.orders)
+
+    def add(self, other: RelativeLocation) -> None:
+        """Takes in what was found for another instruction (`UnionRelationFromDifferentSource`)."""
+        if not other.orders:
+            return
+        self.intercepts |= other.intercepts
+        order = other.orders[0]
+        for number, known in enumerate(self.orders):
+            if order | known in (order, known):
+                self.orders[number] = order | known
+                return
+        self.orders.append(order)
+
+
+class RegionComparison:
+    """Compares two regions; what it assumes about the order becomes control dependencies."""
+
+    def __init__(self, ordering: Ordering, pairs: InPlacePairs) -> None:
+        self.ordering, self.pairs = ordering, pairs
+        self._saved: dict[tuple[Instruction, Instruction], int] = {}
+        self._forced: dict[Instruction, list[Instruction]] = {}
+
+    def interfere(self, source: LiveRangeRegion, result: LiveRangeRegion, where: int) -> bool:
+        """True if the values of the rows live at once (`ValuesInterfere`). Adds control dependencies where they do not."""
+        if len(source) * len(result) > MOST_PAIRS:
+            return True
+        first, second = self._compare(source, result), self._compare(result, source)
+        if first.overlaps and second.overlaps:
+            return True
+        if first.overlaps and (first.intercepts or (where != MERGE_FIRST_RESULT and second.intercepts)):
+            return True
+        if (
+            second.overlaps
+            and not first.overlaps
+            and (second.intercepts or (where != MERGE_LAST_SOURCE and first.intercepts))
+        ):
+            return True
+        return not self._add_control()
+
+    def _compare(self, one: LiveRangeRegion, other: LiveRangeRegion) -> RelativeLocation:
+        """Where `other` runs, seen from `one` (`ComputeBetweenLiveRangeRegions`)."""
+        found = RelativeLocation()
+        for home, entries in one.by_computation.items():
+            for there, others in other.by_computation.items():
+                if home not in self.ordering.chain(there):
+                    continue
+                for entry in others.values():
+                    found.add(self._locate(entry, entries, one))
+        return found
+
+    def _locate(
+        self, entry: RegionEntry, entries: dict[Instruction, RegionEntry], region: LiveRangeRegion
+    ) -> RelativeLocation:
+        """Where one instruction runs, seen from those of a computation."""
+        changes = self._can_intercept(entry, region)
+        total = RelativeLocation()
+        loose: list[RegionEntry] = []
+        loose_intercepts = False
+        for mine in entries.values():
+            order, intercepts = self._between(mine, entry, changes)
+            if order == UNORDERED:
+                loose.append(mine)
+                loose_intercepts |= intercepts
+            else:
+                total.orders = [order | (total.orders[0] if total.orders else 0)]
+                total.intercepts |= intercepts
+        if not self._force(loose, entry, total.orders[0] if total.orders else NO_OVERLAP):
+            total.orders = [UNORDERED | (total.orders[0] if total.orders else 0)]
+            total.intercepts |= loose_intercepts
+        return total
+
+    def _between(self, mine: RegionEntry, other: RegionEntry, changes: bool) -> tuple[int, bool]:
+        """Where `other` runs, seen from `mine`, and whether it comes between its value and its use.
+
+        `ComputeBetweenInstructionEntries`.
+        """
+        writer, use, i = mine.reads, mine.instruction, other.instruction
+        order = self._order(i, use)
+        if order == SAME and mine.writes != other.writes:
+            order = BEFORE if mine.writes else AFTER
+        intercepts = _always_intercepts(i)
+        if writer is None or not changes:
+            return order, intercepts
+        if writer.opcode == "parameter" and use.is_root:
+            return order, True
+        if use.computation is writer.computation:
+            if (
+                writer.opcode == "while"
+                and i.computation is writer.attributes["body"]
+                and self._order(use, i) == AFTER
+            ):
+                return order, False
+            if (
+                use.opcode == "while"
+                and i.computation is use.attributes["body"]
+                and self._order(writer, i) == BEFORE
+            ):
+                return order, False
+            home = writer.computation
+            is_branch = home is not None and any(caller.opcode == "conditional" for caller in home.callers)
+            if is_branch and writer is i and writer.shape is not None and writer.shape.is_tuple:
+                return order, True
+        if order in (BEFORE, UNORDERED) and self._order(i, writer) in (AFTER, UNORDERED):
+            intercepts = True
+        return order, intercepts
+
+    def _can_intercept(self, entry: RegionEntry, region: LiveRangeRegion) -> bool:
+        """True if an instruction puts a new value into the memory (`InstructionCanIntercept`)."""
+        i = entry.instruction
+        if not entry.writes:
+            return any(
+                pair.operand_number < len(i.operands) and i.operands[pair.operand_number] in region
+                for pair in self.pairs.of(i)
+            )
+        if i.opcode == "copy":
+            operand = i.operands[0]
+            source = operand.operands[0] if operand.opcode == "get-tuple-element" else operand
+            is_plain = (
+                i.shape is not None and operand.shape is not None and shapes_equal(i.shape, operand.shape)
+            )
+            return not (source in region and is_plain)
+        return i.opcode not in _HANDS_ON
+
+    # ---- the order of two instructions
+
+    def _order(self, a: Instruction, b: Instruction, depth: int = 0) -> int:
+        """Where `a` runs, seen from `b`, with what was forced (`ComputeRuntimeOrdering`)."""
+        known = self._known(a, b)
+        if known is not None:
+            return known
+        relation = self.ordering.relation(a, b)
+        if relation is not Relation.UNORDERED:
+            order = self._saved[a, b] = _ORDERS[relation]
+            return order
+        if a.computation is not b.computation or depth > _DEEPEST:
+            return UNORDERED
+        if any(
+            self._order(a, before, depth + 1) in (BEFORE, SAME, BEFORE | SAME)
+            for before in self._forced.get(b, ())
+        ):
+            self._saved[a, b] = BEFORE
+            return BEFORE
+        if any(
+            self._order(b, before, depth + 1) in (BEFORE, SAME, BEFORE | SAME)
+            for before in self._forced.get(a, ())
+        ):
+            self._saved[a, b] = AFTER
+            return AFTER
+        return UNORDERED
+
+    def _known(self, a: Instruction, b: Instruction) -> int | None:
+        known = self._saved.get((a, b))
+        if known is None and (known := self._saved.get((b, a))) is not None:
+            known = _REVERSED.get(known, known)
+        return known
+
+    def _force(self, loose: list[RegionEntry], entry: RegionEntry, order: int) -> bool:
+        """Puts instructions without order on one side of another, if that can be done (`ForceRuntimeOrder`)."""
+        if not loose:
+            return True
+        if order not in (BEFORE, AFTER):
+            return False
+        for other in loose:
+            if other.instruction.computation is not entry.instruction.computation:
+                return False
+            before, after = entry.instruction, other.instruction
+            if order == AFTER:
+                before, after = after, before
+            if before.is_root or (after.opcode == "copy" and self._overwrites(before, after.operands[0])):
+                return False
+        for other in loose:
+            self._save(entry.instruction, other.instruction, order)
+        return True
+
+    def _overwrites(self, i: Instruction, operand: Instruction) -> bool:
+        return any(
+            pair.operand_number < len(i.operands) and i.operands[pair.operand_number] is operand
+            for pair in self.pairs.of(i)
+        )
+
+    def _save(self, a: Instruction, b: Instruction, order: int) -> None:
+        """Notes an order that nothing fixes (`Save`)."""
+        if self._known(a, b) is not None:
+            return
+        self._saved[a, b] = order
+        before, after = (a, b) if order == BEFORE else (b, a)
+        waits = self._forced.setdefault(after, [])
+        for number, other in enumerate(waits):
+            known = self._known(before, other)
+            if known is not None:
+                if known == AFTER:
+                    waits[number] = before
+                return
+        waits.append(before)
+
+    def _add_control(self) -> bool:
+        """Makes control dependencies of what was forced; False where the module has a schedule, which stands."""
+        edges = [(before, after) for after, waits in self._forced.items() for before in waits]
+        if not edges:
+            return True
+        if self.ordering.is_sequential:
+            return False
+        for before, after in edges:
+            add_control(before, after)
+            self.ordering.add_path(before, after)
+        return True
+
+
+def _always_intercepts(i: Instruction) -> bool:
+    """Communication gets memory of its own (`AlwaysForceInterception`)."""
+    return (
+        i.opcode == "collective-permute"
+        or i.opcode in ("send", "recv")
+        or i.opcode.endswith(("-start", "-done"))
+    )
+
+
+__all__ = [
+    "MERGE_FIRST_RESULT",
+    "MERGE_LAST_SOURCE",
+    "LiveRangeRegion",
+    "RegionComparison",
+    "RegionEntry",
+    "RelativeLocation",
+]

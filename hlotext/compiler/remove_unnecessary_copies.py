@@ -1,0 +1,418 @@
+"""Step 2 of copy insertion: takes out every copy whose source and result may share memory after all.
+
+After `CopyRemover` (`xla/service/copy_removal.cc`). The values of each piece of memory stand in a row, in the order in which
+they are written. A copy joins two rows; it goes where in the joint row the life of each value ends before the next one is
+written, on TPU also where the two rows do not meet in time (`regions.py`), which CPU and GPU do not ask. For what is left,
+the value that is read too late is named.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+import attrs
+
+from hlotext import layout
+from hlotext.analysis import Backend
+from hlotext.analysis.age import age_for
+from hlotext.analysis.chip_choice import ASSUMED_TPU
+from hlotext.analysis.chips import CHIPS
+from hlotext.compiler.decision import Decision
+from hlotext.compiler.live_range_regions import (
+    MERGE_FIRST_RESULT,
+    MERGE_LAST_SOURCE,
+    LiveRangeRegion,
+    RegionComparison,
+)
+from hlotext.compiler.ordering import Ordering, UsesBefore, instruction_ids
+from hlotext.compiler.platforms import platform_of
+from hlotext.compiler.resolve_interference import in_place_pairs
+from hlotext.compiler.value_lists import Node, Rows
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import xla_changes
+from hlotext.ir.values.age import XlaAge
+from hlotext.memory import platforms
+from hlotext.memory.aliases import Buffer, find_buffers
+from hlotext.memory.dataflow import Dataflow, analyse
+from hlotext.memory.sharing import Sharing
+from hlotext.memory.values import Value
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
+from hlotext.rewrite.passes.editor import set_control
+
+SOURCE = "CopyRemover::TryElideCopy"
+REMOVED, KEPT = "removed", "kept"
+_MOST_PAIRS = 1_000_000
+"""Pairs of values that are compared for one copy; beyond that it stays, which XLA has no limit for."""
+_NUMBER = re.compile(r"\.(\d+)$")
+
+
+@attrs.frozen
+class RemovingCopies(Pass):
+    """Step 2 of copy insertion: takes out copies whose source and result can share memory.
+
+    By dependencies, or by the schedule where the module has one. The copies themselves stay, without users, as in XLA's dumps
+    of this step; `dce` takes them out.
+    """
+
+    name: ClassVar[str] = "copy-insertion-removing"
+    summary: ClassVar[str] = "Takes out copies that no two lives of values need (step 2)."
+
+    platform: str = ""
+    """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+    age: Age = attrs.field(default="", validator=is_age)
+    """XLA age to follow; empty: from the text, else the newest."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        age = age_for(module, self.age or None)
+        decisions = remove_copies(module, platform_of(module, self.platform), age)
+        return PassResult.of({"removed": sum(d.rule == REMOVED for d in decisions)})
+
+
+def rules_of(platform: Backend) -> platforms.Platform:
+    """Memory rules of a platform; for TPU those of the assumed chip if the text does not name one."""
+    if platform is Backend.TPU:
+        return platforms.tpu(CHIPS[ASSUMED_TPU])
+    return platforms.GPU if platform is Backend.GPU else platforms.CPU
+
+
+def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
+    """Sharing rules of a platform."""
+    return Sharing(flow, in_place_pairs(platform), rules_of(platform).hint)
+
+
+def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
+    """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError."""
+    remover = _Remover(module, platform, age)
+    copies = list(_copies(module))
+    reasons: dict[Instruction, Decision] = {}
+    removed: list[Decision] = []
+    changed = True
+    while changed:
+        changed = False
+        for copy in copies:
+            if copy in remover.gone:
+                continue
+            source = copy.operands[0]
+            why_not = remover.try_to_remove(copy)
+            if why_not is not None:
+                reasons[copy] = why_not
+                continue
+            changed = True
+            reasons.pop(copy, None)
+            because = f"{source.name} and {copy.name} can share memory: nobody reads one of them after the other is written"
+            removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
+            was_root = copy.is_root
+            _take_out_of_use(copy)
+            if was_root and copy.computation is not None:
+                remover.rows.has_root(copy.computation, remover.flow.at[source])
+            remover.forget_edits()
+    return [*removed, *reasons.values()]
+
+
+def _copies(module: Module) -> Iterator[Instruction]:
+    """All copies; in each computation in the order in which they were made, which their numbers tell.
+
+    XLA goes by the order in which instructions were added; the text of an unscheduled module is sorted otherwise.
+    """
+    for computation in module.computations:
+        if not computation.is_fusion_body:
+            found = [i for i in computation if i.opcode == "copy"]
+            yield from found if module.is_scheduled else sorted(found, key=_made)
+
+
+def _made(copy: Instruction) -> int:
+    number = _NUMBER.search(copy.name)
+    return int(number[1]) if number is not None else -1
+
+
+def _take_out_of_use(copy: Instruction) -> None:
+    """Gives all users of a copy its operand; nothing waits for it any more."""
+    for successor in copy.control_successors:
+        set_control(successor, tuple(p for p in successor.control_predecessors if p is not copy))
+    if copy.control_predecessors:
+        set_control(copy, ())
+    source, home = copy.operands[0], copy.computation
+    assert home is not None
+    copy.replace_all_uses_with(source)
+    if copy.is_root:
+        home.root = source
+
+
+class _Remover:
+    def __init__(self, module: Module, platform: Backend, age: XlaAge) -> None:
+        self.module, self.platform, self.age = module, platform, age
+        self.flow = analyse(module)
+        self.ordering = Ordering(module)
+        self.pairs = in_place_pairs(platform)
+        self.rows = Rows(self.ordering)
+        self.gone: set[Instruction] = set()
+        self.forget_edits()
+        self._ids = instruction_ids(module)
+        self.ends: dict[Instruction, tuple[Node, Node]] = {}
+        for copy in _copies(module):
+            if copy in self.flow.at and copy.computation is not None:
+                self.ordering.prepare(copy.computation)
+        for computation in module.computations:
+            if not computation.is_fusion_body:
+                self.ordering.prepare(computation)
+        for buffer in find_buffers(self.flow, self.pairs):
+            self._add_row(buffer)
+        for copy in _copies(module):
+            if copy not in self.flow.at:
+                continue
+            source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
+            if source is not None and result is not None:
+                self.ends[copy] = self.rows[source], self.rows[result]
+
+    def forget_edits(self) -> None:
+        """Looks at the graph anew after an edit."""
+        self.uses_before = UsesBefore(
+            self.ordering, self.flow, sharing_of(self.flow, self.platform), self.age
+        )
+
+    def _add_row(self, buffer: Buffer) -> None:
+        """Puts the values of a buffer into a row, in the order in which they are written (`AddValueList`)."""
+        ordering, ids = self.ordering, self._ids
+
+        def compare(a: Value, b: Value) -> int:
+            if a is b:
+                return 0
+            first = ids.get(a.instruction, 0) < ids.get(b.instruction, 0)  # type: ignore[arg-type]
+            early, late = (a, b) if first else (b, a)
+            if not ordering.is_defined_before(early, late) and ordering.is_defined_before(late, early):
+                first = not first
+            return -1 if first else 1
+
+        self.rows.add(sorted(buffer, key=functools.cmp_to_key(compare)) if len(buffer) > 1 else buffer)
+
+    # ---- one copy
+
+    def try_to_remove(self, copy: Instruction) -> Decision | None:
+        """Takes a copy out of the rows; None, or why it stays."""
+        ends = self.ends.get(copy)
+        if ends is None:
+            return self._kept(copy, "ambiguous source", f"it is not known which value {copy.name} copies")
+        assert copy.shape is not None
+        source_shape = copy.operands[0].shape
+        if source_shape is None or not layout.shapes_equal(copy.shape, source_shape):
+            return self._kept(
+                copy, "another layout", f"{copy.name} changes the layout: {source_shape} to {copy.shape}"
+            )
+        if self.platform is Backend.TPU and _is_scalar_of_loop(copy):
+            return self._kept(
+                copy,
+                "scalar of a loop",
+                "TPU's compiler keeps the copies of scalars that a loop's body takes or gives",
+            )
+        source, result = ends
+        if source.next is result:
+            pass  # earlier removals have put both into one row, one behind the other
+        elif self.rows.is_head(result):
+            after = self.rows.next(result)
+            late = self._read_twice(copy, source, after)
+            if late is not None:
+                return late
+            late = self._late(copy, source, after) or self._late(copy, result.prev, self.rows.next(source))
+            if late is not None and self._meet(copy, source, result, MERGE_FIRST_RESULT):
+                return late
+            self.rows.splice(result, source)
+        elif self.rows.next(source) is None:
+            before = self.rows.prev(result)
+            assert before is not None
+            late = self._late(copy, before, source.next) or self._late(copy, source, self.rows.next(result))
+            if late is not None and self._meet(copy, source, result, MERGE_LAST_SOURCE):
+                return late
+            self.rows.splice(source.next, before)
+        elif self.age.has(xla_changes.COPIES_OF_ALL_BRANCHES) and self.rows.row(source) is self.rows.row(
+            result
+        ):
+            late = self._is_written_between(copy, source, result)
+            if late is not None:
+                return late
+        else:
+            return self._kept(
+                copy, "in the middle of two rows",
+                f"{copy.operands[0].name} is followed by {source.next.writer.name} in its memory, and {copy.name} follows "
+                f"{result.prev.writer.name} in its own: they cannot be one", source.next.writer, result.prev.writer,
+            )  # fmt: skip
+        self._remove(result, copy, source)
+        self.gone.add(copy)
+        return None
+
+    def _is_written_between(self, copy: Instruction, source: Node, result: Node) -> Decision | None:
+        """Why a copy within one row stays: what reads it is not certain to come before all that stands between."""
+        readers = [use for use in source.uses if use.instruction is not copy] + result.uses
+        node = self.rows.next(source)
+        while node is not result:
+            if node is None:
+                because = f"{copy.name} stands before what it copies"
+                return self._kept(copy, "order unknown", because, source.writer)
+            if self._is_root_of(source.value, node.writer.computation) or (
+                not readers and not self.ordering.is_defined_before(source.value, node.value)
+            ):
+                because = f"{_shown(source)} is not certain to be over when {node.writer.name} writes"
+                return self._kept(copy, "order unknown", because, node.writer)
+            use = self.uses_before.late_use(readers, node.value)
+            if use is not None and use.instruction is not None:
+                because = (
+                    f"{use.instruction.name} may read {copy.name} after {node.writer.name} wrote over it"
+                )
+                return self._kept(copy, "written in between", because, node.writer, use.instruction)
+            node = self.rows.next(node)
+        return None
+
+    def _meet(self, copy: Instruction, source: Node, result: Node, where: int) -> bool:
+        """True if the lives of two rows meet, where that is asked; else control dependencies keep them apart."""
+        if self.platform is not Backend.TPU or copy.operands[0].opcode == "broadcast":
+            return True
+        regions = RegionComparison(self.ordering, self.pairs)
+        return regions.interfere(self._region(source), self._region(result), where)
+
+    def _region(self, start: Node) -> LiveRangeRegion:
+        """Where the values of a row are written and read (`ComputeLiveRangeRegions`)."""
+        region = LiveRangeRegion()
+        node = start
+        while True:
+            region.define(node.writer)
+            for use in node.uses:
+                if use.instruction is not None:
+                    region.use(use.instruction, node.writer)
+            node = node.next
+            if node is start:
+                return region
+
+    def _kept(self, copy: Instruction, rule: str, because: str, *others: Instruction) -> Decision:
+        names = tuple(dict.fromkeys(other.name for other in (*copy.operands, *others)))
+        return Decision(copy.name, f"{KEPT}: {rule}", because, names, SOURCE)
+
+    def _read_twice(self, copy: Instruction, source: Node, after: Node | None) -> Decision | None:
+        """A scatter of several arrays that also reads the source: only one copy of a shared operand may go."""
+        if after is None:
+            return None
+        reader = after.writer
+        root = reader.called_computations[0].root if reader.opcode == "fusion" else reader
+        if root.opcode != "scatter" or root.shape is None or not root.shape.is_tuple:
+            return None
+        if not any(use.instruction is reader for use in source.uses):
+            return None
+        because = f"{reader.name} writes several arrays and reads {source.writer.name} itself"
+        return self._kept(copy, "read by a scatter of several arrays", because, reader)
+
+    def _late(self, copy: Instruction, last: Node | None, first: Node | None) -> Decision | None:
+        """Why not all values up to `last` die before those from `first` on are written (`CheckLiveRangeBefore`)."""
+        rows, pairs = self.rows, 0
+        level = rows.level(last, first) if last is not None and first is not None else None
+        after = first
+        while after is not None:
+            before, skips = last, level is not None
+            while before is not None:
+                pairs += 1
+                if pairs > _MOST_PAIRS:
+                    return self._kept(
+                        copy,
+                        "too many values",
+                        "too many values share its memory for all of them to be compared",
+                    )
+                late = self._overlap(copy, before, after)
+                if late is not None:
+                    return late
+                if skips and level is not None and rows.is_over(before, after, level):
+                    skips = rows.are_loose_over(before, after, level)
+                    if skips and before is last and rows.is_over_for_all(before, after):
+                        return None
+                    if skips:
+                        break
+                before = rows.prev(before)
+            after = rows.next(after)
+        return None
+
+    def _overlap(self, copy: Instruction, a: Node, b: Node) -> Decision | None:
+        """Why a value does not die before another is written (`LiveRangeBefore`)."""
+        if not a.uses:
+            if self.ordering.is_defined_before(a.value, b.value):
+                return None
+            because = f"{a.value} is not certain to be written before {b.value}"
+            return self._kept(copy, "order unknown", because, a.writer, b.writer)
+        if self._is_root_of(a.value, b.writer.computation):
+            home = b.writer.computation
+            assert home is not None
+            because = f"{_shown(a)} is given back by {home.name}, so it lives on when {b.writer.name} writes"
+            return self._kept(copy, "result of the computation", because, a.writer, b.writer)
+        use = self.uses_before.late_use(a.uses, b.value, self.rows.uses_over(a, b))
+        if use is None or use.instruction is None:
+            return None
+        if use.instruction is b.writer:
+            because = f"{b.writer.name} cannot write its result over {_shown(a)}, which it reads"
+            return self._kept(copy, "not in place", because, a.writer, b.writer)
+        written = (
+            f"{b.writer.name} writes over it"
+            if not b.value.is_phi
+            else f"{b.writer.name} holds a new value in its place"
+        )
+        if self.ordering.runs_before_anywhere(b.writer, use.instruction):
+            because = f"{use.instruction.name} reads {_shown(a)} after {written}"
+            return self._kept(copy, "read later", because, a.writer, b.writer, use.instruction)
+        because = f"nothing makes {use.instruction.name} read {_shown(a)} before {written}"
+        return self._kept(copy, "read at an unknown time", because, a.writer, b.writer, use.instruction)
+
+    def _is_root_of(self, value: Value, computation: Computation | None) -> bool:
+        """True if a value is what a computation gives back, now (`HloValue::IsRootOf`)."""
+        if computation is None:
+            return False
+        root = computation.root
+        if value.instruction is root:
+            return True
+        return any(position is root for position in value.flat_positions()[::2])
+
+    # ---- rows
+
+    def _remove(self, node: Node, copy: Instruction, operand: Node) -> None:
+        """Takes the value of a copy out of its row; who read it reads what was copied (`RemoveCopyValue`)."""
+        before = node.prev
+        self.rows.remove(node)
+        if before is not operand:
+            self.rows.look_again(before)
+        operand.forget_use(copy)
+        for use in node.uses:
+            operand.uses.append(use)
+            if use.instruction in self.ends:
+                _, result = self.ends[use.instruction]
+                self.ends[use.instruction] = operand, result
+        self.rows.look_again(operand)
+        del self.ends[copy]
+
+
+def _is_scalar_of_loop(copy: Instruction) -> bool:
+    """True if a copy is one of a scalar that the body of a loop takes, or of a counter that it gives back: its sum.
+
+    TPU's compiler leaves those (`should_skip_removal`). Inferred: so it was with all 181 such copies in recorded steps of two
+    releases, and the open rules say otherwise; 5 copies of other scalars and 410 of arrays were decided by these.
+    """
+    home = copy.computation
+    if (
+        home is None
+        or copy.shape is None
+        or copy.shape.dimensions
+        or not any(c.opcode == "while" for c in home.callers)
+    ):
+        return False
+    source = copy.operands[0]
+    if source.opcode == "add" and any(user.is_root for user in copy.users):
+        return any(_is_taken(o.operands[0] if o.opcode == "copy" else o) for o in source.operands)
+    return _is_taken(source)
+
+
+def _is_taken(i: Instruction) -> bool:
+    return i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter"
+
+
+def _shown(node: Node) -> str:
+    """A value in words."""
+    index = ".".join(map(str, node.value.index))
+    return f"element {index} of {node.writer.name}" if index else node.writer.name

@@ -1,0 +1,183 @@
+"""Step 3 of copy insertion: copies that memory needs for other reasons than lives that meet.
+
+After `CopyInsertion::AddSpecialCaseCopies` (`xla/service/copy_insertion.cc`): arguments and constants are never written
+over, and each result of the program has memory of its own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.compiler.decision import Decision
+from hlotext.compiler.deep_copy import Copier, replace_root, replace_use
+from hlotext.compiler.platforms import platform_of
+from hlotext.compiler.remove_unnecessary_copies import rules_of, sharing_of
+from hlotext.compiler.resolve_interference import element, in_place_pairs
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.memory.aliases import find_buffers
+from hlotext.memory.dataflow import Dataflow, analyse
+from hlotext.memory.subshapes import ShapeIndex
+from hlotext.memory.values import Value
+from hlotext.rewrite.passes.base import Pass, PassResult
+
+SOURCE = "CopyInsertion::AddSpecialCaseCopies"
+
+
+@attrs.frozen
+class SpecialCopies(Pass):
+    """Step 3 of copy insertion: copies of arguments and constants that would be written over, and of results that are one."""
+
+    name: ClassVar[str] = "copy-insertion-special"
+    summary: ClassVar[str] = (
+        "Adds copies of read-only values that would be written over, and of equal results (step 3)."
+    )
+
+    platform: str = ""
+    """`cpu`, `gpu` or `tpu`; empty: as the text tells."""
+
+    def run(self, module: Module) -> PassResult:
+        """Changes the module."""
+        return PassResult.of({"copies": len(add_special_copies(module, platform_of(module, self.platform)))})
+
+
+def add_special_copies(module: Module, platform: Backend) -> list[Decision]:
+    """Adds the copies to the module itself; a decision for each. Raises MemoryModelError."""
+    return _Finder(module, platform).run()
+
+
+_Why = tuple[str, str, tuple[str, ...]]
+"""Rule, reason and the names of others."""
+
+
+class _Finder:
+    def __init__(self, module: Module, platform: Backend) -> None:
+        self.module = module
+        self.flow: Dataflow = analyse(module)
+        self.sharing = sharing_of(self.flow, platform)
+        self.buffer_of: dict[Value, int] = {}
+        self.sizes: list[int] = []
+        cannot_live_out = rules_of(platform).cannot_live_out
+        self.stays_inside: list[Value | None] = []
+        """The first value of each buffer that must not outlive the program."""
+        for number, buffer in enumerate(find_buffers(self.flow, in_place_pairs(platform))):
+            self.sizes.append(len(buffer))
+            self.buffer_of.update((value, number) for value in buffer)
+            self.stays_inside.append(next((value for value in buffer if cannot_live_out(value)), None))
+        self.given = frozenset(self.flow.aliases.values())
+        self.wanted: dict[Instruction, dict[ShapeIndex, _Why]] = {}
+
+    def run(self) -> list[Decision]:
+        """Finds what is to be copied, and copies it."""
+        self._values()
+        self._roots()
+        decisions = []
+        copier = Copier(self.module)
+        for i, chosen in self.wanted.items():
+            users, was_root, home = i.users, i.is_root, i.computation
+            assert home is not None
+            new, copies = copier.deep_copy(i, chosen)
+            for user in users:
+                replace_use(user, i, new)
+            if was_root:
+                replace_root(home, new)
+            for index, copy in copies.items():
+                rule, because, others = chosen[index]
+                decisions.append(Decision(copy.name, rule, because, (i.name, *others), SOURCE))
+        return decisions
+
+    def _want(self, i: Instruction, index: ShapeIndex, why: _Why) -> None:
+        """Notes an array to be copied where it stands; not in what runs asynchronously."""
+        home = i.computation
+        if home is not None and any(caller.opcode == "async-start" for caller in home.callers):
+            return
+        self.wanted.setdefault(i, {}).setdefault(index, why)
+
+    def _is_read_only(self, value: Value) -> bool:
+        """Constants, and arguments in which no result lies (`ValueIsReadOnly`)."""
+        i = value.instruction
+        assert i is not None
+        if i.opcode == "constant":
+            return True
+        return (
+            i.opcode == "parameter"
+            and i.computation is self.module.entry
+            and (i.parameter_number, value.index) not in self.given
+        )
+
+    # ---- values that share memory
+
+    def _values(self) -> None:
+        by_writer: dict[tuple[int, Instruction], list[Value]] = {}
+        for value in self.flow.values:
+            number = self.buffer_of[value]
+            if self.sizes[number] > 1 and value.instruction is not None:
+                by_writer.setdefault((number, value.instruction), []).append(value)
+        for value in self.flow.values:
+            number = self.buffer_of[value]
+            i = value.instruction
+            if self.sizes[number] < 2 or i is None:
+                continue
+            if self._is_read_only(value):
+                what = "a constant" if i.opcode == "constant" else "an argument that is not donated"
+                because = f"{i.name} is {what}, and what shares its memory would write over it"
+                self._want(i, value.index, ("read-only", because, ()))
+            for use in value.uses:
+                reader = use.instruction
+                if reader is None or (
+                    reader.opcode in ("async-update", "async-done") and use.operand_number == 0
+                ):
+                    continue
+                operand = reader.operands[use.operand_number]
+                for other in by_writer.get((number, reader), ()):
+                    if other is not value and not self.sharing.may_share(
+                        operand, use.operand_index, reader, other.index
+                    ):
+                        because = f"{reader.name} would write its result over {operand.name}, which it cannot do in place"
+                        self._want(operand, use.operand_index, ("not in place", because, (reader.name,)))
+
+    # ---- results
+
+    def _roots(self) -> None:
+        for computation in self.module.computations:
+            root = computation.root if len(computation) else None
+            if root is None or root not in self.flow.at or computation in self.flow.embedded:
+                continue
+            is_entry = computation is self.module.entry
+            must_differ = is_entry or any(caller.opcode == "conditional" for caller in computation.callers)
+            self._root(root, is_entry, must_differ)
+
+    def _root(self, root: Instruction, is_entry: bool, must_differ: bool) -> None:
+        seen: dict[int, ShapeIndex] = {}
+        assert root.shape is not None
+        for index, _ in root.shape.subshapes():
+            value = self.flow.value_at(root, index)
+            if value is None:
+                continue
+            number = self.buffer_of[value]
+            first = seen.setdefault(number, index)
+            if first != index and must_differ:
+                copied = first if is_entry and index in self.flow.aliases else index
+                because = f"{element(first)} and {element(index)} of the result are one array, and each needs its own memory"
+                self._want(root, copied, ("result twice", because, ()))
+        if is_entry:
+            for index, _ in root.shape.subshapes():
+                value = self.flow.value_at(root, index)
+                if value is not None and value.instruction is not None and self._is_read_only(value):
+                    i = value.instruction
+                    what = "a constant" if i.opcode == "constant" else "an argument"
+                    which = element(index, "the whole")
+                    because = f"{which} of the result is {what}, {i.name}, whose memory cannot be given away"
+                    self._want(root, index, ("read-only result", because, (i.name,)))
+                elif value is not None and (inner := self.stays_inside[self.buffer_of[value]]) is not None:
+                    assert inner.instruction is not None
+                    i = inner.instruction
+                    which = element(index, "the whole")
+                    because = (
+                        f"{which} of the result is written by {i.name}, which the compiler keeps out of "
+                        "the memory of results"
+                    )
+                    self._want(root, index, ("written from outside", because, (i.name,)))

@@ -1,0 +1,490 @@
+"""Matches the operations of two texts of which one was transformed from the other.
+
+Names are the first witness, but passes rename; structure is the second, but passes restructure. So candidates for each
+operation are gathered from names, from the program's operations (`op_name`), from contents and from neighbours that are
+known, and weighed by all of these together. What fits best is tried first, so that sure pairs help to find the others.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+import hlotext as hlo
+from hlotext.diff.value_graph import Graph, base_opcode, element_count, family, op_name, plain_shape, stem
+from hlotext.ir.tables import traits
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+RANK = {HIGH: 2, MEDIUM: 1, LOW: 0}
+RULES = (
+    "same",
+    "position",
+    "name",
+    "operands",
+    "op_name",
+    "stem",
+    "neighbours",
+    "replaced",
+    "inserted",
+    "none",
+)
+"""Rules by which an operation is matched, most reliable first."""
+
+_LEFT_OUT = (
+    traits.PROVENANCE
+    | traits.ANNOTATIONS
+    | traits.IDENTIFIERS
+    | traits.REFERENCES
+    | traits.SHARDING
+    | traits.CONTROL
+    | {"original_value", "outer_dimension_partitions"}
+)
+"""Attributes that say nothing of what an operation computes, or that other parts of the comparison look at."""
+
+_FORM = 0.8
+"""Weight of elements that are read in another form, where 1 is an identical read."""
+_CANDIDATES = 24
+"""Maximum number of similar operations that are compared with each other: those nearest in order."""
+
+
+@attrs.frozen
+class _Sweep:
+    """One pass over what is not matched yet."""
+
+    least: float
+    """Minimum weight of a pair."""
+    margin: float = 0.0
+    """Minimum lead over the next best. Ambiguous pairs wait until their neighbours are known."""
+    backwards: bool = False
+    """True if users are visited before their operands."""
+    may_share: bool = False
+    """True if two operations may match the same old one, as clones do."""
+
+
+_SWEEPS = (
+    _Sweep(8, 1),
+    _Sweep(6, 1),
+    _Sweep(6, 1, backwards=True),
+    _Sweep(6, 1),
+    _Sweep(6, 0.5, backwards=True),
+    _Sweep(8),
+    _Sweep(6, 0.5, backwards=True),
+    _Sweep(6),
+    _Sweep(4.5, 0.5, may_share=True),
+    _Sweep(4.5, backwards=True, may_share=True),
+    _Sweep(3, may_share=True),
+)
+
+
+@attrs.frozen
+class Match:
+    """Match of an operation of the new text in the old one."""
+
+    nodes: tuple[hlo.Instruction, ...]
+    """The match, or the operands of an inserted operation. Empty if nothing was found."""
+    rule: str
+    """Rule by which it was found, in one or two words."""
+    confidence: str
+
+
+class Matching:
+    """The matching of two modules. Operations that only forward a value represent their source."""
+
+    def __init__(
+        self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction] | None = None
+    ) -> None:
+        """Of two modules; `known` are pairs, new to old, that are found already."""
+        self.old, self.new = old, new
+        self.found: dict[hlo.Instruction, Match] = {}
+        self._pairs: dict[hlo.Instruction, hlo.Instruction] = {}
+        self._taken: dict[hlo.Instruction, hlo.Instruction] = {}
+        self._computations: dict[hlo.Computation, hlo.Computation] = {}
+        self._likenesses: dict[tuple[hlo.Instruction, hlo.Instruction], float] = {}
+        self._old_real = [node for node in old.nodes if old.is_real(node)]
+        self._new_real = [node for node in new.nodes if new.is_real(node)]
+        for mine, theirs in (known or {}).items():
+            self._pair(mine, theirs, "same", HIGH)
+        if known is None:
+            self._whole_computations()
+        self._run()
+
+    # ---- what was found
+
+    def match(self, node: hlo.Instruction) -> Match:
+        """Match of a node of the new text in the old one."""
+        real = self.new.source(node)
+        return self.found.get(real) or Match((), "none", LOW)
+
+    def partner(self, node: hlo.Instruction) -> hlo.Instruction | None:
+        """The old operation of a new one; None for an inserted one."""
+        return self._pairs.get(node)
+
+    # ---- finding
+
+    def _run(self) -> None:
+        self._buckets()
+        self._same_names()
+        for sweep in _SWEEPS:
+            self._sweep(sweep)
+        self._replaced()
+        self._put_in()
+
+    def _pair(self, new: hlo.Instruction, old: hlo.Instruction, rule: str, confidence: str) -> None:
+        self._pairs[new] = old
+        self._taken.setdefault(old, new)
+        self.found[new] = Match((old,), rule, confidence)
+
+    def _unpair(self, new: hlo.Instruction) -> None:
+        old = self._pairs.pop(new)
+        if self._taken.get(old) is new:
+            del self._taken[old]
+        del self.found[new]
+
+    def _whole_computations(self) -> None:
+        """Computations that hold the same operations in the same order: by position."""
+        by_name = {computation.name: computation for computation in self.old.module.computations}
+        by_shape: dict[object, list[hlo.Computation]] = defaultdict(list)
+        signatures = {}
+        for computation in self.old.module.computations:
+            signatures[computation] = _signature(computation)
+            by_shape[signatures[computation]].append(computation)
+        entry = self.old.module.entry
+        taken = set()
+        pending = []
+        for computation in self.new.module.computations:
+            signature = _signature(computation)
+            same = entry if computation is self.new.module.entry else by_name.get(computation.name)
+            if (
+                same is not None
+                and signatures[same] == signature
+                and (same is entry or _keeps_names(computation, same))
+            ):
+                self._by_position(computation, same)
+                taken.add(same)
+            else:
+                pending.append((computation, signature, same))
+        waiting = Counter(signature for _, signature, _ in pending)
+        for computation, signature, same in pending:
+            free = [c for c in by_shape.get(signature, ()) if c not in taken]
+            if len(free) == 1 and len(computation.instructions) > 1 and waiting[signature] == 1:
+                self._by_position(computation, free[0])
+                taken.add(free[0])
+            elif same is not None:
+                self._computations[computation] = same
+
+    def _by_position(self, new: hlo.Computation, old: hlo.Computation) -> None:
+        self._computations[new] = old
+        for mine, theirs in zip(new.instructions, old.instructions, strict=True):
+            if self.new.is_real(mine) and self.old.is_real(theirs):
+                first, second = op_name(mine), op_name(theirs)
+                fits = not first or not second or _tails(first, second)
+                self._pair(mine, theirs, "position", HIGH if fits else MEDIUM)
+
+    def _buckets(self) -> None:
+        """Where to look for operations that look alike."""
+        self._by_content: dict[object, list[hlo.Instruction]] = defaultdict(list)
+        self._by_op_name: dict[str, list[hlo.Instruction]] = defaultdict(list)
+        for node in self._old_real:
+            self._by_content[_content(node)].append(node)
+            name = op_name(node)
+            if name:
+                self._by_op_name[name].append(node)
+                # A call's operations get its name in front when they are put in its place.
+                self._by_op_name["*" + name.rsplit("/", 1)[-1]].append(node)
+
+    def _same_names(self) -> None:
+        """Operations that kept their name, and are of the same kind; taken back where all that they read is another."""
+        for node in self._new_real:
+            if node in self._pairs:
+                continue
+            same = self.old.names.get(node.name)
+            if same is None or same in self._taken or not self.old.is_real(same):
+                continue
+            if base_opcode(same) != base_opcode(node) or plain_shape(same.shape) != plain_shape(node.shape):
+                continue
+            first, second = op_name(node), op_name(same)
+            if first and second and not _tails(first, second):
+                continue
+            if not _agrees(node, same):
+                continue
+            self._pair(node, same, "name", HIGH)
+        for _ in range(2):
+            wrong = [
+                node
+                for node, old in self._pairs.items()
+                if self.found[node].rule == "name" and self._contradicts(node, old)
+            ]
+            for node in wrong:
+                self._unpair(node)
+            if not wrong:
+                break
+
+    def _contradicts(self, new: hlo.Instruction, old: hlo.Instruction) -> bool:
+        """True if everything known around two operations says that they are not the same."""
+        good = bad = 0
+        for mine, theirs in zip(self.new.inputs(new), self.old.inputs(old), strict=False):
+            known = self._pairs.get(mine)
+            if known is not None:
+                good, bad = good + (known is theirs), bad + (known is not theirs)
+        return bad > 0 and good == 0 and op_name(new) != op_name(old)
+
+    def _sweep(self, sweep: _Sweep) -> None:
+        """One pass over what is not matched yet."""
+        for node in reversed(self._new_real) if sweep.backwards else self._new_real:
+            if node in self._pairs:
+                continue
+            weighed = []
+            for candidate in self._candidates(node):
+                is_taken = candidate in self._taken
+                if is_taken and not sweep.may_share:
+                    continue
+                weight = self._weight(node, candidate) - 1.5 * is_taken
+                weighed.append((weight, -self._distance(node, candidate), candidate))
+            if not weighed:
+                continue
+            weighed.sort(key=lambda entry: entry[:2], reverse=True)
+            best, _, chosen = weighed[0]
+            margin = best - weighed[1][0] if len(weighed) > 1 else best
+            if best >= sweep.least and margin >= sweep.margin:
+                sure = HIGH if best >= 10 and margin >= 2 else MEDIUM if best >= 7 and margin > 0 else LOW
+                self._pair(node, chosen, self._rule(node, chosen), sure)
+
+    def _distance(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
+        """Distance of two operations in the order of their texts, as shares of these."""
+        return abs(
+            self.new.place[new] / max(1, len(self.new.nodes))
+            - self.old.place[old] / max(1, len(self.old.nodes))
+        )
+
+    def _candidates(self, node: hlo.Instruction) -> Iterable[hlo.Instruction]:
+        found: dict[hlo.Instruction, None] = {}
+        same = self.old.names.get(node.name)
+        if same is not None and self.old.is_real(same):
+            found[same] = None
+        longer = node.name
+        while "." in longer:
+            longer = longer.rpartition(".")[0]
+            shorter = self.old.names.get(longer)
+            if shorter is not None and self.old.is_real(shorter):
+                found[shorter] = None
+                break
+        for slot, operand in enumerate(self.new.inputs(node)):
+            partner = self._pairs.get(operand)
+            if partner is not None:
+                users = self.old.users.get(partner, ())
+                for user, place in users if len(users) <= _CANDIDATES else self._near(node, users):
+                    if place == slot or len(users) < 4:
+                        found[user] = None
+        for user, slot in self.new.users.get(node, ())[:_CANDIDATES]:
+            partner = self._pairs.get(user)
+            if partner is not None:
+                inputs = self.old.inputs(partner)
+                if slot < len(inputs):
+                    found[inputs[slot]] = None
+        for operand in self.new.inputs(node)[:4]:
+            partner = self._pairs.get(self.new.core(operand))
+            if partner is not None:
+                for user, _ in self._near(node, self.old.core_users.get(self.old.core(partner), ()))[:8]:
+                    found[user] = None
+        for user, slot in self.new.core_users.get(self.new.core(node), ())[:8]:
+            partner = self._pairs.get(user)
+            inputs = self.old.inputs(partner) if partner is not None else ()
+            if slot < len(inputs):
+                found[inputs[slot]] = None
+                found[self.old.core(inputs[slot])] = None
+        name = op_name(node)
+        if name:
+            self._nearest(node, self._by_op_name.get(name, ()), found)
+            if name not in self._by_op_name:
+                alike = self._by_op_name.get("*" + name.rsplit("/", 1)[-1], ())
+                self._nearest(
+                    node,
+                    [other for other in alike if _tails(name, op_name(other))] if len(alike) < 500 else alike,
+                    found,
+                )
+        self._nearest(node, self._by_content.get(_content(node), ()), found)
+        return found
+
+    def _near(
+        self, node: hlo.Instruction, users: Sequence[tuple[hlo.Instruction, int]]
+    ) -> Sequence[tuple[hlo.Instruction, int]]:
+        base = base_opcode(node)
+        alike = (use for use in users[:1000] if base_opcode(use[0]) == base)
+        return list(itertools.islice(alike, _CANDIDATES))
+
+    def _nearest(
+        self, node: hlo.Instruction, among: Sequence[hlo.Instruction], into: dict[hlo.Instruction, None]
+    ) -> None:
+        """The first few of operations in order that are near in order."""
+        if len(among) <= _CANDIDATES:
+            into.update(dict.fromkeys(among))
+            return
+        wanted = self.new.place[node] * len(self.old.nodes) / max(1, len(self.new.nodes))
+        middle = bisect.bisect(among, wanted, key=self.old.place.__getitem__)
+        start = max(0, min(middle - _CANDIDATES // 2, len(among) - _CANDIDATES))
+        into.update(dict.fromkeys(among[start : start + _CANDIDATES]))
+
+    def _weight(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
+        """Total evidence that two operations are the same."""
+        likeness = self._likenesses.get((new, old))
+        if likeness is None:
+            likeness = self._likenesses[new, old] = _likeness(new, old)
+        weight = likeness + self._neighbours(new, old)
+        if self._computations.get(new.computation) is old.computation:  # type: ignore[arg-type]
+            weight += 0.5
+        return weight
+
+    def _neighbours(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
+        """Evidence from operands and users of two operations."""
+        mine, theirs = self.new.inputs(new)[:16], self.old.inputs(old)
+        known = good = 0.0
+        for slot, operand in enumerate(mine):
+            partner = self._pairs.get(operand)
+            there = theirs[slot] if slot < len(theirs) else None
+            if partner is not None and (partner is there or (there is None and partner in theirs)):
+                known, good = known + 1, good + 1
+                continue
+            core = self._pairs.get(self.new.core(operand))
+            if core is not None:
+                core = self.old.core(core)
+                known += 1
+                good += _FORM if there is not None and self.old.core(there) is core else 0
+            elif partner is not None:
+                known += 1
+        weight = (4 * good - 2 * (known - good)) / len(mine) if known else 0.0
+        return weight + self._readers(new, old)
+
+    def _readers(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
+        """Evidence from the users of two operations."""
+        seen = agreed = 0.0
+        users = set(self.old.users.get(old, ())[:64])
+        for user, slot in self.new.users.get(new, ())[:16]:
+            partner = self._pairs.get(user)
+            if partner is not None:
+                seen, agreed = seen + 1, agreed + ((partner, slot) in users)
+        if agreed < max(seen, 1):
+            others = set(self.old.core_users.get(self.old.core(old), ())[:64])
+            known = [
+                (partner, slot) in others
+                for user, slot in self.new.core_users.get(self.new.core(new), ())[:16]
+                if (partner := self._pairs.get(user)) is not None
+            ]
+            if known and _FORM * sum(known) / len(known) > (agreed / seen if seen else 0):
+                seen, agreed = len(known), _FORM * sum(known)
+        return (3 * agreed - (seen - agreed)) / seen if seen else 0.0
+
+    def _rule(self, new: hlo.Instruction, old: hlo.Instruction) -> str:
+        """Name of the rule by which a pair was found."""
+        if new.name == old.name:
+            return "name"
+        same_inputs = self.new.inputs(new) and all(
+            self._pairs.get(a) is b for a, b in zip(self.new.inputs(new), self.old.inputs(old), strict=False)
+        )
+        if base_opcode(new) == base_opcode(old) and same_inputs:
+            return "operands"
+        if op_name(new) and op_name(new) == op_name(old):
+            return "op_name"
+        if stem(new.name) == stem(old.name):
+            return "stem"
+        return "neighbours"
+
+    def _replaced(self) -> None:
+        """Matches operations that replaced a removed one: same user, same shape."""
+        for node in reversed(self._new_real):
+            if node in self._pairs:
+                continue
+            for user, slot in self.new.users.get(node, ())[:_CANDIDATES]:
+                partner = self._pairs.get(user)
+                inputs = self.old.inputs(partner) if partner is not None else ()
+                if slot < len(inputs) and inputs[slot] not in self._taken:
+                    was = inputs[slot]
+                    if element_count(was.shape) == element_count(node.shape) and was.opcode not in (
+                        "constant",
+                        "parameter",
+                    ):
+                        self._pair(node, was, "replaced", LOW)
+                        break
+
+    def _put_in(self) -> None:
+        """Treats the remaining operations as inserted, derived from their operands."""
+        for node in self._new_real:
+            if node in self._pairs:
+                continue
+            from_: dict[hlo.Instruction, None] = {}
+            for operand in self.new.inputs(node):
+                if operand.opcode != "constant" or len(node.operands) == 1:
+                    known = self.found.get(operand)
+                    if known is not None:
+                        from_.update(dict.fromkeys(known.nodes))
+            self.found[node] = Match(tuple(from_)[:3], "inserted", LOW)
+
+
+def _signature(computation: hlo.Computation) -> object:
+    """Signature of a computation without names: opcodes, shapes, and data flow."""
+    place = {node: number for number, node in enumerate(computation.instructions)}
+    return tuple(
+        (
+            base_opcode(node),
+            plain_shape(node.shape),
+            tuple(place.get(operand, -1) for operand in node.operands),
+            node.parameter_number,
+        )
+        for node in computation.instructions
+    )
+
+
+def _keeps_names(new: hlo.Computation, old: hlo.Computation) -> bool:
+    """True if at least half of what two computations hold has the same names, in order."""
+    same = sum(a.name == b.name for a, b in zip(new.instructions, old.instructions, strict=True))
+    return 2 * same >= len(new.instructions)
+
+
+def _likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:
+    """Similarity of two operations by themselves."""
+    weight = 0.0
+    mine, theirs = base_opcode(new), base_opcode(old)
+    if mine == theirs:
+        weight += 5 if _agrees(new, old) else 2
+    else:
+        weight += 1.5 if family(mine) == family(theirs) else -2
+    if plain_shape(new.shape) == plain_shape(old.shape):
+        weight += 2
+    elif element_count(new.shape) != element_count(old.shape):
+        weight -= 1
+    if new.name == old.name:
+        weight += 3
+    elif "." in old.name and new.name.startswith(f"{old.name}."):
+        weight += 2  # a number more, as passes that make names unique put it
+    elif stem(new.name) == stem(old.name):
+        weight += 1
+    first, second = op_name(new), op_name(old)
+    if first and second:
+        weight += 4 if first == second else 3.5 if _tails(first, second) else -4
+    return weight
+
+
+def _content(node: hlo.Instruction) -> object:
+    """Content of an operation without its operands."""
+    return base_opcode(node), plain_shape(node.shape)
+
+
+def _agrees(new: hlo.Instruction, old: hlo.Instruction) -> bool:
+    """True if attributes, parameter numbers and literals are the same."""
+    if new.parameter_number != old.parameter_number:
+        return False
+    if new.opcode == "constant":
+        return str(new.literal) == str(old.literal)
+    mine, theirs = new.attributes, old.attributes
+    for name in mine:
+        if name not in _LEFT_OUT and (name not in theirs or theirs[name] != mine[name]):
+            return False
+    return all(name in mine for name in theirs if name not in _LEFT_OUT)
+
+
+def _tails(first: str, second: str) -> bool:
+    """True if one name of an operation is the other with more scopes in front."""
+    return first == second or first.endswith(f"/{second}") or second.endswith(f"/{first}")

@@ -1,0 +1,244 @@
+"""Checks of the graph before an edit: no cycle, no dangling use, no node of another module.
+
+The list of a computation's instructions is a topological order (the reader asks it of texts, edits keep it). So an operand
+before its user cannot close a cycle, and one after it must be moved, with its own operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from hlotext.edit import dirty_lines, validation
+from hlotext.edit.journal import Journal
+from hlotext.edit.values import shown
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import extra_operation, is_single_operation
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.left_out import LeftOut
+from hlotext.ir.values.shape import Shape
+
+CONTROL = "control-predecessors"
+
+LOOPING = frozenset({"while", "conditional"})
+"""Opcodes through which shardings do not change."""
+
+_NO_ATTRIBUTES: Mapping[str, Any] = {}
+
+
+def same_shape(a: Shape | None, b: Shape | None) -> bool:
+    """True if two shapes differ at most in layouts."""
+    return a is b or (a is not None and b is not None and a.text_without_layout() == b.text_without_layout())
+
+
+def module_of(instruction: Instruction) -> Module | None:
+    """The module of an instruction, which must still be in its computation.
+
+    A walk over a module that is read lazily lets go of what it has read (`Module.walk`). Raises EditError for what was.
+    """
+    computation = instruction._computation
+    if computation is None:
+        return None
+    module = computation._module
+    source = module._source if module is not None else None
+    if source is not None and source.lets_go and instruction not in computation.order:
+        raise EditError(
+            f"{instruction.name} was let go by a walk over the module, and is read anew when it is touched",
+            f"take it from {computation.name} again, or call Module.materialize() first",
+        )
+    return module
+
+
+def instruction(value: object, what: str) -> Instruction:
+    """An instruction that is one. Raises EditError."""
+    if not isinstance(value, Instruction):
+        raise EditError(f"{what} is an instruction, not {shown(value)}", "see `Module.find`")
+    return value
+
+
+def check_members(
+    computation: Computation | None, name: str, operands: Iterable[Instruction], attributes: Mapping[str, Any]
+) -> None:
+    """Raises EditError unless operands and control predecessors are of the computation."""
+    for operand in operands:
+        if (
+            instruction(operand, f"an operand of {name}")._computation is not computation
+            or computation is None
+        ):
+            where = computation.name if computation is not None else "any computation"
+            raise EditError(
+                f"operand {operand.name} of {name} is not in {where}", "pass the value in as a parameter"
+            )
+        module_of(operand)
+    for predecessor in present(attributes):
+        if getattr(predecessor, "computation", None) is not computation:
+            raise EditError(f"control predecessor {shown(predecessor)} of {name} is not in its computation")
+        module_of(predecessor)
+
+
+def present(attributes: Mapping[str, Any]) -> tuple[Instruction, ...]:
+    """The control predecessors that are instructions, without the names of those that a compact text leaves out."""
+    return tuple(one for one in attributes.get(CONTROL, ()) if type(one) is not LeftOut)
+
+
+def check_control(
+    computation: Computation, attributes: Mapping[str, Any], before: Mapping[str, Any] = _NO_ATTRIBUTES
+) -> None:
+    """Raises EditError for a new control dependency inside of a fusion, which runs as one: there is nothing to order."""
+    wanted = attributes.get(CONTROL)
+    if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
+        raise EditError(f"{computation.name} is run by a fusion, in which there is no order to keep")
+
+
+def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
+    """The instructions that must move so that all needed ones precede the anchor, in order.
+
+    Raises EditError if one of them depends on the anchor.
+    """
+    computation = anchor._computation
+    assert computation is not None
+    order = computation.order
+    limit = order[anchor]
+    found: set[Instruction] = set()
+    stack = [i for i in needed if order[i] >= limit]
+    while stack:
+        one = stack.pop()
+        if one is anchor:
+            raise EditError(f"{anchor.name} would need its own result")
+        if one not in found:
+            found.add(one)
+            before = (*one._operands, *one.control_predecessors)
+            stack.extend(i for i in before if order[i] >= limit)
+    return sorted(found, key=order.__getitem__)
+
+
+def move_all(
+    journal: Journal, computation: Computation, instructions: Iterable[Instruction], before: Instruction
+) -> None:
+    """Moves instructions, in this order, to the place before another one. For edits that have proved it possible."""
+    for one in instructions:
+        dirty_lines.give_up_names(journal, computation, [one._name])
+        detach(journal, computation, one)
+        insert(journal, computation, computation.order.index(before), one)
+        journal.note("modified", one)
+        dirty_lines.touch_computation(journal, computation)
+        dirty_lines.bring_inside(journal, computation, one)
+
+
+def know_root(journal: Journal, computation: Computation) -> None:
+    """Records a root that is implied by its last position, before the position becomes another instruction's."""
+    if computation._root is None and computation._instructions:
+        journal.set(computation, "_root", computation.root)
+
+
+def know_entry(journal: Journal, module: Module) -> None:
+    """Records an entry that is implied by its last position."""
+    if module._entry is None and module._computations:
+        journal.set(module, "_entry", module.entry)
+
+
+def insert(journal: Journal, computation: Computation, place: int, instruction: Instruction) -> None:
+    """Puts an instruction into the list."""
+    know_root(journal, computation)
+    if place and computation._instructions[place - 1]._form in dirty_lines.INSIDE:
+        # It would stand in the middle of a line, between what is written inside of that and the line's own instruction.
+        dirty_lines.mark_dirty(journal, computation._instructions[place - 1])
+    computation.order.insert(place, instruction)
+    journal.push_undo(computation.order.remove, instruction)
+
+
+def detach(journal: Journal, computation: Computation, instruction: Instruction) -> None:
+    """Takes an instruction out of the list."""
+    know_root(journal, computation)
+    if instruction._form in dirty_lines.INSIDE:
+        dirty_lines.mark_dirty(journal, instruction)
+    dirty_lines.split_lines(journal, instruction._operands)
+    order = computation.order
+    place = order.index(instruction)
+    order.remove(instruction)
+    journal.push_undo(order.insert, place, instruction)
+
+
+def add_control_edges(
+    journal: Journal,
+    instruction: Instruction,
+    before: Collection[Instruction],
+    after: Collection[Instruction],
+) -> None:
+    """Updates the computation's control-dependence index for an instruction, if there is one."""
+    computation = instruction._computation
+    if computation is None or not (before or after):
+        return
+    if computation._successors is None:
+        journal.set(computation, "_successors", None)  # a step back forgets what is found out until then
+        return
+    were, are = set(before), set(after)
+    for predecessor in (*before, *after):
+        if (predecessor in were) != (predecessor in are):
+            _waits(computation, predecessor, instruction, predecessor in are)
+            journal.push_undo(_waits, computation, predecessor, instruction, predecessor in were)
+
+
+def _waits(computation: Computation, predecessor: Instruction, instruction: Instruction, is_so: bool) -> None:
+    if computation._successors is None:
+        return
+    found = computation._successors.setdefault(predecessor, {})
+    if is_so:
+        found[instruction] = None
+    else:
+        found.pop(instruction, None)
+    if not found:
+        del computation._successors[predecessor]
+
+
+def check_root(computation: Computation, root: Instruction) -> None:
+    """Raises EditError where another root would make what an async-start runs more than one operation."""
+    if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
+        raise EditError(f"{computation.name} is run by an async-start, and would be more than {root.name}")
+
+
+def check_added(computation: Computation, instruction: Instruction) -> None:
+    """Raises EditError where a new instruction would make what an async-start runs more than one operation."""
+    if instruction._head.opcode == "parameter" or not is_single_operation(computation):
+        return
+    instructions = [*computation._instructions, instruction]
+    if extra_operation(computation, instructions, computation.root) and not extra_operation(
+        computation, computation._instructions, computation.root
+    ):
+        raise EditError(
+            f"{computation.name} is run by an async-start, so it is {computation.root.name} alone",
+            "wrap a call of a computation that does it all",
+        )
+
+
+def passes_sharding(instruction: Instruction) -> bool:
+    """True if other instructions must have the same sharding: loops, branches, and their inputs and outputs."""
+    if instruction._head.opcode in LOOPING:
+        return True
+    computation = instruction._computation
+    if computation is None:
+        return False
+    is_root = instruction is (computation._root or computation._instructions[-1])
+    if not is_root and instruction._head.opcode != "parameter":
+        return False
+    return any(caller._head.opcode in LOOPING for caller in computation.calls)
+
+
+def shape_added(journal: Journal, module: Module, shape: Shape | None) -> None:
+    """Records a shape that is new in a module: it may add a precision or a memory space."""
+    if shape is None:
+        return
+    for _, leaf in shape.leaves():
+        layout = leaf.layout
+        if module._memories is not None and (leaf.is_buffer or validation.is_host(leaf)):
+            journal.set(module, "_memories", None)
+        if layout is not None and layout.tiles and module._mixes_precisions is False:
+            journal.set(module, "_mixes_precisions", None)
+
+
+def shape_removed(journal: Journal, module: Module, shape: Shape | None) -> None:
+    """Takes notice of a shape that goes, perhaps the last one with tiles."""
+    if module._mixes_precisions is not None and validation.has_tiles(shape):
+        journal.set(module, "_mixes_precisions", None)

@@ -1,0 +1,236 @@
+"""Validates an edit and reports new errors only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import attrs
+
+from hlotext.edit.hooks import verifier
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.async_ops import STARTS, is_async_body
+from hlotext.ir.nodes.bad_instruction import BadInstruction
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.effects import has_side_effect
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import Shape, holds_buffer
+from hlotext.semantics.custom import buffer_problems
+from hlotext.semantics.facts import VerifierOptions, facts_of
+from hlotext.semantics.header import header_problems
+from hlotext.semantics.host_memory import HOST_SPACE, move_problems
+from hlotext.semantics.operation import Error, errors_of
+from hlotext.semantics.problems import Problem
+
+Counts = Counter[str]
+"""Number of errors by code."""
+
+NO_ERRORS: Counts = Counter()
+"""Of what nothing is wrong with."""
+
+# ---- one instruction
+
+
+def count_errors(instruction: Instruction) -> Counts:
+    """Counts the errors of an instruction by itself."""
+    found = errors(instruction)
+    return Counter(code for code, _ in found) if found else NO_ERRORS
+
+
+def check(instruction: Instruction, before: Counts) -> None:
+    """Raises EditError if an instruction has a new error."""
+    found = errors(instruction)
+    if found:
+        _raise_new(f"{instruction.name}: ", found, before)
+
+
+def errors(instruction: Instruction) -> tuple[Error, ...]:
+    """Errors of an instruction by itself.
+
+    Whether precisions may mix, and what a fusion allows inside, takes a look at the whole module to find out. Most
+    instructions are right by the strictest measure, so that look is taken for the others alone.
+    """
+    computation = instruction._computation
+    module = computation._module if computation is not None else None
+    if module is None:
+        return errors_of(instruction, _DETACHED)
+    known = module._strict_facts
+    facts: VerifierOptions
+    if known is not None and known[0] is module._attributes and known[1] is module._stack_frames:
+        facts = known[2]
+    else:
+        facts = strict_facts(module)
+        module._strict_facts = module._attributes, module._stack_frames, facts
+    found = errors_of(instruction, facts)
+    if found:
+        found = errors_of(instruction, _exact(instruction, module, facts))
+    holds_buffers, uses_host = module._memories or memory_kinds(module)
+    if holds_buffers or uses_host:
+        found += _memory_errors(instruction, facts)
+    return found
+
+
+def _memory_errors(instruction: Instruction, facts: VerifierOptions) -> tuple[Error, ...]:
+    """Errors of an instruction that follow from the memory of its values: buffers and host memory."""
+    found: list[Problem] = []
+    computation = instruction._computation
+    if computation is None or instruction.is_root or not is_async_body(computation):
+        found += buffer_problems(instruction)
+    if facts.layout_sensitive and instruction._operands:
+        found += move_problems(instruction)
+    return tuple((problem.code, problem.message) for problem in found if problem.is_error)
+
+
+_DETACHED = VerifierOptions(False, True)
+"""An instruction in no module has no layout to keep and may mix precisions."""
+
+
+def strict_facts(module: Module) -> VerifierOptions:
+    """The facts under which most is wrong."""
+    return facts_of(module, (), None, False)
+
+
+def _exact(instruction: Instruction, module: Module, facts: VerifierOptions) -> VerifierOptions:
+    if module._mixes_precisions is None:
+        shapes = (i._head.shape for i in module.instructions() if i._head.shape is not None)
+        module._mixes_precisions = facts_of(module, shapes, None, None).mixed_precision
+    in_fusion = instruction._computation is not None and instruction._computation.is_fusion_body
+    return attrs.evolve(facts, mixed_precision=module._mixes_precisions, in_fusion=in_fusion)
+
+
+def memory_kinds(module: Module) -> tuple[bool, bool]:
+    """Returns whether a module has values in buffers of their own, and whether it has values in host memory."""
+    if module._memories is None:
+        shapes = {i._head.shape for i in module.instructions() if i._head.shape is not None}
+        uses_host = any(is_host(leaf) for shape in shapes for _, leaf in shape.leaves())
+        module._memories = any(map(holds_buffer, shapes)), uses_host
+    return module._memories
+
+
+def is_host(shape: Shape) -> bool:
+    """True if an array is in host memory."""
+    return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
+
+
+def has_tiles(shape: Shape | None) -> bool:
+    """True if an array of a shape has a tiled layout."""
+    return shape is not None and any(
+        leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
+    )
+
+
+# ---- more than one instruction
+
+
+def header_counts(module: Module) -> Counts:
+    """Counts the errors of the header about the entry computation."""
+    return Counter(code for code, _ in _header_errors(module))
+
+
+def check_header(module: Module, before: Counts) -> None:
+    """Raises EditError if the header has a new error."""
+    _raise_new("the header: ", _header_errors(module), before)
+
+
+def _header_errors(module: Module) -> list[Error]:
+    return [(p.code, p.message) for _, p in header_problems(module, strict_facts(module)) if p.is_error]
+
+
+def module_counts(module: Module) -> Counts:
+    """Counts the errors of a whole module."""
+    return Counter(code for code, _ in verifier()(module))
+
+
+def check_module(module: Module, before: Counts) -> None:
+    """Raises EditError if a module has a new error."""
+    _raise_new("", verifier()(module), before)
+
+
+def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
+    known = before.copy()
+    for code, message in found:
+        known[code] -= 1
+        if known[code] < 0:
+            raise EditError(f"{what}{message}", code=code)
+
+
+def check_starts(computation: Computation) -> None:
+    """Raises EditError where a module takes what begins something asynchronous as an argument, as a pasted line may."""
+    for i in computation._instructions:
+        if (
+            i._head.opcode in STARTS
+            and i._operands
+            and i._operands[0]._head.opcode not in STARTS[i._head.opcode]
+        ):
+            raise EditError(
+                f"{i.name} needs {' or '.join(STARTS[i._head.opcode])}, which only a pasted line may leave out"
+            )
+
+
+def check_types(computation: Computation) -> None:
+    """Raises EditError where an op line says less than a module must: an operand without its type, or the mere name of a
+    computation.
+    """
+    for i in computation._instructions:
+        if isinstance(i, BadInstruction):
+            continue
+        if i._head.shape is None:
+            raise EditError(
+                f"{i._name} has no type, so that its op line cannot become a module",
+                f"set the shape of {i._name} first",
+            )
+        wrapped = i.async_wrapped_instruction
+        called = (*i.called_computations, *(wrapped.called_computations if wrapped is not None else ()))
+        named = next((c for c in called if c._module is not computation._module), None)
+        if named is not None:
+            raise EditError(
+                f"{i._name} names {named._name}, which is not there, so that its op line cannot become a module"
+            )
+
+
+def check_parameters(computation: Computation) -> None:
+    """Raises EditError unless parameters are numbered 0, 1, 2 ..., each once, and there is an instruction at all."""
+    module = computation._module
+    if module is None or computation._is_draft:
+        return
+    if not computation._instructions:
+        raise EditError(f"{computation.name} has no instructions, so that it cannot be read")
+    numbers = sorted(
+        i._head.argument if isinstance(i._head.argument, int) else -1
+        for i in computation._instructions
+        if i._head.opcode == "parameter"
+    )
+    if numbers != list(range(len(numbers))):
+        wanted = f"0 to {len(numbers) - 1}, each once" if len(numbers) > 1 else "0"
+        raise EditError(
+            f"the parameters of {computation.name} are numbered {', '.join(map(str, numbers))}, not {wanted}",
+            "give two parameters each other's number inside of one `with module.transaction():`",
+            code="V312",
+        )
+
+
+def check_fusions(suspects: Iterable[Instruction]) -> None:
+    """Raises EditError if an instruction in a fusion is no longer used, or if its root now is."""
+    bodies: dict[Computation, bool] = {}
+    for instruction in suspects:
+        computation = instruction._computation
+        if computation is None:
+            continue
+        if computation not in bodies:
+            bodies[computation] = computation.is_fusion_body
+        if not bodies[computation]:
+            continue
+        if computation.root is instruction:
+            if instruction.user_view:
+                raise EditError(
+                    f"{instruction.name} is the result of a fusion, and {instruction.users[0].name} would use it inside",
+                    "take a copy of it",
+                    code="V307",
+                )
+        elif not instruction.user_view and not has_side_effect(instruction):
+            raise EditError(
+                f"nothing in the fusion {computation.name} would use {instruction.name}",
+                "use it, or take it out, inside of one `with module.transaction():`",
+                code="V308",
+            )

@@ -1,0 +1,28 @@
+"""Packages whose modules are imported when they are first used: the one way in which start-up is kept short.
+
+A package that is a door imports nothing. `from hlotext.syntax import reading` costs nothing, and the first
+`reading.terms.read(...)` brings what that needs, with Lark. An import inside a function is for what no door can say.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports these modules of it when they are first asked for.
+
+    `names` are names of the package itself, by the module that defines them.
+    """
+    homes = {name: module for module, owned in names.items() for name in owned}
+
+    def opened(name: str) -> Any:
+        if name in homes:
+            return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return importlib.import_module(f"{package}.{name}")  # which makes it an attribute of the package
+
+    return opened

@@ -1,0 +1,68 @@
+"""The short form in which XLA names values: `<12 fusion.3{0} (phi) @1>` (`HloValue::ToShortString`)."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.memory.subshapes import ShapeIndex
+from hlotext.memory.values import Value
+
+SHORT = (
+    r"<(?P<id>\d{1,18}) (?P<name>\S+?)(?P<index>\{[\d,]*\})?(?P<phi> \(phi\))?(?: @(?P<space>-?\d{1,18}))?>"
+)
+
+
+@attrs.frozen
+class Short:
+    """One value as it is named."""
+
+    number: int
+    name: str
+    index: ShapeIndex
+    is_phi: bool
+    memory_space: int
+
+    @property
+    def key(self) -> tuple[str, ShapeIndex]:
+        return self.name, self.index
+
+
+def short_of(match: re.Match[str]) -> Short:
+    """Match of an expression around `SHORT`, as a value's name."""
+    return Short(
+        int(match["id"]),
+        match["name"],
+        index_of(match["index"]),
+        match["phi"] is not None,
+        int(match["space"] or 0),
+    )
+
+
+def index_of(text: str | None) -> ShapeIndex:
+    """`{1,0}` as a shape index; `()` for nothing. Raises ValueError for anything else."""
+    return tuple([int(number) for number in text[1:-1].split(",") if number]) if text else ()
+
+
+def index_text(index: ShapeIndex) -> str:
+    """`{1,0}`."""
+    return f"{{{','.join(map(str, index))}}}"
+
+
+def short_text(value: Value, is_tuple: bool) -> str:
+    """XLA's name of a value; the index is shown if the instruction's whole shape is a tuple."""
+    index = index_text(value.index) if is_tuple else ""
+    return f"<{value.number} {value.name}{index}{' (phi)' if value.is_phi else ''} @{value.memory_space}>"
+
+
+def human_bytes(count: int) -> str:
+    """`12B`, `2.5KiB`, `1.25MiB` (`HumanReadableNumBytes`)."""
+    if count < 1024:
+        return f"{count}B"
+    units = "KMGTPE"
+    unit = 0
+    while count >= 1024 * 1024 and unit < len(units) - 1:
+        count //= 1024
+        unit += 1
+    return f"{count / 1024:.{1 if unit == 0 else 2}f}{units[unit]}iB"

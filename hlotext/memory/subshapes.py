@@ -1,0 +1,41 @@
+"""A shape taken apart once: its subshapes in pre-order, so that values of nested tuples are slices of flat lists."""
+
+from __future__ import annotations
+
+from hlotext.ir.values.shape import Shape
+
+ShapeIndex = tuple[int, ...]
+"""Path into a tuple shape; `()` is the whole shape."""
+
+
+class Subshapes:
+    """The subshapes of one shape in pre-order, as `ShapeUtil::ForEachSubshape` visits them."""
+
+    __slots__ = ("children", "indices", "place", "shapes")
+
+    def __init__(self, shape: Shape) -> None:
+        pairs = list(shape.subshapes())
+        self.indices: tuple[ShapeIndex, ...] = tuple(index for index, _ in pairs)
+        """The shape index of each part."""
+        self.shapes: tuple[Shape, ...] = tuple(part for _, part in pairs)
+        self.place: dict[ShapeIndex, int] = {index: number for number, index in enumerate(self.indices)}
+        """The number of each shape index."""
+        starts = [number for number, index in enumerate(self.indices) if len(index) == 1]
+        ends = [*starts[1:], len(pairs)]
+        self.children: tuple[tuple[int, int], ...] = tuple(zip(starts, ends, strict=True)) if starts else ()
+        """Where the parts of each direct element begin and end."""
+
+
+class SubshapeCache:
+    """The parts of every shape of a module, each found once: a module has few distinct shapes."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Shape, Subshapes] = {}
+
+    def of(self, shape: Shape) -> Subshapes:
+        parts = self._known.get(shape)
+        if parts is None:
+            parts = self._known[shape] = Subshapes(shape)
+        return parts

@@ -1,0 +1,104 @@
+"""A place in a text that the grammar cannot read, as the messages about it see it, and the bracket that is not closed."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from hlotext.syntax.language.boundaries import begins_line
+
+_WORD = re.compile(r"[%\-]?[A-Za-z0-9_.][A-Za-z0-9_.\-]*|->|<=|\.\.\.", re.ASCII)
+
+
+@attrs.frozen
+class ParseFailure:
+    """A place that the grammar cannot read."""
+
+    text: str
+    start: int
+    """Offset of the first thing that cannot stand there."""
+    limit: int
+    """Where the piece of text ends that was read."""
+    expected: frozenset[str]
+    """Terminals that could."""
+    within: str = ""
+    """The attribute in whose value it is; empty outside."""
+
+    word: str = attrs.field(init=False)
+    """The word or the single character there."""
+
+    @word.default
+    def _(self) -> str:
+        return word_at(self.text, self.start, self.limit)
+
+    @property
+    def after(self) -> int:
+        """The offset behind the word."""
+        return self.start + len(self.word)
+
+    @property
+    def behind(self) -> int:
+        """The offset behind the last character before the word that is no blank."""
+        end = self.start
+        while end and self.text[end - 1] in " \t\r\n":
+            end -= 1
+        return end
+
+    @property
+    def previous(self) -> str:
+        """The last character before the word that is no blank; empty at the beginning."""
+        return self.text[self.behind - 1 : self.behind] if self.behind else ""
+
+    @property
+    def line_start(self) -> int:
+        """Where the line begins; for a line that is long before the word, an offset near it."""
+        nearest = max(0, self.start - 200)
+        return max(nearest, *(self.text.rfind(end, nearest, self.start) + 1 for end in "\r\n"))
+
+    def follows(self, pattern: str) -> bool:
+        """True if something follows the word directly."""
+        return re.compile(pattern).match(self.text, self.after, self.limit) is not None
+
+    @property
+    def before(self) -> str:
+        """Text before the word on the same line, without trailing blanks; only its end on a long line."""
+        return self.text[self.line_start : self.start].rstrip(" \t")
+
+    def precedes(self, pattern: str) -> bool:
+        """True if something precedes the word directly, on the same line."""
+        return re.search(rf"(?:{pattern})\Z", self.text[self.line_start : self.start]) is not None
+
+
+def word_at(text: str, start: int, limit: int) -> str:
+    """The word or the single character at an offset, as far as the text is read."""
+    match = _WORD.match(text, start, limit)
+    return match[0] if match is not None else text[start : start + 1]
+
+
+# An unclosed string or comment ends with the text, so that its end is not searched for from each character.
+_BRACKET = re.compile(
+    r"""\"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+(?:"|\\?\Z)|'[^'\\]*+(?:\\[\s\S][^'\\]*+)*+(?:'|\\?\Z)"""
+    r"""|/\*[\s\S]*?(?:\*/|\Z)|//[^\r\n]*+|[(){}\[\]]"""
+)
+_CLOSING = {")": "(", "}": "{", "]": "["}
+
+
+def unclosed(text: str, start: int, end: int) -> int | None:
+    """The bracket that is most likely the one that was not closed; None when all are.
+
+    A brace on a line of its own closes what another line's last character opened. Where it closes something in the middle of
+    a line instead, that is the culprit.
+    """
+    stack: list[int] = []
+    for match in _BRACKET.finditer(text, start, end):
+        bracket = match[0]
+        if bracket in "({[":
+            stack.append(match.start())
+        elif bracket in _CLOSING and stack:
+            opening = stack.pop()
+            is_alone = begins_line(text, match.start())
+            is_last = text[opening + 1 : opening + 2] in ("\r", "\n")
+            if text[opening] != _CLOSING[bracket] or (is_alone and not is_last):
+                return opening
+    return stack[-1] if stack else None

@@ -1,0 +1,207 @@
+"""Where inputs and datasets lie: paths of this machine, and URLs of whatever fsspec has a file system for."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+import attrs
+
+from hlotext.dumps.storage import outward_links
+from hlotext.ir.caches import lazy_regex
+from hlotext.syntax.source.inputs import LIMIT_VARIABLE, InputError, most_bytes
+
+HINT = "tables need the extra: pip install 'hlotext[tables]'"
+_SCHEME = lazy_regex(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
+"""Prefix of URLs, including chained ones of fsspec (`simplecache::s3://...`); a drive has one letter."""
+_VERSIONS = ("ETag", "etag", "content_hash", "md5Hash", "md5", "checksum")
+"""Names in stores of a property that changes with an object's content."""
+TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified")
+"""Names of the modification time."""
+
+
+def is_url(place: str) -> bool:
+    """True if this is a URL, and no path of this machine."""
+    return _SCHEME().match(place) is not None
+
+
+def normal(place: str) -> str:
+    """One name for each place: URLs without a slash at the end, paths absolute."""
+    if not is_url(place):
+        return os.path.abspath(place)
+    return place.rstrip("/") if not place.endswith("://") else place
+
+
+@attrs.frozen
+class Place:
+    """A place in a file system, and what lies below it. Raises InputError where that cannot be reached."""
+
+    url: str
+    """As `normal` gives it."""
+    system: Any
+    """Of fsspec."""
+    path: str
+    """Path in the file system."""
+
+    @classmethod
+    def of(cls, url: str) -> Place:
+        """The place of a path or URL. Raises InputError for one of no kind that is installed, or that cannot be reached."""
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise InputError(f"{url}: {HINT}") from None
+        url = normal(url)
+        try:
+            # Lists are not kept: what other processes write is to be seen.
+            system, path = url_to_fs(url) if not is_url(url) else url_to_fs(url, use_listings_cache=False)
+        except Exception as error:  # each file system has errors of its own
+            raise _unreachable(url, error) from None
+        return cls(url, system, path.rstrip("/") or path)
+
+    @property
+    def is_local(self) -> bool:
+        """True if it is a path of this machine."""
+        return not is_url(self.url)
+
+    def below(self, name: str) -> Place:
+        """The place of a name below this one, its parts joined by `/`."""
+        url = os.path.join(self.url, *name.split("/")) if self.is_local else f"{self.url}/{name}"
+        return Place(url, self.system, f"{self.path}/{name}")
+
+    def is_folder(self) -> bool:
+        """True if something may lie below it."""
+        return bool(self._try(self.system.isdir, self.path))
+
+    def find(self, deepest: int | None = None) -> dict[str, dict[str, Any]]:
+        """Objects below it: names, parts joined by `/`, with the file system's info; empty if it does not exist."""
+        try:
+            found = self.system.find(self.path, maxdepth=deepest, detail=True)
+        except FileNotFoundError:
+            return {}
+        except Exception as error:
+            raise _unreachable(self.url, error) from None
+        lead = len(self.path) + 1
+        outward = set(outward_links(self.path)) if self.is_local else ()
+        return {
+            path[lead:].replace(os.sep, "/"): info
+            for path, info in found.items()
+            if info.get("type") == "file" and len(path) > lead and path not in outward
+        }
+
+    def info(self) -> dict[str, Any]:
+        """The file system's info."""
+        found: dict[str, Any] = self._try(self.system.info, self.path)
+        return found
+
+    def matching(self) -> list[str]:
+        """The URLs of what a pattern with `*`, `?` and `[` stands for."""
+        found = self._try(self.system.glob, self.path)
+        return sorted(path if self.is_local else self.system.unstrip_protocol(path) for path in found)
+
+    def read(self, size: int | None = None) -> bytes:
+        """Its bytes, as they lie there; `size` where it is known how many. Raises InputError where they are more than a
+        source may hold."""
+        most = most_bytes()
+        size = self.info().get("size") if size is None else size
+        if isinstance(size, int) and size > most:
+            raise InputError(f"{self.url} holds more than {most:,} bytes: {LIMIT_VARIABLE} raises the bound")
+        data: bytes = self._try(self.system.cat_file, self.path)
+        return data
+
+    def read_below(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Many objects below it, together where the file system can."""
+        paths = {f"{self.path}/{name}": name for name in names}
+        if not paths:
+            return {}
+        found = self._try(self.system.cat, list(paths))
+        return {paths[path]: data for path, data in found.items()}
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        """A file to write to, which becomes this one when all went well: made or replaced whole.
+
+        Nobody ever reads a part of it, also where this process is killed meanwhile. That holds for paths of this machine and
+        for stores of objects; other file systems do as they do. Raises InputError.
+        """
+        if not self.is_local:
+            with tempfile.NamedTemporaryFile() as file:
+                yield file
+                file.flush()
+                self._try(self.system.put_file, file.name, self.path)
+            return
+        # Another name first, in the same folder: only there a rename is one step.
+        beside = f"{self.path}.{secrets.token_hex(4)}.part"
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with open(beside, "wb") as file:
+                yield file
+            os.replace(beside, self.path)
+        except OSError as error:
+            if isinstance(error, InputError):
+                raise
+            raise _unreachable(self.url, error, "written") from None
+        finally:
+            with suppress(OSError):
+                os.unlink(beside)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Makes or replaces it whole, as `writing` does. Raises InputError."""
+        if self.is_local:
+            with self.writing() as file:
+                file.write(data)
+        else:
+            self._try(self.system.pipe_file, self.path, bytes(data))
+
+    def reading(self) -> IO[bytes]:
+        """A file that reads what is asked of it when it is asked for. Raises InputError."""
+        file: IO[bytes] = self._try(self.system.open, self.path, "rb")
+        return file
+
+    def remove_below(self, names: Iterable[str]) -> None:
+        """Removes what lies below it; what is gone already is no error. Raises InputError."""
+        paths = [f"{self.path}/{name}" for name in names]
+        try:
+            if self.is_local:
+                for path in paths:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
+            elif paths:
+                with suppress(FileNotFoundError):
+                    self.system.rm(paths)  # stores of objects remove many with one request
+        except Exception as error:
+            raise _unreachable(self.url, error, "cleared") from None
+
+    def _try(self, function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except InputError:
+            raise
+        except FileNotFoundError:
+            raise InputError(f"{self.url} does not exist") from None
+        except Exception as error:  # each file system has errors of its own
+            raise _unreachable(self.url, error) from None
+
+
+def version_of(info: Mapping[str, Any]) -> str:
+    """Version of an object, as far as its file system knows: an entity tag, else size and time."""
+    for name in _VERSIONS:
+        if info.get(name):
+            return str(info[name]).strip('"')
+    time = next((info[name] for name in TIMES if info.get(name)), "")
+    return f"{info.get('size', '')}:{time}"
+
+
+def safe_name(text: str, most: int = 60) -> str:
+    """A text as part of a file's name on any system."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "_", text)[-most:].strip("._") or "module"
+
+
+def _unreachable(url: str, error: Exception, what: str = "reached") -> InputError:
+    """One line for what a file system says, also where the package for it is not installed."""
+    reason = " ".join(str(getattr(error, "strerror", None) or error).split()) or type(error).__name__
+    return InputError(f"{url} cannot be {what}: {reason}")

@@ -1,0 +1,558 @@
+"""Assertions about a module, each in a line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, overload
+
+import attrs
+
+from hlotext import analysis, diff, dumps, lint, memory
+from hlotext.analysis import (
+    Communication,
+    Loop,
+    arrays_of,
+    call_graph,
+    communications,
+    entries,
+    memory_space,
+    written_arrays,
+)
+from hlotext.analysis.communication import KINDS
+from hlotext.analysis.entries import EntryArray
+from hlotext.analysis.formatting import pluralize
+from hlotext.cost import RunCost, ScopeCost, analyze, matrix_products, scope_tree
+from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.aliasing import ShapeIndex
+from hlotext.ir.values.shape import Shape
+from hlotext.matchers import parse_pattern
+from hlotext.reports import full_text
+from hlotext.testing.axes import along, check_mesh, device_mesh
+from hlotext.testing.failure_text import describe_all
+from hlotext.testing.filecheck import check_text
+from hlotext.testing.reading import beside, module_of
+from hlotext.testing.rows import Rows
+from hlotext.testing.snapshot import canonical_text
+from hlotext.verify import verify
+
+if TYPE_CHECKING:
+    from hlotext.dumps.causes import Cause
+    from hlotext.memory import Assignment
+
+
+Causes = Mapping[Instruction, "dumps.CollectiveCause"]
+
+
+def inspect(value: Any, mesh: Any = None) -> Hlo:
+    """Assertions about a jax `Lowered` or `Compiled`, text, a path or a module.
+
+    `mesh` (a jax Mesh, a mapping from axis name to size, or a text as `dp=2,tp=4`) allows queries of collectives by axis.
+    """
+    return Hlo(module_of(value), mesh, beside(value))
+
+
+class Count(int):
+    """A number of instructions, which shows them where a comparison fails."""
+
+    instructions: tuple[Instruction, ...]
+
+    def __new__(cls, instructions: Iterable[Instruction]) -> Count:
+        found = tuple(instructions)
+        made = super().__new__(cls, len(found))
+        made.instructions = found
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.instructions,)
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all(self.instructions)
+
+
+class Instructions(Sequence[Instruction]):
+    """Instructions in the order of the text, which show themselves where an assertion fails."""
+
+    def __init__(self, instructions: Iterable[Instruction]) -> None:
+        self._instructions = tuple(instructions)
+
+    @overload
+    def __getitem__(self, index: int) -> Instruction: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Instruction]: ...
+    def __getitem__(self, index: int | slice) -> Instruction | Sequence[Instruction]:
+        return self._instructions[index]
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all(self._instructions)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} instructions", *self.explain()])
+
+
+@attrs.frozen(eq=False)
+class Collective(Communication):
+    """A collective or transfer, and why it is there."""
+
+    cause: dumps.CollectiveCause | None = attrs.field(kw_only=True)
+    """The reasons, from the text or from its dump folder; None for transfers."""
+
+    @property
+    def why(self) -> str:
+        """Its reason, in a sentence; empty if unknown."""
+        return self.cause.why if self.cause is not None else ""
+
+
+class Collectives(Sequence[Collective]):
+    """Collectives and transfers, each once however it is written, with their bytes."""
+
+    def __init__(
+        self,
+        found: Iterable[Communication],
+        causes: Callable[[], Causes] = dict[Instruction, Any],
+        axes: Callable[[Communication], tuple[str, ...] | None] = lambda _: None,
+    ) -> None:
+        self._plain = tuple(found)
+        self._causes = causes
+        self._axes = axes
+
+    @functools.cached_property
+    def _found(self) -> tuple[Collective, ...]:
+        known = self._causes()
+        names = [field.name for field in attrs.fields(Communication)]
+        return tuple(
+            Collective(**{name: getattr(one, name) for name in names}, cause=known.get(one.instruction))
+            for one in self._plain
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Collective: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Collective]: ...
+    def __getitem__(self, index: int | slice) -> Collective | Sequence[Collective]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._plain)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that each device gets from all of them, each run once; of what only sends the bytes sent."""
+        return sum(one.result_bytes or one.operand_bytes for one in self._plain)
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that each device sends by the ring algorithm, each run once.
+
+        Raises ValueError if the number of participants of one of them is unknown.
+        """
+        total = 0
+        for one in self._plain:
+            sent = one.wire_bytes
+            if sent is None:
+                raise ValueError(
+                    f"nothing tells how many devices {one.start.name} joins, so not what it sends"
+                )
+            total += sent
+        return total
+
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """The element types of the operands."""
+        shapes = (operand.shape for one in self._plain for operand in one.instruction.operands)
+        return frozenset(str(array.element_type) for shape in shapes for _, array in arrays_of(shape))
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Number of each kind."""
+        kinds: dict[str, int] = {}
+        for one in self._plain:
+            kinds[one.kind] = kinds.get(one.kind, 0) + 1
+        return kinds
+
+    def table(self) -> Rows:
+        """A row for each: name, kind, bytes received by a device, its mesh axes (None without a mesh that fits),
+        whether it is asynchronous, and executions (None if unknown).
+        """
+        return Rows(
+            {
+                "name": one.start.name,
+                "kind": one.kind,
+                "bytes": one.result_bytes or one.operand_bytes,
+                "axes": self._axes(one),
+                "is_async": one.is_async,
+                "runs": one.runs,
+            }
+            for one in self._plain
+        )
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return describe_all([one.start for one in self._plain])
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} collectives", *self.explain()])
+
+
+last_tested: Findings | None = None
+"""The findings whose truth was tested last, for the report of a failed `assert not`."""
+
+
+class Findings(Sequence[lint.Finding]):
+    """Findings of the linter or verifier; tests expect none."""
+
+    def __init__(self, found: Iterable[lint.Finding]) -> None:
+        self._found = tuple(found)
+
+    @overload
+    def __getitem__(self, index: int) -> lint.Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[lint.Finding]: ...
+    def __getitem__(self, index: int | slice) -> lint.Finding | Sequence[lint.Finding]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __bool__(self) -> bool:
+        global last_tested
+        last_tested = self
+        return bool(self._found)
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes, in the order of the text."""
+        return [finding.code for finding in self._found]
+
+    def explain(self) -> list[str]:
+        """Lines for the report of a failed assertion."""
+        return [line for finding in self._found for line in full_text(finding, True).split("\n")]
+
+    def __repr__(self) -> str:
+        return f"{pluralize(len(self), 'finding')}: {', '.join(self.codes)}"
+
+
+class Hlo:
+    """A module under test. Every property is computed on access."""
+
+    def __init__(
+        self, module: Module, mesh: Any = None, compilation: dumps.Compilation | None = None
+    ) -> None:
+        self.module = module
+        self._mesh = mesh
+        self._compilation = compilation
+        if mesh is not None:
+            check_mesh(mesh, module)
+
+    # ---- what is in it
+
+    def count(self, opcode: str) -> Count:
+        """Number of operations of an opcode: synchronous, asynchronous, sugared or inside fusions and calls.
+
+        A start and its done are one, counted under the name without `-start`. Raises ValueError for what is neither an
+        opcode nor in the module: a test for 0 of a misspelt one would always pass.
+        """
+        return Count(self.instructions(opcode))
+
+    def why(self, name: str) -> Cause:
+        """The pass that introduced an instruction, and later changes by passes (`.chain`), from the dump folder.
+
+        Raises LookupError if the module is not from a dump folder, or has no instruction of that name.
+        """
+        if self._compilation is None:
+            raise LookupError(
+                f"{self.module.name} is of no dump folder, whose steps would tell who brought {name}"
+            )
+        return self._compilation.why(name)
+
+    def instructions(self, opcode: str) -> Instructions:
+        """These operations, each once: of an asynchronous pair the start, of a wrapped one what is wrapped."""
+        return Instructions(self._instructions(opcode))
+
+    def _instructions(self, opcode: str) -> Iterator[Instruction]:
+        self._check_opcode(opcode)
+        if opcode in _COMMUNICATING:
+            yield from (
+                one.start for one in communications(self.module) if one.kind.removeprefix("host ") == opcode
+            )
+            return
+        starts = {opcode, f"{opcode}-start"} if f"{opcode}-start" in opcodes.NATIVE_ASYNC else {opcode}
+        yield from (i for i in self.module.instructions() if i.opcode in starts)
+
+    def _check_opcode(self, opcode: str) -> None:
+        if opcode in opcodes.OPCODES or any(i.opcode == opcode for i in self.module.instructions()):
+            return
+        base = opcode.removesuffix("-start").removesuffix("-update").removesuffix("-done")
+        if base in opcodes.OPCODES:
+            return
+        near = get_close_matches(opcode.replace("_", "-"), opcodes.OPCODES, 1)
+        hint = f": did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{opcode} is no opcode of HLO{hint}")
+
+    def collectives(
+        self,
+        kind: str | None = None,
+        *,
+        axis: str | Sequence[str] | None = None,
+        is_async: bool | None = None,
+    ) -> Collectives:
+        """Collectives and transfers: of a kind, along axes of the mesh, asynchronous or not.
+
+        Axes are those of the mesh given to `hlo(..., mesh=)`, else those named in the text. Raises ValueError if there are
+        neither, for an axis that the mesh lacks, and for an unknown kind.
+        """
+        if kind is not None and kind not in _KINDS:
+            near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
+            hint = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(sorted(_KINDS))})"
+            raise ValueError(f"{kind} is no kind of communication{hint}")
+        found = [one for one in communications(self.module) if kind is None or one.kind == kind]
+        if axis is not None:
+            axes = (axis,) if isinstance(axis, str) else tuple(axis)
+            given = device_mesh(self._mesh) if self._mesh is not None else None
+            found = list(along(self.module, found, axes, given))
+        wanted = (one for one in found if is_async is None or one.is_async is is_async)
+        return Collectives(wanted, self._causes, self._axes_of)
+
+    def _axes_of(self, one: Communication) -> tuple[str, ...] | None:
+        known = analysis.mesh_of(self.module, device_mesh(self._mesh) if self._mesh is not None else None)
+        return analysis.axes_of(self.module, one, known.mesh if known is not None else None)
+
+    def _causes(self) -> Causes:
+        """Why collectives are there: from the dump folder that the text lies in, else from the text alone."""
+        mesh = device_mesh(self._mesh) if self._mesh is not None else None
+        told = dumps.collectives.of_module(self.module, self._compilation, mesh)
+        return {one.instruction: one for one in told}
+
+    @functools.cached_property
+    def memory(self) -> Assignment:
+        """Buffer assignment as XLA's compiler makes it (`hlotext.memory.assign`).
+
+        Raises MemoryModelError (a ValueError) if the text is not enough, as before optimization.
+        """
+        return memory.assign(self.module)
+
+    @property
+    def peak_memory(self) -> int:
+        """Maximum of simultaneously live bytes in the device's main memory, arguments, results and constants included.
+
+        On TPU with the rules of v5e: `memory.assign(module, chip=...)` sets another chip. Raises as `memory` does.
+        """
+        return self.memory.peak().bytes
+
+    @functools.cached_property
+    def _shapes(self) -> tuple[Shape, ...]:
+        found: dict[Shape, None] = {}
+        for instruction in self.module.instructions():
+            if instruction.shape is not None:
+                found[instruction.shape] = None
+        arrays = {array: None for shape in found for _, array in arrays_of(shape)}
+        return tuple(arrays)
+
+    @property
+    def dtypes(self) -> frozenset[str]:
+        """The element types of all arrays: `{"bf16", "s32"}`."""
+        return frozenset(str(array.element_type) for array in self._shapes)
+
+    def has_array(self, *dimensions: int) -> bool:
+        """True if any array has these dimensions, as a full-size one must not in a partitioned program."""
+        return any(array.dimensions == dimensions for array in self._shapes)
+
+    @property
+    def custom_calls(self) -> dict[str, int]:
+        """Number of calls of each custom-call target."""
+        calls: dict[str, int] = {}
+        for instruction in self.instructions("custom-call"):
+            target = str(instruction.attributes.get("custom_call_target", ""))
+            calls[target] = calls.get(target, 0) + 1
+        return calls
+
+    @property
+    def shardings(self) -> frozenset[str]:
+        """The texts of all shardings, as in `sharding={devices=[2,1]<=[2]}`."""
+        return frozenset(str(i.sharding) for i in self.module.instructions() if i.sharding is not None)
+
+    @property
+    def op_names(self) -> frozenset[str]:
+        """The names of the program's operations, with their scopes."""
+        found = (instruction.metadata for instruction in self.module.instructions())
+        return frozenset(metadata.op_name for metadata in found if metadata is not None and metadata.op_name)
+
+    @property
+    def threads(self) -> frozenset[str]:
+        """The execution threads of all computations: `main`, `sparsecore`, ..."""
+        return frozenset(computation.execution_thread for computation in self.module.computations)
+
+    def frontend_attributes(self, name: str) -> frozenset[str]:
+        """The values of a frontend attribute, such as `_xla_stream_annotation`."""
+        found = (i.frontend_attributes.get(name) for i in self.module.instructions())
+        return frozenset(value for value in found if value is not None)
+
+    # ---- cost
+
+    @property
+    def cost(self) -> RunCost:
+        """Operations and bytes of one run, loops as often as they run, and what of them is not known."""
+        return analyze(self.module).run
+
+    @property
+    def flops(self) -> int:
+        """Non-transcendental operations of one run. Raises ValueError if only a lower bound is known."""
+        return int(self._known.flops)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one run reads and writes, without padding. Raises ValueError if only a lower bound is known."""
+        return int(self._known.bytes_accessed)
+
+    @property
+    def _known(self) -> RunCost:
+        found = self.cost
+        if found.is_at_least:
+            left_open = [*found.unknown_loops, *found.unknown_calls, *(one for one, _ in found.uncounted)]
+            names = ", ".join(one.name for one in left_open[:3]) or "a shape"
+            raise ValueError(f"the cost of {names} is not known: hlo.cost says what is")
+        return found
+
+    def scopes(self, *, fold: bool = True) -> ScopeCost:
+        """Operations and bytes of one run as a tree of `op_name` scopes, repeated layers folded into `layer_*`.
+
+        `hlo.scopes().walk(2)` goes through it to a depth of 2.
+        """
+        return scope_tree(analyze(self.module), fold=fold)
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The while loops: rounds (`trips`), executions (`runs`) and bytes written in a round (`written_bytes`)."""
+        return analysis.loops(self.module)
+
+    def gemms(self) -> Rows:
+        """A row for each matrix product, fused ones and library calls too: name, batch, m, n, k, types, operations of one
+        execution (`flops`) and executions (`runs`, None if unknown).
+        """
+        return Rows(
+            {
+                "name": one.instruction.name,
+                **{name: getattr(one, name) for name in ("batch", "m", "n", "k")},
+                "types": f"{one.lhs_type} x {one.rhs_type} -> {one.result_type}",
+                "flops": one.flops,
+                "runs": one.runs,
+            }
+            for one in matrix_products(self.module)
+        )
+
+    # ---- arguments and results
+
+    @property
+    def arguments(self) -> tuple[EntryArray, ...]:
+        """The arrays of the arguments: name, shape, layout, sharding, bytes per device, whether donated, aliased with."""
+        return entries.arguments(self.module)
+
+    @property
+    def results(self) -> tuple[EntryArray, ...]:
+        """The same for the arrays of the result."""
+        return entries.results(self.module)
+
+    @property
+    def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
+        """Results aliased to arguments: index of the result to number and index of the argument."""
+        config = self.module.attributes.get("input_output_alias")
+        entries = config.entries if config is not None else ()
+        return {entry.output_index: (entry.parameter_number, entry.parameter_index) for entry in entries}
+
+    # ---- memory
+
+    @property
+    def memory_spaces(self) -> frozenset[int]:
+        """The memory spaces of all arrays; 5 is the host's."""
+        return frozenset(memory_space(array) for array in self._shapes)
+
+    @property
+    def argument_layouts(self) -> tuple[str, ...]:
+        """The shapes of the entry's arguments with their layouts, as text: `f32[8,2]{1,0:S(5)}`."""
+        return tuple(str(parameter.shape) for parameter in self.module.entry.parameters)
+
+    @property
+    def result_layouts(self) -> tuple[str, ...]:
+        """The same for its results, one text for each array."""
+        return tuple(str(array) for _, array in arrays_of(self.module.entry.root.shape))
+
+    @property
+    def padding_ratio(self) -> float:
+        """Allocated bytes per byte of values, over all arguments and written arrays; 1.0 means no padding."""
+        allocated = values = 0
+        arrays = [array for p in self.module.entry.parameters for _, array in arrays_of(p.shape)]
+        for instruction in call_graph(self.module).sequential_instructions():
+            arrays += [array for _, array in written_arrays(instruction)]
+        for array in arrays:
+            size = analysis.array_bytes(array)
+            if size is not None:
+                allocated, values = allocated + size[0], values + size[1]
+        return allocated / values if values else 1.0
+
+    # ---- judgements
+
+    def lint(self, select: str | Sequence[str] | None = None, config: lint.Config | None = None) -> Findings:
+        """Findings of the linter: by the rules of `select` (codes or their prefixes), else those on by default."""
+        if select is not None:
+            codes = (select,) if isinstance(select, str) else tuple(select)
+            config = lint.Config(select=codes)
+        return Findings(lint.run(self.module, config))
+
+    def verify(self) -> Findings:
+        """Errors and warnings of the verifier: what XLA's verifier would reject, and more."""
+        found = verify(self.module)
+        return Findings(one for one in found if one.severity is not Severity.NOTE)
+
+    def matches(self, pattern: str) -> Instructions:
+        """The instructions that fit a pattern of `hlotext grep`: `'%x = bf16[*] dot(...)'`. Raises PatternError."""
+        wanted = parse_pattern(pattern)
+        return Instructions(i for i in self.module.instructions() if wanted.match(i) is not None)
+
+    def check(self, checks: str) -> None:
+        """Holds the module's text against FileCheck lines (`CHECK: ...`). Needs the package filecheck (`hlotext[filecheck]`).
+
+        Raises AssertionError with FileCheck's own report.
+        """
+        check_text(str(self.module), checks)
+
+    def assert_same(self, other: Any, bounds: str = "") -> None:
+        """Holds the module against another one, or a golden file that `hlotext diff --write-golden` wrote.
+
+        Names, ids, metadata and the order of independent operations do not count. With `bounds` (`collectives+0,bytes+1%`) it
+        may differ, but these figures may not grow by more. Raises AssertionError that lists what differs.
+        """
+        found = diff.compare(other, self.module)
+        crossed = (
+            diff.violations(diff.parse_thresholds(bounds), found.totals, len(found.changes)) if bounds else []
+        )
+        if crossed or (not bounds and not found.is_equal):
+            groups = [f"{len(changes):,} x {title}" for title, changes in found.changes.folded()[:_GROUPS]]
+            raise AssertionError("\n".join([*map(str, crossed), f"{found!r}", *groups]))
+
+    def canonical_text(self) -> str:
+        """The module without names, ids, metadata and backend configs: equal for equal programs. What snapshots hold."""
+        return canonical_text(self.module)
+
+    def assert_matches_snapshot(self, name: str = "") -> None:
+        """Compares the canonical text with the test's snapshot; `--hlo-update-snapshots` writes it. Only in pytest."""
+        raise RuntimeError("snapshots need the pytest fixture hlo")
+
+    def __repr__(self) -> str:
+        return f"<Hlo {self.module.name}>"
+
+
+_GROUPS = 20
+"""Groups of changes that a failed comparison lists."""
+_COMMUNICATING = frozenset(KINDS.values())
+"""Opcodes that `communications` finds in every form."""
+_KINDS = frozenset(f"{prefix}{kind}" for kind in _COMMUNICATING for prefix in ("", "host ", "dcn "))
+"""Names of communications: with the host, between slices over the data centre network, or neither."""

@@ -1,0 +1,160 @@
+"""Subject of a report: one module, with its compilation where there is a dump folder. Facts are found once."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+
+import attrs
+
+import hlotext as hlo
+from hlotext import dumps, lint, memory
+from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip
+from hlotext.analysis.chips import Chip
+from hlotext.analysis.chips import chip as chip_named
+from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
+from hlotext.dumps.storage import is_archive
+from hlotext.dumps.texts import compilation_beside, compilation_of
+from hlotext.proto.traces import TracedModule
+
+
+@attrs.define(eq=False, slots=False)
+class ReportInput:
+    """One side of a report."""
+
+    label: str
+    """The file or folder, as it was named."""
+    module: hlo.Module
+    compilation: dumps.Compilation | None = None
+    """Where a folder was named."""
+    path: str | None = None
+    """The module's file, beside which XLA's files about memory may lie."""
+    given_chip: Chip | None = None
+    given_platform: str | None = None
+    mesh: DeviceMesh | None = None
+    notes: tuple[str, ...] = ()
+    source: str | None = None
+    """A folder with the program's files."""
+    traced: TracedModule | None = None
+    """The module's program in a profiler's trace."""
+
+    @functools.cached_property
+    def platform(self) -> str | None:
+        """`cpu`, `gpu`, `tpu`; None where nothing tells."""
+        found = backend_of(self.module)
+        if self.given_platform is not None:
+            return self.given_platform
+        if found is not None:
+            return found.value
+        return self.compilation.platform if self.compilation is not None else None
+
+    @functools.cached_property
+    def chip_choice(self) -> ChipChoice | None:
+        """The chip: as given, else the one that the dump folder names, else one that the text leaves open."""
+        own = self.compilation or (compilation_beside(self.path) if self.path is not None else None)
+        backend = Backend(self.platform) if self.platform is not None else None
+        return choose_chip(self.module, self.given_chip, own.chip if own is not None else None, backend)
+
+    @property
+    def chip(self) -> Chip | None:
+        return self.chip_choice.chip if self.chip_choice is not None else None
+
+    @functools.cached_property
+    def computed(self) -> memory.Assignment:
+        """Memory as the text alone tells it. Raises MemoryModelError."""
+        choice = self.chip_choice
+        own = choice.chip if choice is not None and choice.source in ("given", "folder") else None
+        # A chip of another platform says nothing of this module's memory.
+        fits = own is not None and own.backend.value == self.platform
+        return memory.assign(self.module, self.platform, own if fits else None)
+
+    @functools.cached_property
+    def memory(self) -> memory.Assignment:
+        """Memory as XLA's files beside the text say, where they can be used, else as computed. Raises MemoryModelError."""
+        found, _ = memory.load_beside(self.path)
+        return memory.joined(found, self.computed) if found is not None else self.computed
+
+    @functools.cached_property
+    def cost(self) -> Analysis:
+        return analyze(self.module)
+
+    @functools.cached_property
+    def estimate(self) -> Estimate | None:
+        """The least times; None where the chip is not known."""
+        return estimate(self.module, self.chip, self.mesh) if self.chip is not None else None
+
+    @functools.cached_property
+    def traffic(self) -> Traffic:
+        own = self.own_compilation
+        if self.mesh is None and own is not None:
+            return traffic(self.module, dumps.collectives.named_mesh(own, self.module))
+        return traffic(self.module, self.mesh)
+
+    @functools.cached_property
+    def own_compilation(self) -> dumps.Compilation | None:
+        """The compilation whose final text this is."""
+        return self.compilation or (compilation_of(self.path) if self.path is not None else None)
+
+    @functools.cached_property
+    def findings(self) -> list[lint.Finding]:
+        """Findings of the rules that are on by default."""
+        return lint.run(self.module)
+
+    @functools.cached_property
+    def causes(self) -> tuple[dumps.CollectiveCause, ...]:
+        """Why each collective is there, as far as the folder, or the folder around the file, tells."""
+        return dumps.collectives.of_module(self.module, self.own_compilation, self.mesh)
+
+
+def report_input(
+    path: str | os.PathLike[str],
+    *,
+    module: str | None = None,
+    chip: str | Chip | None = None,
+    platform: str | None = None,
+    mesh: DeviceMesh | None = None,
+) -> ReportInput:
+    """What stands behind a path: a module's file, or a dump folder, packed or not, of which `module` names one compilation.
+
+    Without a name a folder of several gives the one with the largest final text, and `notes` says so. Raises InputError,
+    HloSyntaxError; LookupError for a name that the folder does not have, or a folder without a module; ValueError for an
+    unknown chip.
+    """
+    place = os.fspath(path)
+    known = chip_named(chip) if isinstance(chip, str) else chip
+    if not (os.path.isdir(place) or (os.path.exists(place) and is_archive(place))):
+        if module is not None:
+            raise LookupError(f"{place} is one module: only of a folder one can be chosen")
+        real = None if place == "-" else place
+        return ReportInput(place, hlo.load(place, only=True), None, real, known, platform, mesh)
+    folder = dumps.open(place)
+    if module is not None:
+        chosen = folder[int(module) if module.isdecimal() else module]
+        notes: tuple[str, ...] = ()
+    else:
+        chosen, notes = _largest(place, folder)
+    step = chosen.last or (chosen.steps[-1] if chosen.steps else None)
+    if step is None:
+        raise LookupError(f"{place} holds no text of the module {chosen.name}")
+    real = step.path if step.file.archive is None else None
+    return ReportInput(place, step.module, chosen, real, known, platform, mesh, notes)
+
+
+def _largest(place: str, folder: dumps.DumpFolder) -> tuple[dumps.Compilation, tuple[str, ...]]:
+    sized = list(_sized(folder))
+    if not sized:
+        raise LookupError(f"{place} holds no module")
+    chosen = max(sized, key=lambda row: row[0])[1]
+    if len(sized) == 1:
+        return chosen, ()
+    return chosen, (
+        f"one of {len(sized)} compilations of the folder: the largest. `--module` names another.",
+    )
+
+
+def _sized(folder: dumps.DumpFolder) -> Iterator[tuple[int, dumps.Compilation]]:
+    for one in folder.compilations:
+        step = one.last or (one.steps[-1] if one.steps else None)
+        if step is not None:
+            yield step.file.size, one
