@@ -298,6 +298,8 @@ def _as_text_or_modules(text: str | bytes, name: str) -> tuple[str | bytes, Sequ
             text = inputs.unpack(text, name)
         except inputs.InputError:
             return text, ()  # which reading as text reports with a place
+    if not isinstance(text, str | bytes):
+        return text, ()  # which reading as text refuses
     is_json = text[:1] in ("{", b"{") and inputs.is_json(text)
     if not is_json and not inputs.is_binary(text):
         return text, ()

@@ -168,7 +168,12 @@ def test_places_that_cannot_be_read(name: str, tmp_path: Path) -> None:
     locked = tmp_path / "locked.txt"
     locked.write_text("HloModule m")
     locked.chmod(0)
-    cases = [(str(tmp_path), "no module found"), (str(tmp_path / "none"), "not exist"), ("-", "empty")]
+    (tmp_path / "empty").mkdir()
+    cases = [
+        (str(tmp_path / "empty"), "no module found"),
+        (str(tmp_path / "none"), "not exist"),
+        ("-", "empty"),
+    ]
     if not os.access(locked, os.R_OK):
         cases.append((str(locked), "cannot be read"))
     for place, words in cases:

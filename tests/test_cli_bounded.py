@@ -35,7 +35,7 @@ def test_grep(good: Path) -> None:
     """The first hundred, how many there are, and what shows them all; json has all, or says what is left out."""
     shown = run("grep", "add(...)", good)
     assert (len(shown.stdout.splitlines()), shown.exit_code) == (grep._MOST_SHOWN, 0)
-    assert "100 of 150 matches are shown: --limit 0 shows all" in shown.stderr
+    assert "100 of 150 matches shown (all: --limit 0" in shown.stderr
     assert len(run("grep", "add(...)", good, "--limit", "0").stdout.splitlines()) == 150
     assert len(run("grep", "add(...)", good, "--limit", "7").stdout.splitlines()) == 7
     assert run("grep", "-c", "add(...)", good).stdout.endswith(":150\n")
@@ -50,7 +50,7 @@ def test_check(damaged: Path) -> None:
     """So do findings; the exit status is that of all of them."""
     shown = run("check", damaged)
     assert (shown.stdout.count("error["), shown.exit_code) == (findings.MOST_SHOWN, 1)
-    assert "100 of 150 findings are shown: --limit 0 shows all" in shown.stderr
+    assert "100 of 150 findings shown (all: --limit 0" in shown.stderr
     assert "150 errors" in shown.stderr
     assert run("check", damaged, "--limit", "0").stdout.count("error[") == 150
     document = json.loads(run("check", damaged, "--format", "json").stdout)

@@ -94,7 +94,7 @@ def test_baseline_on_the_command_line(tmp_path: Path) -> None:
     assert run("lint", NOISY, "--write-baseline", file).exit_code == 0
     again = run("lint", NOISY, "--baseline", file)
     assert (again.exit_code, again.stdout) == (0, "")
-    assert "1 known finding left out" in again.stderr
+    assert "1 known finding suppressed" in again.stderr
     gone = run("lint", QUIET, "--baseline", file)
     assert "known finding gone (C" in gone.stderr
     assert run("lint", NOISY, "--diff-against", NOISY).stdout == ""

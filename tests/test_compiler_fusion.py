@@ -128,12 +128,12 @@ def test_no_log_makes_a_cycle(seed: int) -> None:
     "name",
     [
         *(
-            "cpu_fusing",
+            "cpu_instruction_fusion",
             "decision",
-            "duplication",
-            "fusing",
+            "fusion_node_indexing",
+            "fusion_graph",
             "fusion_rules",
-            "kept_whole",
+            "globally_unfusible",
             "layout_models",
             "models",
         ),

@@ -208,7 +208,7 @@ def test_several_files_are_rewritten_or_none(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "replace", refuse)
     result = cli_support.run("fmt", "-i", *files)
     assert result.exit_code == 2
-    assert "two.txt cannot be written" in result.stderr
+    assert "two.txt: cannot write" in result.stderr
     assert [path.read_text() for path in files] == [GOOD, GOOD]
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -240,3 +240,16 @@ def test_no_rule_matches_at_the_end(data: st.DataObject) -> None:
 
 def test_examples() -> None:
     assert not doctest.testmod(rewriter).failed
+
+
+def test_a_broadcast_of_a_scalar_has_a_layout_only_where_the_computation_has_some() -> None:
+    """A scalar is written without a layout in every text, so that it alone does not show whether there are any."""
+    for layout in ("", "{0}"):
+        module = hlo.parse(
+            f"ENTRY e {{\n  s = f32[] parameter(0)\n  ROOT x = f32[4]{layout} parameter(1)\n}}\n"
+        )
+        builder = rewrite.Builder.after(module.entry["s"])
+        made = builder.broadcast(module.entry["s"], (4,))
+        assert made.shape == module.entry.root.shape
+        again = hlo.parse(str(module))
+        assert again.entry[made.name].shape == made.shape

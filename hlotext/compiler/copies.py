@@ -1,6 +1,7 @@
 """Copy insertion: copies so that no value is written over while somebody may still read it (`CopyInsertion`).
 
-Its three steps are files of their own: `adding_copies.py`, `removing_copies.py`, `special_copies.py`.
+Its three steps are files of their own: `resolve_interference.py`, `remove_unnecessary_copies.py`,
+`special_case_copies.py`.
 """
 
 from __future__ import annotations

@@ -294,7 +294,8 @@ class Builder(OpcodeMethods):
         old = _shape(value)
         sizes = tuple(dimensions)
         shape = Shape(old.element_type, sizes)
-        return default_laid_out(shape) if old.layout is not None or not old.rank else shape
+        has_layouts = self._uses_layouts() if not old.rank else old.layout is not None
+        return default_laid_out(shape) if has_layouts else shape
 
 
 def laid_out(shape: Shape, instruction: Instruction) -> Shape:

@@ -61,7 +61,7 @@ def depends_on(a: Instruction, b: Instruction) -> bool:
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] cosine(a)  ROOT c = f32[] abs(x) }")
-    >>> depends(m.entry["b"], m.entry["x"]), depends(m.entry["c"], m.entry["a"])
+    >>> depends_on(m.entry["b"], m.entry["x"]), depends_on(m.entry["c"], m.entry["a"])
     (True, False)
     """
     computation = a.computation

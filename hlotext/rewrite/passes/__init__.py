@@ -141,7 +141,7 @@ PASSES: Mapping[str, type[Pass]] = _Passes()
 MODELS: dict[str, str] = {
     "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",
     "copy-insertion": "hlotext.compiler.copies:CopyInsertion",
-    "copy-insertion-adding": "hlotext.compiler.resolve_interference:AddingCopies",
+    "copy-insertion-adding": "hlotext.compiler.resolve_interference:ResolveInterference",
     "copy-insertion-removing": "hlotext.compiler.remove_unnecessary_copies:RemovingCopies",
     "copy-insertion-special": "hlotext.compiler.special_case_copies:SpecialCopies",
     "fusion-wrapper": "hlotext.compiler.wrapping:FusionWrapper",
