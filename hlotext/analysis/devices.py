@@ -58,8 +58,9 @@ class Devices:
 def devices_of(module: Module) -> Devices:
     """The devices of a module: by its header, else by what its groups and shardings name.
 
-    XLA leaves out a count of one, and both before a module is compiled. Old releases left out both always, so where nothing
-    names more devices only the signs of newer releases, such as tables of stack frames, mean one.
+    XLA omits a count of one, and both counts before compilation. Old releases always omitted both, so without other evidence
+    of several devices a missing count means one only in texts of newer releases, recognized by stack-frame tables, for
+    example.
     """
     attributes = module.attributes
     replicas, partitions = (attributes.get(name) for name in ("replica_count", "num_partitions"))

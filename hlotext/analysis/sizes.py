@@ -15,7 +15,7 @@ from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 
 @attrs.frozen
 class Total:
-    """Several arrays taken together."""
+    """Number and bytes of a group of arrays."""
 
     arrays: int = 0
     allocated_bytes: int = 0

@@ -53,8 +53,8 @@ def counted_trips(loop: Instruction) -> int | None:
 
 
 def most_trips(loop: Instruction) -> int | None:
-    """Upper bound of the trip count: of a condition that is a conjunction, such as
-    `and(not done, i < n)`, the least that one of them allows; None where none counts."""
+    """Upper bound of the trip count, also for a conjunction such as `and(not done, i < n)`: the smallest bound of its
+    operands; None if none is a counter."""
     known = trip_count(loop)
     if known is not None:
         return known

@@ -145,7 +145,7 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
 def read_costs(text: str) -> TargetCosts:
     """A table from TOML, a section for each target: `["my_kernel"]`, `flops = "2 * elements(results[0])"`.
 
-    Raises ValueError for what is no such table.
+    Raises ValueError for any other table.
     """
     import tomllib
 

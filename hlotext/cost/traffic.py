@@ -32,7 +32,7 @@ NOBODY = "(one device)"
 
 @attrs.frozen
 class CollectiveTraffic:
-    """One communication in all its runs."""
+    """Traffic of one communication over all its executions."""
 
     communication: Communication
     axes: tuple[str, ...] | None

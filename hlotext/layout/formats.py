@@ -225,8 +225,8 @@ def better_order(shape: Shape) -> Shape | None:
     """The array with its dimensions in the order that pads least, or None where its own order is as good.
 
     Every choice of the dimensions that the first tile cuts is tried (of three at most), the others keeping
-    their order. Where the tiles are what the TPU compiler picks for the order at hand, each order gets the
-    tiles that it would pick for that one; other tiles stay as they are. Raises LayoutError for an ill-formed
+    their order. If the tiles are those that the TPU compiler would choose for the current order, each candidate
+    gets the tiles that it would choose for that order; other tiles are kept. Raises LayoutError for an ill-formed
     shape.
     """
     shape = array_of(shape)

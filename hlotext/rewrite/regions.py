@@ -13,7 +13,7 @@ from hlotext.rewrite.builder import Builder, retyped, shape_of
 
 
 def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Instruction]) -> Instruction:
-    """Lets every user of a value take what is made of it instead: a probe, an outfeed, a conversion.
+    """Replaces all uses of a value by a value derived from it: a probe, an outfeed, a conversion.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT z = f32[4] negate(y) }")

@@ -55,10 +55,10 @@ Callers = Callable[["Computation"], Iterable["Instruction"]]
 
 
 def async_starts(instruction: Instruction, callers: Callers | None = None) -> list[Instruction]:
-    """The async-starts whose state an async-update or async-done takes, as far as its operands tell.
+    """The async-starts whose state an async-update or async-done receives, as far as its operands show.
 
-    Nearly always one, its first operand. The state may pass through tuples, copies and loops; what a loop carries comes from
-    before it and from its body. Parameters of loops' bodies are followed where `callers` are given.
+    Nearly always one, its first operand. The state may pass through tuples, copies and loops; a loop-carried state comes
+    from before the loop and from its body. Parameters of loops' bodies are followed where `callers` are given.
     """
     found: dict[Instruction, None] = {}
     seen: set[tuple[Instruction, tuple[int, ...]]] = set()
@@ -111,7 +111,8 @@ def _around(
 
 
 ON_BOTH = traits.PROVENANCE | traits.ANNOTATIONS
-"""Attributes that the short spelling of an asynchronous operation gives the start and, copied, the wrapped operation."""
+"""Attributes that the short spelling of an asynchronous operation applies to the start and, copied, to the wrapped
+operation."""
 
 COLLECTIVES_GROUP = "_collectives_group"
 """The frontend attribute of an async-start whose computation is a group of collectives."""
@@ -133,7 +134,7 @@ def extra_operation(
 ) -> Instruction | None:
     """The instruction that makes the body more than one operation; None if there is none (`VerifyAsyncComputation`).
 
-    One operation, and what only passes parameters on or ties transfers together. Other threads may do as much as they like.
+    Forwarding operations and control ties do not count. Computations of other threads may hold any number.
     """
     others = [i for i in instructions if i._head.opcode != "parameter" and i is not root]
     if (

@@ -17,8 +17,8 @@ UNREADABLE = "(unreadable)"
 class BadInstruction(Instruction):
     """A line, or several in a row, that `parse_tolerant` could not read; or an operand that nothing defines.
 
-    It stands where the text stands, so that nothing is lost, and has the line's name, so that its users have an operand; its
-    opcode is `UNREADABLE`. The shape is what the line says, or None. It has no operands and no attributes.
+    It is at the position of the text, so that nothing is lost, and has the line's name, so that its users have an operand;
+    its opcode is `UNREADABLE`. The shape is what the line says, or None. It has no operands and no attributes.
     """
 
     __slots__ = ("text",)
@@ -38,7 +38,7 @@ class BadInstruction(Instruction):
 
     @property
     def is_missing(self) -> bool:
-        """True for an operand that nothing defines: no line of the text stands behind it."""
+        """True for an undefined operand, which has no line in the text."""
         return not self.text
 
     def __str__(self) -> str:

@@ -177,7 +177,7 @@ class Computation:
 
     @property
     def is_inline(self) -> bool:
-        """True for a body written in place of a name: `to_apply={ ... }`. It stands inside its caller's text."""
+        """True for a body written in place of a name: `to_apply={ ... }`. It is part of its caller's text."""
         return self._is_inline
 
     @property
@@ -267,7 +267,7 @@ class Computation:
 
     @property
     def order(self) -> Order[Instruction]:
-        """Where each instruction stands, for comparisons and insertions in constant time."""
+        """Order of the instructions, for comparisons and insertions in constant time."""
         rare = self._rare
         if rare.order is None:
             from hlotext.ir.nodes.order import Order
@@ -294,17 +294,17 @@ class Computation:
     def add(
         self, instruction: Instruction, before: Instruction | None = None, *, typed: bool = True
     ) -> Instruction:
-        """Puts a new instruction at the end, or before another one. The first one becomes the root.
+        """Inserts a new instruction at the end, or before another one. The first one becomes the root.
 
-        Raises EditError if the name is taken, if an operand is from elsewhere or stands behind that place, and if the shape
-        is not what operands and attributes give; without `typed`, inside of a `Module.transaction()`, that needs to hold at
-        its end alone.
+        Raises EditError if the name is taken, if an operand is from another computation or follows that position, and if
+        the shape is not the inferred one; without `typed`, inside a `Module.transaction()`, shapes must match only at its
+        end.
         """
         edit_backend.backend.add(self, instruction, before, typed=typed)
         return instruction
 
     def remove(self, instruction: Instruction) -> None:
-        """Takes an instruction out. Raises EditError while it is the root, or used, or a parameter that callers give."""
+        """Removes an instruction. Raises EditError if it is the root, or used, or a parameter that callers pass."""
         edit_backend.backend.remove(self, (instruction,))
 
     def remove_all(self, instructions: Iterable[Instruction]) -> None:
@@ -312,7 +312,7 @@ class Computation:
         edit_backend.backend.remove(self, instructions)
 
     def rename(self, instruction: Instruction, name: str) -> None:
-        """Gives an instruction another name; every line that names it is printed anew.
+        """Renames an instruction; every line that names it is printed again.
 
         Raises EditError if the name is taken or cannot be read.
         """
@@ -346,12 +346,12 @@ class Computation:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
+        """Start and end offsets in the source text; (-1, -1) for one that was not read."""
         return self._start, self._end
 
     @property
     def span(self) -> Span | None:
-        """Where this stands in the source text; None for a computation that was not read."""
+        """Position in the source text; None for a computation that was not read."""
         if self._module is None or self._module.source is None or self._start < 0:
             return None
         return self._module.source.span(self._start, self._end)
@@ -398,8 +398,8 @@ def computation_order(
 ) -> list[Computation]:
     """Callees before callers (`HloModule::MakeComputationPostOrder` with `dfs_postorder`).
 
-    Every computation that nobody calls starts a walk. `calls` are those of each computation, a list for each instruction that
-    calls, in the order in which XLA stores the instructions. What is called in a circle is left out.
+    Every computation without callers starts a walk. `calls` are those of each computation, a list for each instruction that
+    calls, in the order in which XLA stores the instructions. Recursive computations are left out.
     """
     called = {callee for groups in calls.values() for group in groups for callee in group}
     order: list[Computation] = []

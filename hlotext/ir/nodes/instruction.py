@@ -78,10 +78,10 @@ class Attributes(TypedAttributes):
 
 
 class Instruction:
-    """One instruction. Mutable, compared by identity; made by the readers or by `Computation.add`.
+    """One instruction. Mutable, compared by identity; created by the readers or by `Computation.add`.
 
-    Setting a property marks the instruction, and where needed its users, as edited: `str(module)` prints those lines
-    anew and copies all others.
+    Setting a property marks the instruction, and where needed its users, as edited: `str(module)` prints those lines again
+    and copies all others.
     """
 
     __slots__ = ("_attributes", "_computation", "_head", "_name", "_operands", "_state")
@@ -195,7 +195,7 @@ class Instruction:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Offsets of its first character in the source text and behind its last; (-1, -1) for one that was not read."""
+        """Start and end offsets in the source text; (-1, -1) for one that was not read."""
         place = self._place
         if type(place) is not int:
             return (-1, -1) if place is None else place  # type: ignore[return-value]
@@ -330,7 +330,7 @@ class Instruction:
 
     @property
     def innermost_frame(self) -> StackFrame | None:
-        """The first of `frames`, without the others; None where there are none."""
+        """The first of `frames`, without the others; None if there are none."""
         metadata = self.metadata
         if metadata is None:
             return None
@@ -352,7 +352,7 @@ class Instruction:
 
     @property
     def user_view(self) -> KeysView[Instruction]:
-        """The users in a live view, for which nothing is copied: to ask how many there are, and whether any."""
+        """Live view of the users, without copying: to count them, or to test for any."""
         state = self._state
         if type(state) is not NodeState or state.users is None:
             if self._computation is None:
@@ -382,7 +382,7 @@ class Instruction:
     def control_predecessors(self) -> tuple[Instruction, ...]:
         """Instructions that must run before this one although it takes no result of theirs.
 
-        Without those whose names alone a compact text gives (`LeftOut`), which the attribute has too.
+        Without those of which a compact text has only the names (`LeftOut`), which the attribute includes.
         """
         found: tuple[Instruction | LeftOut, ...] = self._attributes.get("control-predecessors", ())
         return tuple([one for one in found if not isinstance(one, LeftOut)]) if found else ()
@@ -457,7 +457,7 @@ class Instruction:
 
     @property
     def span(self) -> Span | None:
-        """Where this stands in the source text; None for an instruction that was not read."""
+        """Position in the source text; None for an instruction that was not read."""
         module = self._computation.module if self._computation is not None else None
         if module is None or module.source is None or self._place is None:
             return None
@@ -475,11 +475,12 @@ class Instruction:
         literal: Literal | None = None,
         typed: bool = True,
     ) -> None:
-        """Changes several parts at once; None leaves a part as it is. `attributes` replaces all of them.
+        """Changes several parts in one edit; None leaves a part unchanged. `attributes` replaces all of them.
 
-        Raises EditError, and changes nothing, where the result would need itself, name what is not there, or be of another
-        type than operands and attributes give it or its users need; without `typed`, inside of a `Module.transaction()`,
-        types need to fit at its end alone. Operands that stand behind this instruction are moved before it.
+        Raises EditError, and changes nothing, if the result would depend on itself, reference something that does not
+        exist, or have another type than the inferred one or than its users need; without `typed`, inside a
+        `Module.transaction()`, types must match only at its end. Operands that stand behind this instruction are moved
+        before it.
         """
         given = {
             "opcode": opcode, "shape": shape, "operands": operands, "attributes": attributes, "literal": literal,
@@ -512,9 +513,9 @@ class Instruction:
         edit_backend.backend.remove(self._computation, (self,))
 
     def move_before(self, other: Instruction) -> None:
-        """Gives this instruction another place in its computation.
+        """Moves this instruction within its computation.
 
-        Raises EditError if it would stand before what it needs or behind what needs it.
+        Raises EditError if it would precede an operand or follow a user.
         """
         edit_backend.backend.move_before(self, other)
 

@@ -150,7 +150,7 @@ class Module(ModuleMethods):
 
     @property
     def is_header_modified(self) -> bool:
-        """True once the header line must be printed anew."""
+        """True once the header line must be printed again."""
         return self._is_header_modified
 
     @property
@@ -160,7 +160,7 @@ class Module(ModuleMethods):
 
     @property
     def computations(self) -> tuple[Computation, ...]:
-        """All computations in the order of the text; inline bodies stand before their caller's computation."""
+        """All computations in the order of the text; inline bodies precede their caller's computation."""
         return tuple(self._computations)
 
     @property
@@ -208,7 +208,7 @@ class Module(ModuleMethods):
 
     @property
     def is_scheduled(self) -> bool:
-        """True where the order of the instructions is the order in which they run."""
+        """True if the order of the instructions is the execution order."""
         return self._attributes.get("is_scheduled") is True
 
     def instructions(self) -> Iterator[Instruction]:
@@ -218,9 +218,9 @@ class Module(ModuleMethods):
     def walk(
         self, among: Iterable[Computation] | None = None, *, only_callers: bool = False
     ) -> Iterator[Computation]:
-        """The computations, or those `among` them, one by one, for questions that keep none of their instructions.
+        """The computations, or those `among` them, one by one, for analyses that keep none of their instructions.
 
-        Of a large file that is read as it is touched (`load`), what is read meanwhile is let go again from time to time, so
+        For a lazily read file (`load`), computations read on the way are freed again from time to time, so
         that memory does not grow with the file. Names, numbers, frozen values and computations may be kept; instructions of
         a computation that is touched later are other objects. What is edited before the end is not let go.
 
@@ -335,7 +335,7 @@ class Module(ModuleMethods):
 
     @property
     def order(self) -> Order[Computation]:
-        """Where each computation stands, for comparisons and insertions in constant time."""
+        """Order of the computations, for comparisons and insertions in constant time."""
         if self._order is None:
             from hlotext.ir.nodes.order import Order
 
@@ -355,7 +355,7 @@ class Module(ModuleMethods):
         edit_backend.backend.set_entry(self, computation)
 
     def rename(self, computation: Computation, name: str) -> None:
-        """Gives a computation another name; every line that names it is printed anew.
+        """Renames a computation; every line that names it is printed again.
 
         Raises EditError if the name is taken.
         """
@@ -377,7 +377,7 @@ class Module(ModuleMethods):
         return edit_backend.backend.transaction(self)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
-        """`with module.listen(listener):` tells of every edit right behind it."""
+        """`with module.listen(listener):` notifies the listener of every edit right after it."""
         return edit_backend.backend.listen(self, listener)
 
     def __copy__(self) -> Module:
@@ -416,10 +416,10 @@ class Module(ModuleMethods):
 
 
 def release(module: Module) -> None:
-    """Takes a module apart of which nobody holds any node: its memory is free as soon as the module is dropped.
+    """Dismantles a module of which nobody holds any node: its memory is freed as soon as the module is dropped.
 
-    Nodes refer to each other in circles, which otherwise wait for the garbage collector, and that takes a third of the time
-    of reading. For whoever reads one module after the other, and keeps values of them only. What is left is an empty module.
+    Nodes form reference cycles, which otherwise wait for the garbage collector and cost a third of the reading time. For
+    programs that read one module after another and keep only values. An empty module is left.
     """
     for computation in (*module._computations, *module._removed):
         for instruction in computation._instructions:

@@ -41,7 +41,7 @@ class NameUniquer:
         return name in self._taken and name not in self._fresh
 
     def unique(self, name: str) -> str:
-        """That name if it is free, else its stem with the first free number. The result is reserved from now on."""
+        """That name if it is free, else its stem with the first free number. The result is reserved."""
         stem, given = _split(sanitized(name))
         number = given or 0
         if self._is_used(stem, number):

@@ -14,7 +14,7 @@ _KEPT: Any = Instruction.__dict__["_operands"]
 
 @attrs.define(eq=False)
 class OperandIndex:
-    """The operands of one instruction, and where each of them stands."""
+    """The operands of one instruction, and the positions of each."""
 
     operands: list[Instruction]
     places: dict[Instruction, dict[int, None]]
@@ -27,7 +27,7 @@ class OperandIndex:
         return cls(list(operands), places)
 
     def exchange(self, places: tuple[int, ...], old: Instruction, new: Instruction) -> bool:
-        """Puts another operand in some places of one; whether that is still taken in others."""
+        """Replaces an operand at some positions; True if it remains at others."""
         left = self.places[old]
         for place in places:
             self.operands[place] = new
@@ -39,10 +39,10 @@ class OperandIndex:
 
 
 class ReindexedInstruction(Instruction):
-    """An instruction some of whose many operands were exchanged, until somebody asks for its operands.
+    """An instruction with many operands of which some were replaced, until its operands are read.
 
-    Only then is the tuple of them made, and it is an `Instruction` again: passes exchange the operands of a wide tuple one
-    after the other and look at them once, so that a tuple for each would take time with the square of their number.
+    Only then is their tuple built, and it is an `Instruction` again: passes replace the operands of a wide tuple one by one
+    and read them once, so building a tuple each time would be quadratic.
     """
 
     __slots__ = ()
@@ -80,7 +80,7 @@ def wires_of(user: Instruction) -> OperandIndex:
 
 
 def has_many_operands(user: Instruction) -> bool:
-    """True if an instruction has so many operands that a change of one should not visit them all."""
+    """True if an instruction has too many operands to visit them all when one changes."""
     return type(user) is ReindexedInstruction or (type(user) is Instruction and len(user._operands) > _WIDE)
 
 

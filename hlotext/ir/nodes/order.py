@@ -1,4 +1,4 @@
-"""Where nodes stand in their list, kept right under edits: who comes first in constant time."""
+"""Positions of nodes in their list, maintained under edits: comparisons in constant time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Order(Generic[T]):
         self._number()
 
     def next(self, instruction: T) -> T | None:
-        """The instruction behind one; None behind the last."""
+        """The next instruction; None after the last."""
         place = self.index(instruction) + 1
         return self._instructions[place] if place < len(self._instructions) else None
 

@@ -1,4 +1,4 @@
-"""Parts of which an instruction is made, slim because modules have hundreds of thousands: shared heads, rare state, calls."""
+"""Compact parts of instructions, of which modules have hundreds of thousands: shared heads, rare state, calls."""
 
 from __future__ import annotations
 

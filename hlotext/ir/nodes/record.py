@@ -14,8 +14,8 @@ Node: TypeAlias = "Instruction | Computation"
 class EditRecord(Protocol):
     """Changes made so far inside `with module.transaction() as record:`.
 
-    Each node stands in one of the three: what was inserted and taken out again in none of them. Instructions and computations
-    come in the order in which they were first met.
+    Each node is in one of the three; one that was inserted and removed again is in none. Nodes are in the order in which they
+    were first affected.
     """
 
     @property
@@ -35,11 +35,11 @@ class EditRecord(Protocol):
         """True if the module's name, header attributes or stack frames changed."""
 
     def undo(self) -> None:
-        """Takes all of it back. Raises EditError once something else was edited behind it."""
+        """Undoes all of it. Raises EditError after any later edit."""
 
 
 class Listener(Protocol):
-    """Is told of each edit of a module right behind it; of one that is taken back, that its contrary has happened."""
+    """Is notified of each edit of a module right after it; of an undone one by its inverse."""
 
     def inserted(self, node: Node) -> None: ...
 

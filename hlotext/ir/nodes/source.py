@@ -138,7 +138,7 @@ class Source:
         return self.text[start:end]
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Where a line (from 1) begins and ends, its line end left out; nothing behind the last one."""
+        """Start and end of a line (from 1) without its line break; None after the last one."""
         starts = self._line_starts
         if not 0 < number <= len(starts):
             return len(self.text), len(self.text)
@@ -148,7 +148,7 @@ class Source:
         return start, end
 
     def read_all(self, computations: Iterable[Computation]) -> None:
-        """Reads those computations that have not been read: here there are none."""
+        """Reads the remaining computations: here there are none."""
 
     def walk(self, computations: Iterable[Computation], only_callers: bool) -> Iterator[Computation]:
         """See `Module.walk`: here all was read at once."""
