@@ -111,8 +111,8 @@ def suggestion(
     measured: tuple[int, int],
     measured_on: str,
 ) -> str:
-    """One change and its price."""
-    price = [f"each device sends {spared:,} bytes less per run"] if spared is not None else []
+    """One change and its price. The bytes spared are those of this collective: others may come in their place."""
+    price = [f"spares {spared:,} bytes that each device sends here per run"] if spared is not None else []
     if grows:
         price.append(f"holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
     if lost:
