@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import mosaic
 from tests.cli_support import run, run_json
+
+NEEDS_JAXLIB = pytest.mark.skipif(find_spec("jaxlib") is None, reason="jaxlib is not installed")
 
 CORPUS = Path("corpus/tpu")
 GRADIENTS = CORPUS / "pallas_flash_attention_grad.v5e_2x2x1.before_optimizations.txt"
@@ -26,6 +29,7 @@ def calls(path: Path) -> list[hlo.Instruction]:
     ]
 
 
+@NEEDS_JAXLIB
 @pytest.mark.xla
 def test_products_of_a_body_are_those_that_its_author_says() -> None:
     (call,) = calls(MATMUL)
@@ -36,6 +40,7 @@ def test_products_of_a_body_are_those_that_its_author_says() -> None:
     assert "func.func @my_matmul" in kernel.text
 
 
+@NEEDS_JAXLIB
 @pytest.mark.xla
 def test_branches_make_the_work_of_a_kernel_a_bound_from_above() -> None:
     module = hlo.load(GRADIENTS)
@@ -55,6 +60,7 @@ def test_a_kernel_without_an_estimate_keeps_xla_own_figure() -> None:
     assert cost.analyze(hlo.load(GRADIENTS)).as_tpu("v5e").flops < 3e8
 
 
+@NEEDS_JAXLIB
 @pytest.mark.xla
 def test_bodies_that_are_damaged_say_why() -> None:
     (call,) = calls(MATMUL)
@@ -163,6 +169,7 @@ def test_the_commands_take_a_table(tmp_path: Path) -> None:
     assert "acme" in run("cost", module, "--costs", table).stderr
 
 
+@NEEDS_JAXLIB
 @pytest.mark.xla
 def test_show_prints_the_kernel_of_a_call() -> None:
     shown = run("show", MATMUL, "-i", "my_matmul.1").stdout
