@@ -145,3 +145,10 @@ def test_what_is_no_text(text: object) -> None:
     for read in (hlo.parse, hlo.parse_all, hlo.parse_tolerant):
         with pytest.raises(TypeError, match=r"text is str or bytes, not \w+ \(hlotext.load takes files\)"):
             read(text)  # type: ignore[arg-type]
+
+
+def test_a_text_with_a_control_character_is_no_proto() -> None:
+    """A blank line is the first byte of many protos; the error is that of the text, with its place."""
+    with pytest.raises(hlo.HloSyntaxError) as error:
+        hlo.parse(b"\nHloModule m\n\nENTRY e {\n  ROOT p = f32[]\x1a parameter(0)\n}\n")
+    assert (error.value.line, error.value.diagnostic.source is not None) == (5, True)
