@@ -189,7 +189,7 @@ class _Commands(CommandGroup):
 
 
 def _usage_text(error: click.UsageError) -> str:
-    """What is wrong with a command line, and where its help is: two lines."""
+    """The error of a command line and the way to its help, in two lines."""
     message = " ".join(error.format_message().split())
     place = error.ctx.command_path if error.ctx is not None else "hlotext"
     return f"hlotext: {message}\nTry '{place} --help'.\n"

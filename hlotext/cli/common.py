@@ -16,10 +16,11 @@ import click
 import hlotext as hlo
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
 from hlotext.cli.json_output import note_error, write_json
-from hlotext.cli.output import ReadingBar
+from hlotext.cli.output import ReadingBar, emit_report
 from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
 from hlotext.findings import escape
+from hlotext.ir.files import write_bytes, write_text
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
@@ -36,7 +37,9 @@ __all__ = [
     "one_line",
     "read",
     "say",
+    "write_file",
     "write_json",
+    "write_picture",
 ]
 
 if TYPE_CHECKING:
@@ -131,6 +134,26 @@ def age_json(age: XlaAge) -> dict[str, Any]:
         "until": age.until.isoformat() if age.until is not None else None,
         "marks": list(age.marks),
     }
+
+
+def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
+    """Writes a file whole or not at all. Raises Unreadable with the reason."""
+    try:
+        if isinstance(data, str):
+            write_text(path, data)
+        else:
+            write_bytes(path, data)
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
+
+
+def write_picture(place: str, text: str) -> None:
+    """Writes a picture to a file, and says so, or to standard output for `-`. Raises Unreadable."""
+    if place == "-":
+        emit_report(text)
+        return
+    write_file(place, text)
+    say(f"wrote {place}")
 
 
 def say(message: str) -> None:

@@ -10,14 +10,13 @@ import click
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.cli import diff_folders
-from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_json
+from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_file, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import echo, emit_report, output
 from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange
 from hlotext.dumps.texts import compilation_beside
-from hlotext.ir.files import write_text
 
 _DIFFERENT = 1
 """Exit status where the modules differ, or a bound of --fail-on is crossed."""
@@ -230,8 +229,5 @@ def _read(text: dumps.ModuleFile) -> hlo.Module:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
+    write_file(path, text)
     say(f"wrote {path}")

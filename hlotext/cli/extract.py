@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import Inputs, NotFound, Unreadable
+from hlotext.cli.common import Inputs, NotFound, Unreadable, write_file
 from hlotext.cli.output import emit
-from hlotext.ir.files import write_text
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
 
@@ -63,7 +62,4 @@ def _write(text: str, place: str | None) -> None:
     if place is None or place == "-":
         emit(text)
         return
-    try:
-        write_text(place, text)
-    except OSError as error:
-        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    write_file(place, text)

@@ -13,12 +13,11 @@ import click
 import hlotext as hlo
 from hlotext import reports
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import Inputs, Unreadable, say
+from hlotext.cli.common import Inputs, say, write_file
 from hlotext.cli.help_rule import RULES
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.findings.failures import INTERNAL
-from hlotext.ir.files import write_text
 
 FOUND = 1
 """Exit status where something was found that is more than a note."""
@@ -138,10 +137,7 @@ def write_text_or_show(text: str, output_file: Path | None) -> None:
     if output_file is None:
         emit_report(text)
         return
-    try:
-        write_text(output_file, text)
-    except OSError as error:
-        raise Unreadable(f"{output_file}: cannot write: {error.strerror}") from None
+    write_file(output_file, text)
 
 
 def read_problems(result: hlo.ParseResult, place: str, findings: FindingsOutput) -> bool:

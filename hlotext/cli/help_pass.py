@@ -67,7 +67,7 @@ def _as_json(kind: type[Pass]) -> dict[str, object]:
 
 
 def _newest(name: str) -> dict[str, object] | None:
-    """How it compares with the newest recorded release; None where no step of that was recorded."""
+    """Comparison with the newest recorded release; None if no step of the pass was recorded."""
     found = NEWEST_AGREEMENT.get(name)
     if found is None:
         return None

@@ -17,7 +17,7 @@ from hlotext import lint, reports
 from hlotext.analysis import Backend
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import TRIPS, Unreadable, is_folder, say, say_outward_links, trips_of
+from hlotext.cli.common import TRIPS, Unreadable, is_folder, say, say_outward_links, trips_of, write_file
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import (
     EXIT_ZERO,
@@ -35,7 +35,6 @@ from hlotext.cli.findings import (
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output
 from hlotext.dumps.texts import ModuleFile
-from hlotext.ir.files import write_text
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
 
@@ -408,10 +407,7 @@ def _counted(report: reports.FindingsReport, output_format: str) -> str:
 
 
 def _write(path: Path, baseline: lint.Baseline, quiet: bool) -> None:
-    try:
-        write_text(path, baseline.to_text())
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
+    write_file(path, baseline.to_text())
     if not quiet:
         say(f"{pluralize(sum(entry.count for entry in baseline.entries), 'finding')} written to {path}")
 

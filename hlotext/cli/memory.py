@@ -14,7 +14,16 @@ from hlotext.analysis import backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cli import memory_message
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, age_json, limit_option, say, write_json
+from hlotext.cli.common import (
+    FORMAT,
+    NotFound,
+    Unreadable,
+    age_json,
+    limit_option,
+    say,
+    write_json,
+    write_picture,
+)
 from hlotext.cli.memory_tables import (
     moment_text,
     show_arrays,
@@ -25,8 +34,7 @@ from hlotext.cli.memory_tables import (
     show_timeline,
     show_what_if,
 )
-from hlotext.cli.output import Output, echo, emit_report, output
-from hlotext.ir.files import write_text
+from hlotext.cli.output import Output, echo, output
 from hlotext.memory import explanation, usage, what_if
 from hlotext.messages import Message
 from hlotext.view import memory_picture
@@ -344,14 +352,7 @@ def _write_svg(place: str, asked: _Asked) -> None:
         text = memory_picture.padding_svg(usage.group_by(asked.arrays(), asked.by), title)
     else:
         text = memory_picture.offsets_svg(shown, asked.memory_space)
-    if place == "-":
-        emit_report(text)
-        return
-    try:
-        write_text(place, text)
-    except OSError as error:
-        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
-    say(f"wrote {place}")
+    write_picture(place, text)
 
 
 def _fast_json(computed: memory.Assignment) -> dict[str, Any] | None:

@@ -107,7 +107,7 @@ class PrintStyle:
 
     @property
     def losses(self) -> list[str]:
-        """What this style drops or makes up anew, in words; empty where it keeps everything."""
+        """Parts that this style drops or regenerates, in words; empty if it keeps everything."""
         if self.options is None:
             return []
         lost = (what for name, (keep, what) in _KEEPS.items() if getattr(self.options, name) not in keep)

@@ -10,10 +10,9 @@ from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, told
-from hlotext.cli.common import NotFound, Unreadable, say
+from hlotext.cli.common import NotFound, Unreadable, say, write_file
 from hlotext.cli.convert_trace import traced
 from hlotext.cli.output import emit_report
-from hlotext.ir.files import write_text
 from hlotext.tables.figures import FIGURES
 from hlotext.view import report
 
@@ -127,8 +126,5 @@ def write_page(place: str, page: str) -> None:
     if place == "-":
         emit_report(page)
         return
-    try:
-        write_text(place, page)
-    except OSError as error:
-        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    write_file(place, page)
     say(f"wrote {place}, {len(page.encode()) / 1e6:.1f} MB")

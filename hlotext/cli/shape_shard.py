@@ -14,10 +14,9 @@ from hlotext import analysis
 from hlotext.analysis import Shard, byte_text
 from hlotext.analysis.shards import padding_fraction_of
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import Inputs, Unreadable, say, write_json
+from hlotext.cli.common import Inputs, Unreadable, write_json, write_picture
 from hlotext.cli.listing import Listing, Row, Shown
-from hlotext.cli.output import Output, echo, emit_report, output
-from hlotext.ir.files import write_text
+from hlotext.cli.output import Output, echo, output
 from hlotext.ir.values.named_sharding import with_mesh
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding
@@ -42,7 +41,7 @@ def show_array(shape_text: str, sharding: str, wanted: Wanted, limit: int, outpu
     except hlo.HloSyntaxError as error:
         raise Unreadable(str(error)) from None
     if wanted.svg is not None:
-        _write_svg(wanted.svg, told(lambda: _picture(shape, parsed, wanted.num_devices)))
+        write_picture(wanted.svg, told(lambda: _picture(shape, parsed, wanted.num_devices)))
         return
     found = told(lambda: _Found(shape, parsed, wanted.num_devices))
     index = _index(wanted.element) if wanted.element is not None else None
@@ -205,17 +204,6 @@ def _terminal_picture(found: _Found, report_width: int | None) -> list[str]:
 
 def _picture(shape: Shape, sharding: Sharding, num_devices: int | None) -> str:
     return sharding_svg(shape, sharding, num_devices)
-
-
-def _write_svg(place: str, text: str) -> None:
-    if place == "-":
-        emit_report(text)
-        return
-    try:
-        write_text(place, text)
-    except OSError as error:
-        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
-    say(f"wrote {place}")
 
 
 def _json(

@@ -19,7 +19,7 @@ import click
 from hlotext import tables
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option
+from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option, write_file
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import (
     Kind,
@@ -33,7 +33,6 @@ from hlotext.cli.output import (
 )
 from hlotext.cli.table import BUILD, JOBS
 from hlotext.dumps.texts import Which
-from hlotext.ir.files import write_bytes
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.errors import QueryError
 
@@ -253,10 +252,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
 
 
 def _to_file(place: str, data: bytes) -> None:
-    try:
-        write_bytes(place, data)
-    except OSError as error:
-        raise Unreadable(f"{place}: cannot write: {error.strerror}") from None
+    write_file(place, data)
     say(f"wrote {place}, {len(data) / 1e6:.1f} MB")
 
 

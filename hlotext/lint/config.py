@@ -85,7 +85,7 @@ class Config:
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """How often loops run whose rounds the text does not tell, by the names of their bodies."""
     what_if: bool = False
-    """Whether repairs are made in a copy of the text where a rule knows the edit, for `Finding.what_if`."""
+    """True to apply repairs with a known edit to a copy of the text, for `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()
     """Python files with rules of the project's own, which are executed; their codes begin with Z."""
 

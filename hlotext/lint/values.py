@@ -12,12 +12,12 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 
 _MOST_STEPS = 300
-"""How many instructions are looked at on the way to where a value comes from, or to its uses."""
+"""Maximum number of instructions visited on the way to a value's origin or uses."""
 
 
 @attrs.frozen
 class Value:
-    """What an instruction gives, inside these fusions, the outermost first."""
+    """Result of an instruction inside these fusions, outermost first."""
 
     instruction: Instruction
     fusions: tuple[Instruction, ...] = ()
@@ -73,7 +73,7 @@ def source(value: Value, through: Iterable[str]) -> Value:
 
 
 def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Instruction, Instruction]]:
-    """What uses a value, each with the operand that it is: inside fusions too, and behind these opcodes.
+    """Uses of a value with their operand numbers, inside fusions too, and through these opcodes.
 
     A use is the fusion itself where it only gives the value on. The root of the computation is no use of its own.
     """
@@ -151,7 +151,7 @@ def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
 
 
 def _in_loops(made: Instruction, numbers: Collection[int]) -> list[Instruction] | None:
-    """What loops make of these elements of a tuple, and what comes out of them; None where it is not theirs alone."""
+    """Values that loops derive from these tuple elements, and their results; None if others share them."""
     if made.is_root:
         return [] if _is_handed_on(made, numbers) else None
     taken: list[Instruction] = []
@@ -191,7 +191,7 @@ _MOST_OPERATIONS = 50
 
 
 def is_counted(value: Value) -> bool:
-    """Whether a value is made of nothing but positions and constants, as places that a program numbers are."""
+    """True if a value derives from iotas and constants only, as numbered positions do."""
     pending, seen = [value], set[tuple[Instruction, tuple[Instruction, ...]]]()
     while pending and len(seen) < _MOST_OPERATIONS:
         one = entered(pending.pop())
@@ -210,7 +210,7 @@ _COUNTED = ELEMENTWISE | traits.REARRANGES_ELEMENTS | {"broadcast", "concatenate
 
 
 def _is_packed(instruction: Instruction) -> bool:
-    """Whether it packs the indices of a gather into one number, as the TPU compiler does."""
+    """True if it packs the indices of a gather into one number, as the TPU compiler does."""
     return instruction.attributes.get("custom_call_target") == "GatherScatterIndicesBitpacked"
 
 

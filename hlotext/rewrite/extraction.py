@@ -28,12 +28,10 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
         raise EditError(f"{instruction.name} is in no module, or its shape is not known")
     source = computation.module
     kept = _within(instruction, depth)
-    copy = source.clone()
-    body = copy.computations[source.computations.index(computation)]
+    copy, body = _copied(source, computation)
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
     with copy.transaction():
-        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
-        drop_lists(copy)
+        _drop_whole_program_header(copy)
         _make_entry(copy, body, nodes[instruction])
         number = sum(i.opcode == "parameter" for i in body)
         front = body.instructions[0]
@@ -68,12 +66,10 @@ def extract_between(
     if computation is None or computation.module is None or {i.computation for i in results} != {computation}:
         raise EditError("the results are not all of one computation of a module")
     source = computation.module
-    copy = source.clone()
-    body = copy.computations[source.computations.index(computation)]
+    copy, body = _copied(source, computation)
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))
     with copy.transaction():
-        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
-        drop_lists(copy)
+        _drop_whole_program_header(copy)
         former = body.parameters
         roots = tuple(nodes[i] for i in results)
         front = body.instructions[0]
@@ -102,11 +98,9 @@ def computation_module(computation: Computation) -> Module:
     source = computation.module
     if source is None:
         raise EditError(f"{computation.name} is in no module")
-    copy = source.clone()
-    body = copy.computations[source.computations.index(computation)]
+    copy, body = _copied(source, computation)
     with copy.transaction():
-        drop_header_attributes(copy, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
-        drop_lists(copy)
+        _drop_whole_program_header(copy)
         _make_entry(copy, body, body.root)
     return copy
 
@@ -119,6 +113,16 @@ def drop_header_attributes(module: Module, dropped: Callable[[str], bool]) -> No
     """Takes those attributes out of a module's header."""
     for name in [name for name in module.attributes if dropped(name)]:
         del module.attributes[name]
+
+
+def _copied(source: Module, computation: Computation) -> tuple[Module, Computation]:
+    copy = source.clone()
+    return copy, copy.computations[source.computations.index(computation)]
+
+
+def _drop_whole_program_header(module: Module) -> None:
+    drop_header_attributes(module, lambda name: name in _OF_THE_WHOLE or name.startswith("allow_spmd"))
+    drop_lists(module)
 
 
 def _make_entry(module: Module, body: Computation, root: Instruction) -> None:

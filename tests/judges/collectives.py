@@ -47,7 +47,7 @@ def _tag(node: hlo.Instruction) -> str:
 
 @attrs.frozen
 class Truth:
-    """What the tags say of one collective."""
+    """Verdict of the tags on one collective."""
 
     causes: frozenset[str]
     users: frozenset[str]
@@ -106,7 +106,7 @@ class Tagged:
         return None
 
     def _places_of_own(self, node: hlo.Instruction, own: list[hlo.Instruction]) -> tuple[bool, bool]:
-        """Whether the operation that has the collective's tag is carried out before it, and behind it."""
+        """Flags: the operation with the collective's tag runs before it, and after it."""
         kinds = {one.opcode for one in own}
         kinds = kinds - MOVES or kinds
         if node.opcode.startswith("collective-permute") and kinds <= MOVES and self._sends_slice(node):
@@ -120,7 +120,7 @@ class Tagged:
         return before, behind
 
     def _moved(self, node: hlo.Instruction) -> hlo.Instruction:
-        """What is moved, in one step or in several."""
+        """Tensor that is moved, in one step or in several."""
         one = node.operands[0]
         while one in self.made and _tag(one) == _tag(node):
             one = one.operands[0]
@@ -155,7 +155,7 @@ class Tagged:
         return sum(math.prod(leaf.dimensions) for _, leaf in shape.leaves()) if shape is not None else 0
 
     def _placed(self, own: list[hlo.Instruction]) -> set[int]:
-        """How many elements of each result before partitioning, and of each element of a tuple, one device holds."""
+        """Number of elements on one device of each result before partitioning, and of each element of a tuple."""
         found = set()
         for one in own:
             shape, sharding = one.shape, one.sharding
@@ -176,7 +176,7 @@ class Tagged:
     # ---- ways
 
     def _near(self, node: hlo.Instruction, *, is_backward: bool) -> list[hlo.Instruction]:
-        """What has the collective's own tag, or none, next to it, and is no collective."""
+        """Neighbours with the collective's own tag, or none, that are not collectives."""
         found: dict[hlo.Instruction, None] = {}
         queue = [node]
         for one in queue:
@@ -220,7 +220,7 @@ class Tagged:
         return list(dict.fromkeys(found))
 
     def _before(self, node: hlo.Instruction) -> list[hlo.Instruction]:
-        """What an operation after partitioning was before."""
+        """Operation before partitioning of one after it."""
         if node.opcode == "parameter":
             home = node.computation
             if home is not None and home.is_entry:

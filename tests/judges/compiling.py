@@ -35,7 +35,7 @@ def untagged(op_name: str) -> str:
 
 
 class Place:
-    """What a program may ask about the devices it is compiled for."""
+    """Devices that a program is compiled for."""
 
     def __init__(self, mesh: dict[str, int], devices: list[Any]) -> None:
         import jax
@@ -108,7 +108,7 @@ def tag(lowered: Any) -> None:
 
 @contextlib.contextmanager
 def logged(path: Path) -> Iterator[None]:
-    """What the compiler writes to its standard error goes to a file."""
+    """Redirects the compiler's standard error to a file."""
     sys.stderr.flush()
     log, kept = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), os.dup(2)
     os.dup2(log, 2)
@@ -121,7 +121,7 @@ def logged(path: Path) -> Iterator[None]:
 
 
 def environment(*, log: bool = True) -> None:
-    """What must be set before JAX is imported."""
+    """Sets the environment that JAX needs on import."""
     os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1", JAX_PLATFORMS="cpu")
     os.environ["XLA_FLAGS"] = (
         os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"

@@ -97,7 +97,7 @@ def read(text: str) -> dict[str, Op]:
 
 @attrs.frozen
 class Log:
-    """What the compiler wrote of its replacements."""
+    """The compiler's log of replacements."""
 
     replaced: dict[str, list[tuple[str, str]]]
     """What each new name was put in the place of: name and opcode."""

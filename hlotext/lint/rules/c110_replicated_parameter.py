@@ -100,7 +100,7 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
 
 
 def _possible(local: tuple[int, ...], devices: int) -> list[tuple[int, ...]]:
-    """What the whole array may be where the text does not say how it is spread: one dimension over all devices."""
+    """Possible shapes of the whole array if the text has no sharding: one dimension over all devices."""
     return [(*local[:d], local[d] * devices, *local[d + 1 :]) for d in range(len(local))]
 
 

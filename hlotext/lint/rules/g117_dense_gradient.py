@@ -78,7 +78,7 @@ class DenseGradient(Rule):
 
 
 def _adds_product(user: Instruction, gradient: Instruction, elements: int) -> bool:
-    """Whether a user of the gradient takes an array of its size, too, that a product makes."""
+    """True if a user of the gradient also reads a product of its size."""
     for operand in user.operands:
         shape = operand.shape
         if operand is gradient or shape is None or not shape.is_array or shape.element_count != elements:

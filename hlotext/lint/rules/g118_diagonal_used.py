@@ -14,7 +14,7 @@ from hlotext.lint.values import Value, consumers, is_counted
 from hlotext.lint.wording import sizes
 
 _FEW = 16
-"""How many times as many elements a product has as are taken out of it at places that the program numbers."""
+"""Minimum ratio of a product's elements to those gathered from it at numbered positions."""
 
 
 @attrs.frozen

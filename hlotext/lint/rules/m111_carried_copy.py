@@ -189,7 +189,7 @@ def _branches(body: Computation) -> Iterator[Computation]:
 
 
 def _reader(copies: Iterable[Instruction], rounds: Rounds) -> Instruction | None:
-    """What makes the state, for whose sake it is copied: of the loop's own computations that which writes most."""
+    """The producer of the state that causes the copy: of the loop's own operations the one that writes most."""
     kept = dict.fromkeys(map(unmoved, rounds.given))
     users = [user for copy in copies for user in copy.users if user.opcode not in _COPYING]
     made = [one for one in (*users, *kept) if one.opcode not in _COPYING and one.metadata is not None]
@@ -197,7 +197,7 @@ def _reader(copies: Iterable[Instruction], rounds: Rounds) -> Instruction | None
 
 
 def _shifting(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
-    """What gives a slot its own elements at other places: concatenations, pads and slices of it, with nothing computed."""
+    """Values that shift a slot's own elements: concatenations, pads and slices of it without arithmetic."""
     for slot, value in enumerate(rounds.given):
         if slot in rounds.passed:
             continue
@@ -211,8 +211,8 @@ def _shifting(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
 
 
 def _overlaid(value: Value) -> tuple[list[Value], list[int]]:
-    """What is joined where a concatenation is written as the maximum of padded parts, as the TPU compiler does, with the
-    elements of each; nothing of any other value."""
+    """Parts of a concatenation written as the maximum of padded parts, as the TPU compiler does, with the elements of each;
+    empty for any other value."""
     if value.instruction.opcode not in _OVERLAID:
         return [], []
     pads = [entered(operand) for operand in value.operands()]

@@ -19,7 +19,7 @@ def is_tpu(module: Module) -> bool:
 
 
 def is_for_tpu(module: Module, platform: str) -> bool:
-    """Whether a pass works as the TPU compiler's: `platform` says so, or says nothing and the module is one of it."""
+    """True if a pass follows the TPU compiler: by `platform`, or, if that is empty, by the module."""
     return platform == "tpu" or (platform in ("", "auto") and is_tpu(module))
 
 
@@ -94,8 +94,8 @@ _GPU_SETTINGS = ("operation_queue_id", "fusion_backend_config", "gemm_backend_co
 
 
 def computes_in_bf16(module: Module) -> bool:
-    """Whether bf16 is added or multiplied: what the CPU compiler has widened by the time it moves reshapes, unless it does so
-    after partitioning."""
+    """True if bf16 is added or multiplied. The CPU compiler has widened such operations before it moves reshapes, unless it
+    moves them after partitioning."""
     return any(
         i.opcode in ("add", "subtract", "multiply", "divide", "exponential") and _type(i) == "bf16"
         for i in module.instructions()
@@ -103,7 +103,7 @@ def computes_in_bf16(module: Module) -> bool:
 
 
 def multiplies_8_bit_floats(module: Module) -> bool:
-    """Whether a product takes 8-bit floats: the CPU compiler has widened these by the time it widens bf16."""
+    """True if a product has 8-bit float operands, which the CPU compiler widens before bf16."""
     return any(
         i.opcode == "dot" and all(_type(o).startswith("f8") for o in i.operands)
         for i in module.instructions()

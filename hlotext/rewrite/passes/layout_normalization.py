@@ -75,7 +75,7 @@ def _descends(i: Instruction) -> bool:
 
 
 def _is_border(i: Instruction) -> bool:
-    """Whether an earlier run has put bitcasts there and back behind a value: it is what they take or what they give."""
+    """True if a value is the operand or the result of a bitcast pair that an earlier run inserted."""
     normal = layouts.normalize(_array(i))
     back = i.operands[0].operands[0] if i.opcode == "bitcast" and i.operands[0].opcode == "bitcast" else None
     if back is not None and back.shape == i.shape and i.operands[0].shape == normal:

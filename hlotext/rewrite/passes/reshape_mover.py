@@ -183,7 +183,7 @@ def is_rearrange(i: Instruction) -> bool:
 
 
 def _undoes(i: Instruction) -> bool:
-    """Whether a transpose takes back the one in front of it."""
+    """True if a transpose inverts the one before it."""
     inner = i.operands[0]
     if i.opcode != "transpose" or inner.opcode != "transpose":
         return False

@@ -65,8 +65,8 @@ class WhileLoopInvariantCodeMotion(Pass):
     hoist_other: bool = True
     """Moves what is neither a constant nor a reshape."""
     hoist_size_inflation_ratio: int = 0
-    """How many times the bytes of its operands the result of what is moved, or of what is moved with it, may have. 0: 1 for
-    TPU (inferred from dumps), so that nothing is computed from broadcasts in front of a loop; without limit elsewhere."""
+    """Maximum ratio of result bytes to operand bytes of a hoisted instruction, or of those hoisted with it. 0: 1 for TPU
+    (inferred from dumps), so that nothing is computed from broadcasts before a loop; no limit elsewhere."""
     platform: str = attrs.field(default="", validator=is_platform)
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 

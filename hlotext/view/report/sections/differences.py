@@ -18,7 +18,7 @@ _MOST_POINTS = 2_000
 
 
 def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
-    """What lives at the peak by scope, what moves by line, and least times by line; equal rows are left out."""
+    """Live bytes at the peak by scope, traffic by line, and minimum times by line; equal rows are left out."""
     try:
         live = [_live(one) for one in (before, after)]
     except MemoryModelError:
