@@ -57,7 +57,7 @@ def train_step(weights, x, y):
 
 
 def eval_step(weights, x):
-    """What is served."""
+    """Forward pass of the model as it is served."""
     return jax.nn.softmax(apply(weights, x)[0])
 '''
 
@@ -74,7 +74,7 @@ def program(build: int) -> str:
 
 
 def broken(text: str, how: str) -> bytes:
-    """What is left of a text."""
+    """Truncated text."""
     return {"cut": text[: len(text) // 3].encode(), "empty": b"", "bytes": bytes(range(256)) * 9}[how]
 
 

@@ -100,7 +100,7 @@ def test_former_spellings(former: str, now: tuple[str, ...]) -> None:
     ],
 )
 def test_did_you_mean(line: str, said: str) -> None:
-    """What is misspelled is answered in one or two lines."""
+    """A misspelling is answered in one or two lines."""
     result = run(*line.split())
     assert result.exit_code in (1, 2)
     assert said in result.stderr

@@ -139,7 +139,7 @@ def test_printing_does_not_know_the_readers() -> None:
 
 @pytest.mark.parametrize("room", ["lint", "reports", "verify/checks", "rewrite/passes"])
 def test_private_attributes_stay_in_their_room(room: str) -> None:
-    """What plugins and contributors take as examples uses nodes and values by their public names."""
+    """Code that plugins and contributors take as examples uses nodes and values by their public names."""
     used: set[str] = set()
     own: set[str] = set()
     for path in (PACKAGE / room).rglob("*.py"):
@@ -192,7 +192,7 @@ def test_no_circle_of_files() -> None:
 
 
 def reached(arrows: Mapping[str, set[str]], start: str) -> set[str]:
-    """What can be reached over one arrow or more."""
+    """Nodes reachable over one arrow or more."""
     found: set[str] = set()
     waiting = [start]
     while waiting:

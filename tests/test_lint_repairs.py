@@ -67,7 +67,7 @@ def test_hoisted_work_leaves_the_body() -> None:
 
 
 def test_a_sum_that_starts_with_something_is_refused() -> None:
-    """What the loop begins with is summed over the devices too: right only of zeros."""
+    """The initial value of the loop is summed over the devices too, which is right only for zeros."""
     text = case("C113").replace(
         "g0 = f32[256,256]{1,0} broadcast(nought), dimensions={}", "g0 = f32[256,256]{1,0} parameter(1)"
     )

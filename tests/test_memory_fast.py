@@ -142,7 +142,7 @@ ENTRY e {
     ("line", "last", "is_estimated"), [("c = s32[]{:T(128)S(6)} negate(b)\n  ", "c", True), ("", "b", False)]
 )
 def test_sizes_of_spaces_in_which_memory_is_used_again(line: str, last: str, is_estimated: bool) -> None:
-    """What lives at once needs its sum; where one value follows another, XLA may have placed it elsewhere."""
+    """Simultaneously live values need their sum; of successive ones XLA may place one elsewhere."""
     found = memory.assign(hlo.parse(SYNC % (line, last)), platform="tpu", chip="v5e")
     (flags,) = [a for a in found.allocations if a.memory_space == 6]
     assert flags.is_size_estimated is is_estimated

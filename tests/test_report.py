@@ -260,7 +260,7 @@ def test_hostile_names_make_no_markup() -> None:
 
 
 def test_operations_are_embedded_with_their_facts(dump: Path) -> None:
-    """What tables name, and next to it: text, memory, cost and time as the commands tell them; all links lead somewhere."""
+    """Operations that tables name, and their neighbours: text, memory, cost and time as in commands; every link resolves."""
     found = page(dump, CHIPS[dump])
     (packed,) = re.findall(r'class="operations" data-side="a">([^<]*)<', found.text)
     data = unpacked(packed)

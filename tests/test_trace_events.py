@@ -70,7 +70,7 @@ def test_slices_of_a_lane_nest_or_follow(
 def test_sums_by_opcode_are_the_estimates(
     case: tuple[cost.Estimate, memory.Assignment, list[dict[str, Any]]],
 ) -> None:
-    """What each slice says of all executions adds up to `cost.estimate`, opcode by opcode."""
+    """The totals of the slices add up to `cost.estimate`, opcode by opcode."""
     expected: dict[str, float] = defaultdict(float)
     for one in case[0].instructions:
         expected[one.instruction.opcode] += one.seconds

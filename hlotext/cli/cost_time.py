@@ -174,7 +174,7 @@ def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: 
 
 
 def _cycles(one: cost.InstructionTime) -> str:
-    """What the compiler expects of all runs, in seconds or else in cycles."""
+    """The compiler's estimate for all executions, in seconds or else in cycles."""
     if one.cycles is None:
         return ""
     if one.cycle_seconds is None:

@@ -59,12 +59,12 @@ class PeakMemory:
     """Arguments, results and constants included."""
     time: int
     name: str
-    """What runs then."""
+    """Instruction at that time."""
 
 
 @attrs.frozen
 class CompilerFigures:
-    """What the TPU compiler's own cost analysis says, as `hlotext cost --as-xla` tells: loop bodies once, with padding."""
+    """Figures of the TPU compiler's own cost analysis, as in `hlotext cost --as-xla`: loop bodies once, with padding."""
 
     flops: float
     transcendentals: float
@@ -86,7 +86,7 @@ class AgeFacts:
 
 @attrs.frozen
 class ModuleFacts(Summary):
-    """What `hlotext show` shows of a module."""
+    """Run figures of a module in `hlotext show`."""
 
     age: AgeFacts | None
     """None where nothing tells; of what is too large for a summary the text is not asked."""

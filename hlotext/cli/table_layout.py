@@ -20,7 +20,7 @@ _DOTS = "…"
 
 
 class Kind(enum.Enum):
-    """What the cells of a column are, which says how they get shorter."""
+    """Kind of a column's cells, which decides how they are shortened."""
 
     NAME = "name"
     """A name: its middle goes."""
@@ -75,14 +75,14 @@ class TerminalColumn:
 
     @property
     def kind(self) -> Kind:
-        """What its cells are: as given, else as columns of this title are."""
+        """Kind of its cells: as given, else that of columns with this title."""
         if self.is_number:
             return Kind.WORD
         return self._kind or _KNOWN.get(self.title, (Kind.NAME, 0))[0]
 
     @property
     def rank(self) -> int:
-        """How important it is: without room the lowest rank goes first, of several the one furthest to the right."""
+        """Importance: in a narrow terminal the lowest rank is dropped first, of several the rightmost."""
         if self._rank is not None:
             return self._rank
         return _KNOWN.get(self.title, (Kind.NAME, _NUMBER if self.is_number else _OTHER))[1]
@@ -90,7 +90,7 @@ class TerminalColumn:
 
 @attrs.frozen
 class Fitted:
-    """What of a table is shown."""
+    """Columns and rows of a table that are shown."""
 
     columns: tuple[int, ...]
     """The numbers of the columns that stay."""

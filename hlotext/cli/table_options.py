@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import attrs
@@ -54,17 +55,21 @@ class TableOptions:
 
     def in_order(self, things: Sequence[Any], value: Callable[[Any], Any]) -> list[Any]:
         """The things by a value: the largest number first, texts in alphabetical order, unknown ones last."""
-        numbers = [thing for thing in things if isinstance(value(thing), int | float)]
-        texts = [thing for thing in things if isinstance(value(thing), str) and value(thing)]
-        rest = [
-            thing for thing in things if not isinstance(value(thing), int | float | str) or value(thing) == ""
-        ]
+        numbers: list[tuple[float, Any]] = []
+        texts: list[tuple[str, Any]] = []
+        rest: list[Any] = []
+        for thing in things:
+            found = value(thing)
+            if isinstance(found, int | float):
+                numbers.append((found, thing))
+            elif isinstance(found, str) and found:
+                texts.append((found, thing))
+            else:
+                rest.append(thing)
         is_reversed = self.sort.startswith("-")
-        return [
-            *sorted(numbers, key=value, reverse=not is_reversed),
-            *sorted(texts, key=value, reverse=is_reversed),
-            *rest,
-        ]
+        numbers.sort(key=itemgetter(0), reverse=not is_reversed)
+        texts.sort(key=itemgetter(0), reverse=is_reversed)
+        return [*(thing for _, thing in numbers), *(thing for _, thing in texts), *rest]
 
     def check(self) -> None:
         """Raises UsageError for a column that no table had."""
@@ -86,10 +91,11 @@ def _place(wanted: str, titles: Sequence[Sequence[str]]) -> int | None:
 
 def number_of(text: str) -> float | str:
     """The number at the beginning of a text with its unit's prefix; the text if there is none."""
-    match = _NUMBER.match(text.removeprefix("~"))
+    exact = text.removeprefix("~")
+    match = _NUMBER.match(exact)
     if match is None or not match[0].strip(",."):
         return text
-    unit = text.removeprefix("~")[match.end() :].strip()
+    unit = exact[match.end() :].strip()
     scale = _SCALES.get(
         unit[:2] if unit[1:2] == "i" else unit[:1] if len(unit) > 1 or unit in "KMGTP" else "", 1.0
     )

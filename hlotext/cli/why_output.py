@@ -43,7 +43,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def decisions_json(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
-    """What models decided, for JSON."""
+    """Decisions of models, for JSON."""
     return [
         {
             "instruction": d.instruction,

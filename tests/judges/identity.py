@@ -100,7 +100,7 @@ class Log:
     """The compiler's log of replacements."""
 
     replaced: dict[str, list[tuple[str, str]]]
-    """What each new name was put in the place of: name and opcode."""
+    """Name and opcode that each new name replaced."""
     cloned: dict[tuple[str, tuple[str, ...]], list[str]]
     """Base opcode and operands of clones, and what was cloned."""
     put_in: dict[str, str]
@@ -246,7 +246,7 @@ class Witness:
         return None
 
     def _before(self, op: Op, at: int) -> str | None:
-        """What an operation was in the step before its name came up: "" if it was created, None if nothing tells."""
+        """Operation in the step before its name appeared: "" if it was created, None if unknown."""
         kind, new, old = base(op.opcode), self.texts[at], self.texts[at - 1]
         found = {was for was, opcode in self.log.replaced.get(op.name, ()) if base(opcode) == kind}
         found |= set(self.log.cloned.get((kind, op.operands), ()))

@@ -115,7 +115,7 @@ def report_input(
     platform: str | None = None,
     mesh: DeviceMesh | None = None,
 ) -> ReportInput:
-    """What stands behind a path: a module's file, or a dump folder, packed or not, of which `module` names one compilation.
+    """Input at a path: a module's file, or a dump folder, packed or not, of which `module` names one compilation.
 
     Without a name a folder of several gives the one with the largest final text, and `notes` says so. Raises InputError,
     HloSyntaxError; LookupError for a name that the folder does not have, or a folder without a module; ValueError for an
