@@ -56,8 +56,8 @@ def quiet(window: Browser) -> bool:
 
 
 def draw_all(window: Browser) -> None:
-    window.eval("document.querySelectorAll('figure.chart').forEach((one) => one.scrollIntoView())")
-    window.wait("[...document.querySelectorAll('figure.chart')].every((one) => one.dataset.drawn)")
+    window.eval("document.querySelectorAll('figure.chart[data-side]').forEach((one) => one.scrollIntoView())")
+    window.wait("[...document.querySelectorAll('figure.chart[data-side]')].every((one) => one.dataset.drawn)")
 
 
 @pytest.mark.parametrize("width", [1280, 400])
@@ -306,6 +306,7 @@ def test_two_sides_have_operations_of_their_own(window: Browser, tmp_path: Path)
     assert window.eval(
         "[...document.querySelectorAll('tr.chosen')].every((row) => row.closest('[data-side=b]'))"
     )
+    draw_all(window)
     assert quiet(window)
 
 

@@ -266,7 +266,8 @@ const draw = (chart) => {
   })());
   return drawn.get(chart);
 };
-const charts = [...document.querySelectorAll("figure.chart")];
+// Pictures are figures too, but come drawn.
+const charts = [...document.querySelectorAll("figure.chart[data-side]")];
 let last = Promise.resolve();
 const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) if (isIntersecting) { near.unobserve(target); last = last.then(() => draw(target)); }
