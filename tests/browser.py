@@ -33,7 +33,7 @@ def executable() -> str | None:
 
 
 HANGS = 600.0
-"""Seconds after which a wait is taken for a hang: below the limit of a test, so that what the page complains of is printed."""
+"""Seconds after which a wait is a hang: below a test's own limit, so that the complaints of the page are printed."""
 
 
 class Browser:
