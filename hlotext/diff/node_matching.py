@@ -19,7 +19,6 @@ from hlotext.diff.value_graph import Graph, base_opcode, element_count, family, 
 from hlotext.ir.tables import traits
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
-RANK = {HIGH: 2, MEDIUM: 1, LOW: 0}
 RULES = (
     "same",
     "position",

@@ -29,10 +29,6 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.raw_value import RawValue
 from hlotext.ir.values.shape import Shape, holds_buffer
 
-_FIELDS = {
-    "opcode": "_opcode", "shape": "_shape", "operands": "_operands", "attributes": "_attributes", "literal": "_argument",
-}  # fmt: skip
-
 _NOTES = traits.PROVENANCE | {"backend_config"}
 """Attributes that decide nothing of types, places and callees."""
 

@@ -12,7 +12,7 @@ import attrs
 
 from hlotext.analysis.backend import Backend
 from hlotext.analysis.chip_choice import ASSUMED_TPU
-from hlotext.analysis.chips import HOST, Chip
+from hlotext.analysis.chips import Chip
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import allocated_bytes, host_shape_size, shapes_equal, unpadded_bytes
@@ -241,8 +241,3 @@ def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
         knows_temporaries=False,
         cannot_live_out=_tpu_cannot_live_out,
     )
-
-
-def host_space(memory_space: int) -> bool:
-    """True if a memory space is the host's."""
-    return memory_space == HOST

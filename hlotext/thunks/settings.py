@@ -19,8 +19,6 @@ COMMAND_DEFAULTS = (
 """`xla_gpu_enable_command_buffer` where no option says otherwise (`DefaultDebugOptionsIgnoringFlags`)."""
 H100 = {"threads_per_block_limit": 1024, "shared_memory_per_block": 49152}
 """Limits of every CUDA device so far, used without a gpu_target_config."""
-NO_VERSION = (0, 0, 0)
-"""Version that XLA assumes when there is none, as in ahead-of-time compilation without a device."""
 
 
 @attrs.frozen

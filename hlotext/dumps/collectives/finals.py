@@ -81,10 +81,6 @@ class Match:
     is_sure: bool = True
     """False where only sizes and groups speak for it."""
 
-    @property
-    def is_combined(self) -> bool:
-        return len(self.parts) > 1
-
 
 def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
     """Finds the parts of each collective of the final text; no part is used twice."""

@@ -17,7 +17,6 @@ LOW: Confidence = "low"
 
 RESHARD, PARTIAL, HALO, PROGRAM, PASS, UNKNOWN = "reshard", "partial", "halo", "program", "pass", "unknown"
 OPERATION, CONSTRAINT, RESULT, LOOP = "operation", "constraint", "result", "loop"
-ARGUMENT = "argument"
 
 
 @attrs.frozen

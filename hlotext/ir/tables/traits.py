@@ -63,12 +63,7 @@ REARRANGES_ELEMENTS = KEEPS_ELEMENTS | _with_elements(Elements.PERMUTE)
 REPEATS_ELEMENTS = REARRANGES_ELEMENTS | _with_elements(Elements.REPEAT)
 """Opcodes whose result has no elements but those of operand 0, and all of them."""
 REVERSES_OR_PERMUTES = _with_elements(Elements.REVERSE, Elements.PERMUTE) - {"shuffle"}
-ASSEMBLES_ELEMENTS = _with_elements(Elements.ASSEMBLE)
 UPDATES_ELEMENTS = _with_elements(Elements.UPDATE)
-MOVES_ELEMENTS = REPEATS_ELEMENTS | _with_elements(
-    Elements.SLICE, Elements.GATHER, Elements.ASSEMBLE, Elements.REVERSE
-)
-"""Opcodes whose result has elements of the operands, unchanged, in other places."""
 REDUCTIONS = _with_elements(Elements.REDUCE)
 
 # ---- computations that are called
@@ -88,12 +83,6 @@ CALLEE_ON_SAME_THREAD = frozenset(
     if row.family is Family.CONTROL_FLOW and row.name != "call" and row.elements is Elements.CALL
 )
 """Opcodes that call computations of their own execution thread only."""
-APPLIES_CALLEE = frozenset(
-    row.name
-    for row in _ROWS
-    if row.call_context is CallContext.EMBEDDED and row.elements not in (Elements.CALL, Elements.SEND)
-) - {"custom-call"}
-"""Opcodes that apply a computation to elements of their operands."""
 
 # ---- communication
 COMMUNICATION: dict[str, CommunicationKind] = {

@@ -23,8 +23,6 @@ GENERIC_COLLECTIVES = date(2026, 6, 29)
 """GPU: asynchronous collectives are async-start operations around the collective."""
 PLAIN_SYNCHRONOUS = date(2026, 8, 12)
 """GPU: synchronous collectives of the final text are plain ones with `is_sync`."""
-COMPACT_DUMPS = date(2026, 7, 13)
-"""Dumps write `NAME#I` for get-tuple-elements by default."""
 PAGES = date(2026, 8, 10)
 """Allocations of the buffer assignment have a page."""
 ASYNC_RESULTS_BEGIN_LATE = date(2026, 9, 18)

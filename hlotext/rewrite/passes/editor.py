@@ -7,7 +7,7 @@ an instruction that nothing uses any more, and in which order a visitor comes by
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hlotext import layout as layouts
@@ -419,6 +419,3 @@ def run_visitor(visitor: PostOrderVisitor, computations: Iterable[Computation]) 
         if len(computation):
             changed |= visitor.run(computation)
     return changed
-
-
-Handler = Callable[[PostOrderVisitor, Instruction], bool]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hlotext.ir.caches import weighted_cache
 
-_MESHES = frozenset({"MESH", "SINGLE_DEVICE", "LBRACE"})
 _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
     (
         frozenset({"ENTRY", "NAME"}),

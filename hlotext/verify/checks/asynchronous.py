@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlotext.ir.nodes.async_ops import FINISHERS, ROLES, STARTS, async_starts, is_carrier
+from hlotext.ir.nodes.async_ops import FINISHERS, STARTS, async_starts, is_carrier
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
@@ -254,8 +254,3 @@ def _alike(a: Instruction, b: Instruction) -> bool:
     if a.opcode != b.opcode or a.shape is None or b.shape is None:
         return a.opcode == b.opcode
     return compatible(a.shape, b.shape)
-
-
-def is_asynchronous(instruction: Instruction) -> bool:
-    """True if an instruction is a part of an asynchronous operation."""
-    return instruction.opcode in ROLES
