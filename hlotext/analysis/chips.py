@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis.backend import Backend
+from hlotext.syntax.source.reporter import did_you_mean
 
 HOST = 5
 """The memory space of the host's memory, on every platform."""
@@ -292,13 +293,15 @@ CHIPS: Mapping[str, Chip] = MappingProxyType({row.name: row for row in _ROWS})
 def chip(name: str) -> Chip:
     """The chip of that name or alias, in any case; topologies such as `v5e:2x2x1` too.
 
-    Raises ValueError, which lists the names, for one that is not known.
+    Raises ValueError, which names the nearest, else all, for one that is not known.
     """
     word = name.split(":")[0].strip().lower()
     for row in _ROWS:
         if word in (row.name, *(alias.lower() for alias in row.aliases)):
             return row
-    raise ValueError(f"no chip is named {name!r}; known: {', '.join(CHIPS)}")
+    raise ValueError(
+        f"no chip is named {name!r}; {did_you_mean(word, CHIPS) or 'known: ' + ', '.join(CHIPS)}"
+    )
 
 
 _SETTABLE = (

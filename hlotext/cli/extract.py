@@ -7,6 +7,7 @@ import click
 import hlotext as hlo
 from hlotext.cli.common import Inputs, NotFound, Unreadable, write_file
 from hlotext.cli.output import emit
+from hlotext.cli.show_name import NameHints
 from hlotext.rewrite.extraction import extract
 from hlotext.syntax.source.inputs import several
 
@@ -38,7 +39,7 @@ def command(file: str, name: str, depth: int, whole: bool, place: str | None) ->
 
     Exit status: 0 success, 1 no such instruction, 2 usage error or unreadable input.
     """
-    inputs = Inputs([file])
+    inputs, hints = Inputs([file]), NameHints(name.removeprefix("%"))
     for _, result in inputs:
         found = [
             (module.name, node)
@@ -54,8 +55,10 @@ def command(file: str, name: str, depth: int, whole: bool, place: str | None) ->
                 raise Unreadable(str(error)) from None
             _write(text, place)
             return
+        for module in result.modules:
+            hints.add(module)
     inputs.finish()
-    raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}")
+    raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}{hints}")
 
 
 def _write(text: str, place: str | None) -> None:

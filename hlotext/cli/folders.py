@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -20,7 +21,11 @@ def opened(path: str) -> dumps.DumpFolder:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if not folder.compilations:
-        raise Unreadable(f"{path} holds no files of a compilation")
+        if os.path.isdir(path):
+            raise Unreadable(
+                f"{path} holds no files named as --xla_dump_to names them: module_0001.NAME.STAGE.txt"
+            )
+        raise Unreadable(f"{path} is no dump folder; for one module: hlotext show {path}")
     return folder
 
 

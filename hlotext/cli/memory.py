@@ -244,8 +244,12 @@ def _chip(name: str | None) -> Chip | None:
 
 def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.ModuleFile]]:
     try:
-        for text in dumps.module_texts(paths):
-            yield text.label, text
+        for path in paths:
+            text = None
+            for text in dumps.module_texts([path]):
+                yield text.label, text
+            if text is None:
+                raise Unreadable(f"no module found in {path}")
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
 

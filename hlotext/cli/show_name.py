@@ -35,7 +35,7 @@ def show_name(inputs: Inputs, name: str, limit: int | None, output_format: str) 
     """Writes everything called `name` in any of the files. Ends the command where there is nothing."""
     wanted = name.removeprefix("%")
     found: list[tuple[str, Details]] = []
-    hints = _Hints(wanted)
+    hints = NameHints(wanted)
     places = []
 
     def look(modules: tuple[Module, ...]) -> list[Details]:
@@ -82,7 +82,7 @@ def _details(module: Module, name: str) -> Iterator[Details]:
 _SHOWN_HINTS = 3
 
 
-class _Hints:
+class NameHints:
     """Names that the wanted one may have been meant for: those that hold it, else those that look like it."""
 
     def __init__(self, name: str) -> None:

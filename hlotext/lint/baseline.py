@@ -103,7 +103,9 @@ class Baseline:
         try:
             return cls.from_text(path.read_text("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
-            raise BaselineError(f"{path} cannot be read: {error}") from None
+            raise BaselineError(
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
 
 
 def _entry(row: Any) -> Entry:

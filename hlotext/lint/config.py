@@ -15,6 +15,7 @@ from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Rule
+from hlotext.syntax.source.reporter import did_you_mean
 
 SHARES = ("warn", "note", "warn_peak", "note_peak", "floor_seconds", "floor_bytes")
 """The settings that say what is worth saying."""
@@ -112,7 +113,8 @@ class Config:
             for p in codes
         ]:
             if not _is_prefix(prefix, self.rule_files):
-                raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one")
+                meant = did_you_mean(prefix, [*all_rules(self.rule_files)]) or "`hlotext help rule` lists all"
+                raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
         """True if a code is to be reported at all."""
@@ -304,7 +306,7 @@ def load_config(path: Path) -> Config:
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
+        raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         tables: Any = data
         if path.name == "pyproject.toml":

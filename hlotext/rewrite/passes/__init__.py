@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
+from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
@@ -208,7 +209,10 @@ def make_pass(name: str, options: str = "") -> Pass:
     """The pass of that name, with options as `name=value` joined by commas or blanks. Raises PassOptionError."""
     kind = find_pass(name)
     if kind is None:
-        raise PassOptionError(f"there is no pass {name}; there are {', '.join((*PASSES, *MODELS))}")
+        known = (*PASSES, *MODELS)
+        raise PassOptionError(
+            f"there is no pass {name}; {did_you_mean(name, known) or 'known: ' + ', '.join(known)}"
+        )
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():
