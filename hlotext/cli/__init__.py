@@ -164,7 +164,7 @@ class _Commands(CommandGroup):
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
         except BrokenPipeError:
-            # The reader has seen enough. What is still to be written goes nowhere, without complaint.
+            # The reader has closed the pipe: the remaining output is discarded.
             _give_up_output()
             ctx.exit(_BROKEN_PIPE)
         except MemoryError:
@@ -203,7 +203,7 @@ def _unwritable(error: OSError) -> int:
 
 
 def _give_up_output() -> None:
-    """What is still to be written goes nowhere, without complaint."""
+    """Discards the remaining output silently."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

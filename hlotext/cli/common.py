@@ -1,4 +1,4 @@
-"""What the sub-commands share: their arguments, reading files, and how trouble is said."""
+"""Shared code of the commands: arguments, reading files, error messages."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ NOT_FOUND = 1
 
 
 class NotFound(click.ClickException):
-    """What was asked for is not there: one line on standard error, exit status 1."""
+    """A name that is not there: one line on standard error, exit status 1."""
 
     exit_code = NOT_FOUND
 
@@ -128,7 +128,7 @@ class NotFound(click.ClickException):
 
 
 def age_json(age: XlaAge) -> dict[str, Any]:
-    """What JSON says of an age of XLA: the days between which it was written, and what tells."""
+    """An XLA age as JSON: the earliest and latest day, with the evidence."""
     return {
         "since": age.since.isoformat() if age.since is not None else None,
         "until": age.until.isoformat() if age.until is not None else None,
@@ -205,7 +205,7 @@ def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
 
 
 def _used_lazily(place: str, use: Callable[[tuple[hlo.Module, ...]], T]) -> tuple[T, list[str]] | None:
-    """What `Inputs.used` says of a file that is read as it is touched; None where it must be read at once."""
+    """Result of `Inputs.used` for a file that can be read lazily; None where it must be read eagerly."""
     module = lazy.lazy_module.load(place, strict=False, infer=hlo.infer_shape)
     if module is None:
         return None
@@ -229,11 +229,11 @@ class Inputs:
         self._with_errors = with_errors
         self._failed = False
         self.has_folders = False
-        """Whether a path is a folder, so that there may be many modules that nobody named."""
+        """True if a path is a folder, so that there may be many modules."""
         self.texts: list[str | ModuleFile] = []
-        """What is to be read, in order."""
+        """Inputs to read, in order."""
         self.places: list[str] = []
-        """How reports call these, with the folders that could not be read."""
+        """Names of the inputs in reports, with the folders that could not be read."""
         for place in places:
             if not is_folder(place):
                 self.texts.append(place)
@@ -340,7 +340,7 @@ class _Terminated(BaseException):
 
 
 def internal_error(error: Exception, place: str) -> str:
-    """What is said where hlotext itself fails at one of several texts."""
+    """Message for an internal error on one of several texts."""
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
     said = " ".join(f"{type(error).__name__}: {error}".split())

@@ -143,7 +143,7 @@ def _counts(changes: Changes) -> str:
 
 
 def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Instruction | None]:
-    """What differs between the programs, and the first instruction that does."""
+    """Differences between the programs, and the first differing instruction."""
     try:
         old, new = (one.before if end == "before" else one.after for one in (pair.old, pair.new))
     except (InputError, HloSyntaxError):

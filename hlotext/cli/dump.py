@@ -232,7 +232,7 @@ def _cells(row: TimelineEntry) -> Cells:
 
 
 def _round_cells(group: Rounds) -> Cells:
-    """What the further rounds of the same passes did together."""
+    """Sums of the later iterations of the same passes."""
     steps = [row.step.index for row in group.others]
     found = [row.changes for row in group.others if row.changes is not None]
     numbers = [
@@ -374,7 +374,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
 
 
 def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> None:
-    """What the models that fit a module say of its instructions."""
+    """Prints the answers of the models that fit a module."""
     modules = read(path).modules
     if not modules:
         raise Unreadable(f"{path} holds no module")

@@ -54,7 +54,7 @@ QUIET = click.option("-q", "--quiet", is_flag=True, help="Omit notes and the sum
 
 @attrs.define
 class FindingsOutput:
-    """What a command finds, file by file. As text it is shown at once, in the other formats by `finish`."""
+    """Output of findings, file by file: text immediately, other formats on `finish`."""
 
     _format: str
     _quiet: bool

@@ -130,7 +130,7 @@ def _write(files: tuple[str, ...], style: PrintStyle, lossy: bool, annotate: boo
 
 
 def _unprinted(text: str, result: hlo.ParseResult) -> list[str]:
-    """What is in a text that no style but `source` prints."""
+    """Features of a text that only the style `source` prints."""
     terminals = grammar.terminals()
     index = re.compile(r"/\*index=\d+\*/")
     tokens = re.finditer(f"{terminals['STRING']}|(?P<comment>{terminals['COMMENT']})", text)

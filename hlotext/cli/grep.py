@@ -37,12 +37,12 @@ _MOST_SHOWN = 100
 
 @attrs.frozen
 class _Asked:
-    """What the command line asks for, and how it is to be shown."""
+    """The query and the output options."""
 
     pattern: Pattern
     selection: Selection
     own: bool
-    """Whether what is only inferred to be from there is left out."""
+    """True to exclude inferred sources."""
     full: bool
     width: int | None
     is_coloured: bool
@@ -188,7 +188,7 @@ def _search(
 
 
 def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match, MetadataSource]]:
-    """What matches, and who says that it is from where it is to be."""
+    """Yields matches, with the origin of their source metadata."""
     said = None if asked.selection.is_everything else asked.selection.sources(module)
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)

@@ -400,7 +400,7 @@ def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManag
 
 
 def _counted(report: reports.FindingsReport, output_format: str) -> str:
-    """How often each code was found."""
+    """Number of findings by code."""
     if output_format == "json":
         return json_text(reports.counted_document(report)) + "\n"
     return reports.STATISTICS[output_format](report)

@@ -193,7 +193,7 @@ class _Found:
         return self.read or self.computed
 
     def differences(self) -> tuple[memory.AssignmentDifference, ...] | None:
-        """What is computed otherwise than XLA's files say; None where none lies beside the text."""
+        """Differences from XLA's files; None without companion files."""
         return None if self.read is None else memory.differences(self.read, self.computed)
 
 
@@ -255,7 +255,7 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.ModuleFile]]:
 
 
 def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip | None) -> Iterator[_Found]:
-    """What is known of each module of a text: XLA's files beside it are about one."""
+    """Yields the results of each module of a text; XLA's companion files describe one module."""
     try:
         modules = text.load_all()
     except (hlo.InputError, hlo.HloSyntaxError) as error:
@@ -298,7 +298,7 @@ def _assigned(
 
 
 def _read(label: str, text: dumps.ModuleFile) -> memory.Assignment | None:
-    """What XLA's files beside a text say; None where there are none, or they cannot be used, which is said."""
+    """Reads the companion files of a text; None if there are none, or (with a message) if they are unusable."""
     read, why = memory.load_beside(text.real_path)
     if why:
         say(f"{label}: ignoring XLA's files next to it: {why}")

@@ -123,7 +123,7 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
 
 
 def _must_go(found: Explained) -> float | None:
-    """What must go: by the message, else what the computed peak has too much."""
+    """Bytes to save: by the message, else the excess of the computed peak."""
     held = found.message.memory
     return held.must_go if held is not None else None
 

@@ -1,4 +1,4 @@
-"""What `hlotext memory` prints: memory spaces, what lives at a moment, who shares a buffer, what would change."""
+"""Tables of `hlotext memory`: memory spaces, live values, sharing of buffers, what-if results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 
 
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
-    """How full each memory space is."""
+    """Prints the use of each memory space."""
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
     title = "Memory spaces (unused: share of the heap at its peak; ~ estimated)"
     report.table(Listing("memory.spaces", _space).table(title, [full for full in spaces if full.needed]))
@@ -65,7 +65,7 @@ def fast_name(shown: memory.Assignment) -> str:
 
 
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:
-    """What lives at a moment, one row each, and one for those that are the same in every layer."""
+    """Prints live values at a point, one row each; equal values of all layers share a row."""
     folded = usage.repeated(arrays)
     total = sum(array.bytes for array in arrays)
     report.table(Listing("memory.live", _live).table(f"Live in {where}: {byte_text(total)}", folded, limit))
@@ -86,7 +86,7 @@ def _live(row: usage.RepeatedArray) -> Row:
 
 
 def _what(array: usage.LiveArray) -> str:
-    """What the program calls an argument; else the instruction, and of a loop's state also what fills it."""
+    """Name of an argument in the program; else the instruction, and for loop state also its writer."""
     if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
         return array.op_name
     return f"{array.label} < {array.writer}" if array.writer else array.label
@@ -114,7 +114,7 @@ def show_timeline(shown: memory.Assignment, memory_space: int) -> None:
 
 
 def show_buffer(report: Output, explained: explanation.BufferExplanation, limit: int) -> None:
-    """Who shares the memory of an instruction, and why not others."""
+    """Prints the values that share an instruction's buffer, and reasons against others."""
     life = _life(explained.live_range)
     places = " (estimated)" if explained.is_estimated else ""
     report.facts(

@@ -115,7 +115,7 @@ class Output:
         self._is_first = True
 
     def heading(self, text: str) -> None:
-        """What follows is about this: `PLACE: NAME`, of which folders go where there is no room."""
+        """Prints the heading `PLACE: NAME`; folders are dropped if it is too long."""
         self._blank()
         text = printable(text)
         if self.width is None:

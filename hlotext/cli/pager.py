@@ -13,7 +13,7 @@ import click
 
 
 class _Held(io.TextIOWrapper):
-    """What a command writes, held back until it is done. To the command it is the terminal."""
+    """A stream that collects a command's output and behaves like the terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -21,7 +21,7 @@ SOURCE = "source"
 
 
 def dumped() -> PrintOptions:
-    """What XLA writes into dumps: `HloModule::ToString()` asks `xla_syntax_sugar_async_ops`, which is off."""
+    """Options of XLA's dumps: `HloModule::ToString()` asks `xla_syntax_sugar_async_ops`, which is off."""
     return attrs.evolve(PrintOptions.default(), syntax_sugar_async_ops=False)
 
 
@@ -69,20 +69,20 @@ _KEEPS: dict[str, tuple[tuple[Any, ...], str]] = {
 
 @attrs.frozen
 class PrintStyle:
-    """How text is printed."""
+    """Options for printing modules."""
 
     name: str
     options: PrintOptions | None
     """None for the text as it was read."""
     is_reread: bool = False
-    """Whether modules are printed as XLA prints them after reading them."""
+    """True to print modules as XLA does after reading them."""
     age: XlaAge | None = None
-    """Which XLA reads them then; None: the newest."""
+    """Age of the XLA that reads them; None for the newest."""
     follows_source: bool = False
-    """Whether elements of tuples are written as the source writes them: what XLA dumps is compact or not, as it was told."""
+    """True to print elements of tuples in the form of the source: XLA's dumps are compact or not, by option."""
 
     is_annotated: bool = False
-    """Whether op lines of the text as it stands get comments (`hlotext.view.annotations`)."""
+    """True to add comments to op lines (`hlotext.view.annotations`)."""
 
     def text(self, modules: Iterable[Module]) -> str:
         """All modules of a file."""

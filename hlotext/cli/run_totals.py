@@ -1,4 +1,4 @@
-"""What `hlotext show` shows of a module: what is in it, and what one run takes in operations, bytes and memory."""
+"""Totals of `hlotext show`: contents of a module, and the operations, bytes and memory of one run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunFigures:
     """Read and written, without padding, in whatever memory space."""
     is_exact: bool
     is_at_least: bool
-    """Whether a trip count, a custom call or a size is not known, so that there may be more."""
+    """True if a trip count, custom call or size is unknown, so that this is a lower bound."""
     unknown_loops: int
     """Loops that count once, for want of their trip count."""
     unknown_calls: int

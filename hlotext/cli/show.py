@@ -29,7 +29,7 @@ _LISTS = frozenset(
         "custom_calls", "source_files", "source_lines",
     }
 )  # fmt: skip
-"""What `--limit` cuts in JSON."""
+"""Lists of the JSON that `--limit` shortens."""
 
 
 @click.command()
@@ -112,7 +112,7 @@ def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:
 
 
 def _facts(modules: tuple[Module, ...]) -> list[ModuleFacts | InstructionDetails]:
-    """What is to be said of the modules of a file, as values that hold none of their nodes."""
+    """Facts of the modules of a file, as values that keep no nodes alive."""
     found: list[ModuleFacts | InstructionDetails] = []
     for module in modules:
         if module.entry.is_sugared:

@@ -37,7 +37,7 @@ _ENDING = re.compile(r"(\.txt|\.hlo)?(\.gz|\.xz|\.zst)?$")
 
 
 def _short_names(places: Sequence[str]) -> list[str]:
-    """What tells the texts apart: names of files without what all of them end with, and with a folder where two are alike."""
+    """Short distinct names of texts: file names without their common suffix, with a folder where two are equal."""
     names = [place.replace("\\", "/").split("/") for place in places]
     parts = 1
     while len({"/".join(name[-parts:]) for name in names}) < len(names) and parts < max(map(len, names)):

@@ -51,7 +51,7 @@ NO_MODULES = "no HLO in this trace: enable HLO protos in the profiler (plane /ho
 
 
 def _weight(module: hlo.proto.TracedModule) -> float:
-    """What counts for which module comes first: what its operations took on all devices."""
+    """Sort key of modules: time of their operations on all devices."""
     return sum(time.total_seconds for time in module.times.values())
 
 

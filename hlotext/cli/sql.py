@@ -155,7 +155,7 @@ def _say_unread(unread: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
 
 
 def _list(output_format: str) -> None:
-    """What ready queries there are."""
+    """Lists the ready-made queries."""
     found = [tables.queries.query(name) for name in tables.queries.names()]
     if output_format == "json":
         emit_report(

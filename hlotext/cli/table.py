@@ -129,7 +129,7 @@ def command(
 
 @attrs.define
 class _Counts:
-    """What became of the inputs of a run."""
+    """Outcome counts of a run's inputs."""
 
     known: list[Done]
     """Those that an earlier run found unreadable, and that were not tried again."""

@@ -1,4 +1,4 @@
-"""How tables and texts fit into the columns of a terminal: what gives way first, and how words are shortened.
+"""Fits tables and texts to the width of a terminal: order of dropped columns, shortening of words.
 
 Nothing is broken inside a word or a shape. A cell that is too long has shorter forms of its kind: a shape lets go of its
 layout, a path of its folders, a scope of its outer parts. Where that is not enough, the least important column goes, and the
@@ -56,7 +56,7 @@ _KNOWN = {
     ),
     **dict.fromkeys(("what", "evidence", "printed"), (Kind.PROSE, 6)),
 }
-"""What columns of a title are, and how important: a title means the same in all tables."""
+"""Kind and importance of columns by title: a title means the same in all tables."""
 
 
 @attrs.frozen

@@ -108,7 +108,7 @@ class _Found:
     label: str
     tree: thunks.Thunks
     listed: thunks.Thunks | None = None
-    """What `thunk_sequence.txt`, or after the passes its successor, lists."""
+    """Thunks listed by `thunk_sequence.txt` or its successor after the passes."""
     listed_after: thunks.Thunks | None = None
     names: dict[int, str] = attrs.field(factory=dict)
 
@@ -117,12 +117,12 @@ Differences = tuple[compare.ThunkDifference, ...] | None
 
 
 def dict_of(different: list[tuple[_Found, Differences]], one: _Found) -> Differences:
-    """What was found different of one module; None where nothing was compared."""
+    """Differences of one module; None where nothing was compared."""
     return next((differences for found, differences in different if found is one), None)
 
 
 def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
-    """What stands behind a path: a folder has several modules, a file one list or one module."""
+    """Yields the contents of a path: the modules of a folder, the list or module of a file."""
     try:
         if os.path.isdir(path) or is_archive(path):
             yield from _of_folder(path, platform)
@@ -189,7 +189,7 @@ def _listed(
 
 
 def _differences(one: _Found) -> Differences:
-    """What XLA's lists say otherwise; None where there are none beside the text."""
+    """Differences from XLA's lists; None without companion files."""
     if one.listed is None or not one.tree.is_predicted:
         say(f"{one.label}: nothing to compare with")
         return None

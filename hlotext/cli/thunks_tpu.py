@@ -14,7 +14,7 @@ from hlotext.thunks import tpu
 
 @attrs.frozen
 class OnTpu:
-    """What runs of one module on a TPU."""
+    """Operations of one module that run on a TPU."""
 
     label: str
     operations: tuple[tpu.Operation, ...]

@@ -1,4 +1,4 @@
-"""What models say about an instruction, as text and as JSON."""
+"""Answers of models about an instruction, as text and as JSON."""
 
 from __future__ import annotations
 

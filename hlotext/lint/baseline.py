@@ -26,7 +26,7 @@ class Entry:
     fingerprint: str
     code: str
     count: int
-    """How many places have this fingerprint."""
+    """Number of places with this fingerprint."""
     module: str
     message: str
 
@@ -43,7 +43,7 @@ class Comparison:
 
 @attrs.frozen
 class Baseline:
-    """What is known, by fingerprint."""
+    """Known findings, by fingerprint."""
 
     entries: tuple[Entry, ...] = ()
 
@@ -60,7 +60,7 @@ class Baseline:
         return cls(tuple(sorted(entries, key=lambda entry: (entry.code, entry.module, entry.fingerprint))))
 
     def compare(self, findings: Iterable[Finding]) -> Comparison:
-        """Which findings are new, which are known in all their places, and which known ones have gone."""
+        """Splits findings into new and known ones, and names the known ones that are gone."""
         left = Counter({entry.fingerprint: entry.count for entry in self.entries})
         new: list[Finding] = []
         known: list[Finding] = []

@@ -1,4 +1,4 @@
-"""What estimated times say: which work could run beside a collective, and how much of the step something takes."""
+"""Overlap by estimated times: the work that could run during a collective, and shares of the step."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _estimated(module: Module) -> cost.Estimate | None:
 
 @fact
 def _step_seconds(module: Module) -> tuple[dict[Instruction, float], float]:
-    """What each instruction adds to the time of the module, and that time; 0 where nothing is estimated.
+    """Seconds that each instruction adds to the module's time, and the total; 0 without an estimate.
 
-    Loops that run nobody knows how often run a few dozen times.
+    A loop with an unknown trip count is assumed to run a few dozen times.
     """
     estimated = _estimated(module)
     if estimated is None:
@@ -178,7 +178,7 @@ def _rounds(module: Module) -> _Rounds:
 
 
 class _Rounds:
-    """How often computations are thought to run for each time that the estimate counts."""
+    """Assumed runs of a computation for each run that the estimate counts."""
 
     def __init__(self, graph: CallGraph, unknown: frozenset[Instruction]) -> None:
         self.graph, self.unknown = graph, unknown

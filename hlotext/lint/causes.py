@@ -22,11 +22,11 @@ _MOST_LINES = 20
 _NUMBERS = re.compile(r"\d+")
 
 Place = tuple[Rule, Report, Finding]
-"""What a rule reports of one place, and the finding that it makes."""
+"""A rule, its report of one place, and the resulting finding."""
 
 
 def cause_of(report: Report, finding: Finding) -> tuple[object, ...]:
-    """What the findings of one cause have in common.
+    """The key that findings with one cause share.
 
     The kind of waste, and the cause that the rule names; else the Python line; else the op_name without its numbers; else,
     of what compilers insert without saying why, the form of the operation. What has no cost is of its rule alone.

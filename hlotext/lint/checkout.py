@@ -1,4 +1,4 @@
-"""Which line of a checkout a finding is about: paths that a program was compiled with, found again where its source lies."""
+"""Maps the source paths a program was compiled with to files of a checkout."""
 
 from __future__ import annotations
 

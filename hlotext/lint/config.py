@@ -1,4 +1,4 @@
-"""How a project wants to be linted: `[tool.hlotext.lint]` in pyproject.toml, or `[lint]` in hlotext.toml."""
+"""Settings of a project: `[tool.hlotext.lint]` in pyproject.toml, or `[lint]` in hlotext.toml."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _rules_now(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[s
 
 @attrs.frozen
 class Config:
-    """Which rules run where, and with which thresholds. Codes may be cut short: `C` is every rule of the family."""
+    """The rules to run, by path, and their thresholds. Codes may be prefixes: `C` is every rule of the family."""
 
     select: tuple[str, ...] | None = attrs.field(default=None, converter=_codes_now)
     """The codes that run; None for the rules that are on by default."""
@@ -84,7 +84,7 @@ class Config:
     floor_bytes: int = 1 << 20
     """Bytes of the peak, likewise."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """How often loops run whose rounds the text does not tell, by the names of their bodies."""
+    """Trip counts of loops for which the text has none, by the names of their bodies."""
     what_if: bool = False
     """True to apply repairs with a known edit to a copy of the text, for `Finding.what_if`."""
     rule_files: tuple[Path, ...] = ()

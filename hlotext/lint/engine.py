@@ -35,7 +35,7 @@ from hlotext.verify import verify
 def run(
     module: Module, config: Config | None = None, file: str = "<text>", compilation: Compilation | None = None
 ) -> list[Finding]:
-    """What the rules find in a module, the dearest first.
+    """Runs the rules on a module and returns their findings, the most expensive first.
 
     A rule that fails gives one finding of code `X900`; the others go on. `file` is the name of what the module was read from,
     where that is no text: what is shown of a finding is the op line as it prints. With the compilation that the module is the
@@ -100,7 +100,7 @@ def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:
 
 
 def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None, int | None]:
-    """What a report costs in seconds and bytes of the peak: as it says, else by the instruction that it names."""
+    """Cost of a report in seconds and bytes of the peak: its own figures, else those of its instruction."""
     if report.seconds is not None or report.peak_bytes is not None or not (report.waste or rule.waste):
         return report.seconds, report.peak_bytes
     if report.is_held:
@@ -118,8 +118,8 @@ def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None,
 
 
 def _subjects(report: Report, context: Context) -> Iterator[object]:
-    """What a report is about: its instruction, and of a collective what of the program it is sent for, by its operation and
-    by its Python line."""
+    """Yields the subjects of a report: its instruction, and for a collective the part of the program that needs it, by
+    operation and by Python line."""
     yield report.instruction
     one = context.communication_of.get(report.instruction) if report.instruction is not None else None
     if one is not None:
@@ -131,11 +131,11 @@ def _subjects(report: Report, context: Context) -> Iterator[object]:
 
 @attrs.frozen
 class Linted:
-    """What was found in one text."""
+    """The findings of one text."""
 
     findings: tuple[Finding, ...]
     modules: int
-    """How many modules were read."""
+    """Number of modules read."""
     instructions: int
 
     @property
@@ -150,9 +150,9 @@ class Linted:
 def lint_source(
     source: Source, config: Config | None = None, compilation: Compilation | None = None
 ) -> Linted:
-    """What is found in a text of one or several modules: by the reader (codes X), then by the rules. Never raises on text.
+    """Lints a text of one or several modules: findings of the reader (codes X), then of the rules. Never raises on text.
 
-    Of a text with errors only what the reader says is reported: rules on half a module would guess.
+    In a text with errors only the findings of the reader are reported: rules on half a module would guess.
     """
     config = config or Config()
     result = read_tolerantly(source, infer_shape)
@@ -173,10 +173,12 @@ def lint_source(
 
 
 def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
-    """What is found in a proto of one or several modules, as of their text; a damaged one gives one finding of code `X101`,
-    whose message says the path and the byte of the damage.
+    """Lints a proto of one or several modules as if it were their text.
 
-    Raises MissingProtobuf (an ImportError).
+    A damaged proto gives one finding of code `X101`, whose message has the path and the byte of the damage.
+
+    Raises:
+        MissingProtobuf: (an ImportError) without protobuf.
     """
     config = config or Config()
     found: list[Finding] = []
@@ -195,7 +197,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
 def _reports(
     rules: Iterable[Rule], context: Context, file: str, failed: Callable[[Finding], None]
 ) -> Iterator[tuple[Rule, Report]]:
-    """What the rules report, each about the instructions of its opcodes, then about the module."""
+    """Yields reports: each rule's on the instructions of its opcodes, then on the module."""
     by_opcode = context.census.by_opcode
     for rule in rules:
         try:
@@ -211,7 +213,7 @@ def _reports(
 
 
 def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
-    """What a reader or the verifier found, as the linter's own."""
+    """Converts a finding of a reader or the verifier to one of the linter."""
     instruction = finding.instruction
     return attrs.evolve(
         finding,
@@ -296,5 +298,5 @@ def _verify(module: Module, config: Config, file: str) -> Iterator[Finding]:
 
 
 def failed_file(file: str, error: Exception) -> Linted:
-    """What is said of a text on which reading it or looking at it raised an error."""
+    """The result for a text on which reading or a rule raised an error."""
     return Linted((_failure("reading and linting this file", error, "", file),), 0, 0)

@@ -1,4 +1,4 @@
-"""Which values are the same on all devices of a group: what makes summing them over that group needless."""
+"""Values that are equal on all devices of a group, so that summing them over the group is needless."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_ROUNDS = 20
 
 
 class _EqualPurity(Purity):
-    """Which computations give the same on devices that give them the same: pure ones that do not ask which device it is."""
+    """Computations with equal results on devices with equal arguments: pure, and independent of device ids."""
 
     def is_pure(self, instruction: Instruction) -> bool:
         return instruction.opcode not in _OWN and super().is_pure(instruction)
@@ -98,7 +98,7 @@ class Equal:
         return made in self.found
 
     def _loop(self, loop: Instruction) -> None:
-        """Which elements of a loop's state stay equal: those that begin so, and that a round makes of such alone."""
+        """Finds elements of a loop's state that stay equal: initially equal, and computed from such alone."""
         body, first = loop.attributes.get("body"), loop.operands[0]
         if not isinstance(body, Computation) or body.root.opcode != "tuple" or first.opcode != "tuple":
             return
@@ -130,7 +130,7 @@ class Equal:
 
 
 def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | None:
-    """Which part of an argument each device holds."""
+    """The part of an argument that each device holds."""
     local, tiles = parameter.shape, sharding.tile_dimensions
     if local is None or not local.is_array or len(tiles) != local.rank:
         return None

@@ -38,7 +38,7 @@ def modules_in(folder: Path) -> list[Path]:
 
 @attrs.frozen
 class FileResult:
-    """What came of one file."""
+    """The result for one file."""
 
     file: str
     linted: Linted | None
@@ -110,7 +110,7 @@ def lint_files(texts: Sequence[str | ModuleFile], config: Config, jobs: int = 1)
 
 
 def _died(file: str, status: int | None) -> FileResult:
-    """What is said of a file at which the process died that linted it."""
+    """The result for a file on which its process died."""
     how = f"with exit status {status}"
     if status is not None and status < 0:
         try:
@@ -126,12 +126,12 @@ class _Batch:
 
     files: list[str] = attrs.field(factory=list)
     weight: int = 0
-    """How much work it is: whole shares of what is light enough to wait for its turn."""
+    """Estimated work, in multiples of a file light enough to be queued."""
 
 
 _BATCHES_PER_JOB = 8
 _PACKED = 12
-"""How many times as large a packed file is unpacked, about."""
+"""Approximate ratio of unpacked to packed size."""
 
 
 def _batches(files: Sequence[str], jobs: int) -> list[_Batch]:

@@ -1,4 +1,4 @@
-"""What becomes of gathered arrays, where all that is done with them makes something small."""
+"""Gathered arrays whose uses all produce something small."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.lint.sums import adds
 from hlotext.lint.values import VIEWS, Value, consumers, is_spread
 
 _MUCH = 16
-"""How many times as large a gathered array is as what is made of it."""
+"""Minimum ratio of a gathered array's size to that of the results computed from it."""
 _PASSING = ELEMENTWISE | VIEWS | {"convert", "transpose", "get-tuple-element", "all-gather-done", "broadcast"}
 _GATHERS = frozenset({"all-gather", "all-gather-start"})
 _MOST_STEPS = 400
@@ -27,7 +27,7 @@ class Reduced:
 
     gathers: dict[Instruction, Communication] = attrs.field(factory=dict)
     work: set[Instruction] = attrs.field(factory=set)
-    """What every device does with the whole arrays."""
+    """Work that every device repeats on the whole arrays."""
     small: int = 0
     """Elements of what is made of them."""
     large: int = 0

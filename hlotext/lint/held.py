@@ -1,4 +1,4 @@
-"""What is held when memory is fullest: assigned once for a module, and only where sizes leave room for a finding."""
+"""Live values at peak memory; buffers are assigned once per module, and only where sizes permit a finding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAIN = 0
 
 
 def assignment_of(context: Context) -> memory.Assignment | None:
-    """Who lives where and when; None where the text does not tell."""
+    """The buffer assignment; None where the text does not determine it."""
     return context.assignment
 
 
@@ -75,11 +75,11 @@ class Held:
     """One piece of memory that is held when memory is fullest, and was not there from the start."""
 
     value: Value
-    """What lies in it at that moment."""
+    """The value in it at that time."""
     writer: Instruction
-    """What made it: of a loop's state the instruction outside that the loop begins with."""
+    """Its producer; for loop state, the instruction outside that provides the initial value."""
     filler: Instruction
-    """What fills it: of a loop's state the instruction of a round that writes to it last, else the writer."""
+    """The last write to it: for loop state, in the body; else `writer`."""
     bytes: int
     span: Range
     """First and last moment of everything that lies in it because it must."""
@@ -98,7 +98,7 @@ class AtPeak:
 
 
 def at_peak(context: Context) -> AtPeak | None:
-    """What is held when most is; None where memory cannot be told."""
+    """The live values at peak memory; None where memory is unknown."""
     assignment = assignment_of(context)
     if assignment is None or not assignment.schedule:
         return None

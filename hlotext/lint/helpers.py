@@ -1,4 +1,4 @@
-"""What several rules ask."""
+"""Helpers that several rules share."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def size_of(shape: Shape | None) -> int:
 
 
 def senders(one: Communication) -> str:
-    """Which devices send: `each device sends`, or of pairs that name only some `a device sends up to`."""
+    """The senders, in words: `each device sends`, or of pairs that name only some `a device sends up to`."""
     sources = {pair[0] for pair in one.pairs or ()}
     home = one.start.computation
     total = devices_of(home.module).total if home is not None and home.module is not None else None
@@ -68,7 +68,7 @@ def senders(one: Communication) -> str:
 
 
 _AGAIN = re.compile(r"\d+|/checkpoint|/rematted_computation|/closed_call|transpose\((jvp\([^()]*\))\)")
-"""What an op_name has more where the backward pass computes an operation again, and numbers."""
+"""Parts of an op_name that differ where the backward pass recomputes an operation, and numbers."""
 
 
 def operation(instruction: Instruction) -> str:
@@ -93,7 +93,7 @@ def passed_bytes(instruction: Instruction, context: Context) -> int:
 
 
 def origin(instruction: Instruction) -> Instruction:
-    """What an instruction's values are, looking through everything that only moves them."""
+    """The producer of an instruction's values, looking through data movement."""
     while instruction.opcode in MOVES and instruction.operands:
         instruction = instruction.operands[0]
     return instruction
@@ -158,7 +158,7 @@ def results(one: Communication) -> Iterator[Instruction]:
 def takers(
     values: Iterable[Instruction], through: Collection[str]
 ) -> Iterator[tuple[Instruction, Instruction]]:
-    """What takes values, each with what it takes: behind operations, fused or not, that consist of these opcodes alone."""
+    """Yields users of values, each with the value used, looking through operations (fused or not) of these opcodes."""
     pending = list(values)
     seen = set(pending)
     while pending and len(seen) < _MOST_TAKERS:
@@ -175,7 +175,7 @@ def takers(
 
 
 _MOST_TAKERS = 200
-"""How many instructions are looked at on the way on from values."""
+"""Bound on instructions visited downstream of values."""
 
 
 def slices_of(value: Instruction) -> list[Instruction] | None:
@@ -216,12 +216,12 @@ def depends_on_device(value: Instruction, context: Context) -> bool:
 
 
 _FARTHEST = 500
-"""How many instructions are looked at on the way back from a value."""
+"""Bound on instructions visited upstream of a value."""
 
 
 def _sources(value: Instruction, context: Context) -> list[Instruction]:
-    """What a value is computed from: its operands, for a fusion's parameter the operand that it is, for an element of a
-    loop's state the one that the loop begins with."""
+    """Sources of a value: its operands; for a fusion's parameter the fusion's operand; for an element of a
+    loop's state its initial value."""
     caller = context.graph.caller(value.computation)
     if value.opcode == "parameter" and caller is not None and caller.opcode == "fusion":
         number = value.parameter_number or 0
@@ -377,7 +377,7 @@ def is_solvers(instruction: Instruction) -> bool:
 
 
 _MARK = "rematted_computation"
-"""What `jax.checkpoint` writes into the op_name of what it computes again."""
+"""Marker of `jax.checkpoint` in the op_name of rematerialized operations."""
 
 
 def is_computed_again(instruction: Instruction) -> bool:

@@ -1,4 +1,4 @@
-"""What a round of a loop takes from the loop's state."""
+"""Reads of a loop's state by its body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.lint.values import Value, source, uses
 _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
 """Opcodes behind which a part of an array is still that part."""
 _MATRIX = 16
-"""How many times as large as a vector a matrix is."""
+"""Minimum ratio of a matrix's size to a vector's."""
 _HANDING_ON = _KEPT | ELEMENTWISE | {"constant", "broadcast", "get-tuple-element", "parameter", "tuple"}
 _SEVERAL = 3
 """Dimensions that a stack of matrices has."""

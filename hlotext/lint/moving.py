@@ -87,7 +87,7 @@ def comes_from_argument(value: Instruction, context: Context) -> bool:
 
 
 def _before_fetching(value: Instruction) -> Instruction | None:
-    """What is fetched into fast memory: the TPU compiler fetches large arrays in slices, side by side."""
+    """The array prefetched into fast memory; the TPU compiler fetches large ones as parallel slices."""
     if value.opcode == "custom-call" and value.attributes.get("custom_call_target") == "ConcatBitcast":
         return value.operands[0] if value.operands else None
     inner = value.async_wrapped_instruction if value.opcode == "async-done" else None
@@ -97,7 +97,7 @@ def _before_fetching(value: Instruction) -> Instruction | None:
 
 
 def before_loop(element: Instruction, context: Context) -> Instruction | None:
-    """What an element of a loop's state is before the loop, if no round changes it."""
+    """The initial value of an element of a loop's state that is loop-invariant; else None."""
     if element.operands[0].opcode != "parameter":
         return None
     loop = context.graph.caller(element.computation)

@@ -1,4 +1,4 @@
-"""What instructions take of a step, in seconds on a chip, and what is held of its memory: the currency of findings."""
+"""Cost of instructions in seconds of a step and bytes of peak memory: the currency of findings."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _DEEPEST = 50
 
 @attrs.frozen(eq=False, slots=False)
 class Prices:
-    """What the instructions of a module take on a chip. Loops of unknown length run for as many rounds as `rounds` says."""
+    """Times of a module's instructions on a chip. Loops with unknown trip counts run `rounds` times."""
 
     estimate: cost.Estimate
     graph: CallGraph
     rounds: Mapping[Instruction, int]
     """Loops whose rounds the text does not tell, and what they are taken for."""
     basis: str
-    """What figures rest on, see `Finding.basis`."""
+    """The basis of the figures, see `Finding.basis`."""
 
     @property
     def chip(self) -> Chip:
@@ -60,7 +60,7 @@ class Prices:
 
     @functools.cached_property
     def own_least(self) -> Mapping[Instruction, cost.LowerBound]:
-        """What takes each instruction's time, of one run."""
+        """Lower bound on each instruction's time, for one run."""
         return {time.instruction: time.least for time in self.estimate.instructions}
 
     @functools.cached_property
@@ -102,12 +102,12 @@ class Prices:
         )  # equal in whatever order a set gives them
 
     def runs(self, computation: Computation | None) -> int:
-        """How often a computation runs."""
+        """Number of runs of a computation."""
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
     def trips(self, loop: Instruction) -> int:
-        """How often the body of a loop runs for each run of the loop."""
+        """Trip count of a loop."""
         home = loop.computation
         body = loop.attributes.get("body")
         around = max(1, self.runs(home))

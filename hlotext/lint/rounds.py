@@ -1,4 +1,4 @@
-"""What the rounds of a loop have in common: which of its state stays, and what is computed from that alone."""
+"""Loop invariants: state that no iteration changes, and values computed from it alone."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Rounds:
     loop: Instruction
     body: Computation
     given: tuple[Instruction, ...]
-    """What a round gives to the next one, by slot."""
+    """Values that an iteration passes to the next, by slot."""
     elements: tuple[tuple[Instruction, ...], ...]
-    """What a round takes of its state, by slot."""
+    """Elements that an iteration takes from its state, by slot."""
     passed: frozenset[int]
     """The slots that every round gives on as it got them."""
 
@@ -57,7 +57,7 @@ class Rounds:
         return index if isinstance(index, int) and index < len(self.given) else None
 
     def before(self, slot: int) -> Instruction | None:
-        """What a slot holds before the first round; None where the state is made elsewhere."""
+        """The initial value of a slot; None where the state is not a tuple in view."""
         first = self.loop.operands[0] if self.loop.operands else None
         while first is not None and first.opcode in ("copy", "opt-barrier") and first.operands:
             first = first.operands[0]
@@ -67,7 +67,7 @@ class Rounds:
 
 
 def unmoved(value: Instruction) -> Instruction:
-    """What a value is, before it was copied."""
+    """The source of a value, looking through copies."""
     for _ in range(_MOST_STEPS):
         if value.opcode not in _SAME or not value.operands:
             break
@@ -97,7 +97,7 @@ def _is_state(value: Instruction, body: Computation) -> bool:
 
 
 class Purity:
-    """Which computations give the same for the same arguments, and do nothing else."""
+    """Pure computations: deterministic and without side effects."""
 
     def __init__(self) -> None:
         self._known: dict[Computation, bool] = {}
@@ -126,7 +126,7 @@ class Purity:
 
 @attrs.frozen(eq=False)
 class Same:
-    """What is the same in every round of a loop."""
+    """Values that are equal in every iteration of a loop."""
 
     whole: frozenset[Instruction]
     """Instructions of the body that give the same in every round."""
@@ -135,7 +135,7 @@ class Same:
 
 
 def same_in_rounds(rounds: Rounds, purity: Purity) -> Same:
-    """What of a body is computed from slots that are passed on, constants, and pure operations on these alone.
+    """The values of a body computed only from invariant slots, constants, and pure operations on these.
 
     Of a product of joined matrices, which XLA makes of two that share an operand (`dot_merger.cc`), one half may be.
     """
@@ -286,7 +286,7 @@ def _operands_first(body: Computation) -> list[Instruction]:
 
 
 def parts_of(instruction: Instruction) -> Iterator[Instruction]:
-    """What an instruction is made of: of a fusion or call its body's instructions, with those of what these call."""
+    """Yields the instruction, or the instructions of the fusion or call, nested ones included."""
     pending, seen = [instruction], {instruction}
     while pending:
         one = pending.pop()
@@ -304,5 +304,5 @@ def communicates(instruction: Instruction) -> bool:
 
 
 def behind(value: Instruction) -> Value:
-    """What a value is, looked for inside of fusions too."""
+    """The producer of a value, also inside fusions."""
     return entered(Value(value))

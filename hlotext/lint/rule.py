@@ -1,4 +1,4 @@
-"""What a rule is, and what it may ask about the module it looks at."""
+"""Rules, and the context with the facts that they may ask for."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FAMILIES = {
     "V": "verifier",
     "X": "syntax",
 }
-"""What the letter of a code stands for."""
+"""Families by the letter of their codes."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -76,19 +76,19 @@ class Context:
     chip: str = ""
     """The chip on which times are estimated; empty for the usual one of the device."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
-    """How often the bodies of loops run, by their names, where the text does not tell."""
+    """Trip counts by the names of loop bodies, where the text has none."""
     compilation: Compilation | None = None
     """The compilation that the module is the final text of; None where only the text is known."""
     _loops: dict[Computation, Instruction | None] = attrs.field(factory=dict, init=False)
 
     @functools.cached_property
     def prices(self) -> Prices:
-        """What instructions take of the step."""
+        """Times of instructions as parts of the step."""
         return prices_of(self.module, self.backend, self.chip, self.trips)
 
     @functools.cached_property
     def assignment(self) -> memory.Assignment | None:
-        """Who lives where and when; None where the text does not tell. Found once for a module, whoever asks."""
+        """The buffer assignment, computed once per module; None where the text does not determine it."""
         if self.backend is backend_of(self.module):
             return told(self.module)
         return assigned(self.module, self.backend)
@@ -117,7 +117,7 @@ class Context:
 
     @functools.cached_property
     def graph(self) -> CallGraph:
-        """Who calls what, and how often."""
+        """The call graph with trip counts."""
         return call_graph(self.module)
 
     @functools.cached_property
@@ -149,7 +149,7 @@ class Context:
         return self._loops[computation]
 
     def runs(self, instruction: Instruction) -> int:
-        """How often an instruction runs; what depends on values counts once."""
+        """Number of runs of an instruction; data-dependent loops count once."""
         computation = instruction.computation
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
@@ -208,7 +208,7 @@ def make_context(
 
 @fact
 def told(module: Module) -> memory.Assignment | None:
-    """Who lives where and when, on the platform that the text tells."""
+    """The buffer assignment on the platform that the text implies."""
     return assigned(module, None)
 
 
@@ -222,7 +222,7 @@ def assigned(module: Module, backend: Backend | None) -> memory.Assignment | Non
 
 @attrs.frozen
 class Report:
-    """What a rule yields."""
+    """One finding of a rule, before it is priced."""
 
     instruction: Instruction | None
     """None for what is about the whole module."""
@@ -231,7 +231,7 @@ class Report:
     bytes: int | None = None
     """See `Finding.bytes`."""
     key: str = ""
-    """What tells this finding from others of the rule, where the instruction's own form does not."""
+    """Distinguishes this finding from others of the rule, where the instruction's form does not."""
     flops: int | None = None
     """See `Finding.flops`."""
     is_held: bool = False
@@ -243,7 +243,7 @@ class Report:
     peak_bytes: int | None = None
     """See `Finding.peak_bytes`; None for the bytes where they are held."""
     is_proved: bool | None = None
-    """Whether the text shows that the author can change it; None for what the rule says."""
+    """True if the text proves that the author can avoid it; None for the rule's default."""
     waste: str = ""
     """See `Finding.waste`; empty for the rule's."""
     origin: Instruction | None = None
@@ -253,7 +253,7 @@ class Report:
     covers: frozenset[Instruction] = frozenset()
     """Instructions whose cost is in this report already: findings of others about these are left out."""
     cause: str = ""
-    """What findings with one cause have in common; empty for the Python line, or where there is none the op_name."""
+    """Key that findings of one cause share; empty for the Python line, else the op_name."""
 
 
 @attrs.frozen
@@ -268,21 +268,21 @@ class Rule:
     name: ClassVar[str]
     """The rule in words, joined by hyphens."""
     title: ClassVar[str]
-    """What it finds, in one line without a full stop."""
+    """The waste that it finds, in one line without a full stop."""
     severity: ClassVar[Severity] = Severity.WARNING
     """The most that a finding can be: one that costs little is a note whatever stands here (`Config.warn`)."""
     waste: ClassVar[str] = ""
     """The kind of waste, one of `WASTES`; empty for what has no cost."""
     is_proved: ClassVar[bool] = True
-    """Whether what it reports is shown by the text to be avoidable; otherwise it is a note, however much it costs."""
+    """True if its reports are provably avoidable; otherwise they are notes, at any cost."""
     is_default: ClassVar[bool] = True
-    """Whether it runs unless asked otherwise; False where the evidence is thin or the finding often meant."""
+    """True if it runs by default; False where evidence is thin or the pattern is often intended."""
     backends: ClassVar[frozenset[Backend]] = frozenset()
     """The devices for which it is meant; empty for all, known or not."""
     needs_optimized: ClassVar[bool] = False
-    """Whether it is silent before the compiler has made its choices."""
+    """True if it applies only to optimized modules."""
     needs_schedule: ClassVar[bool] = False
-    """Whether it is silent before the last pass: what it finds in between, a later pass takes away."""
+    """True if it applies only to final (scheduled) modules: later passes remove earlier occurrences."""
     yields_to: ClassVar[frozenset[str]] = frozenset()
     """The codes that say more about the same instruction, or what a collective is sent for: where one of them is found, this
     one is not reported."""

@@ -18,11 +18,11 @@ class Selector:
     classes: int
     """Elements of a row."""
     is_diagonal: bool
-    """Whether each row's is at its own number."""
+    """True if each row selects its own index."""
 
 
 def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
-    """What a value selects, if it is `indices == iota`, or a product, conversion or selection against zero of such."""
+    """The selection that a value makes: `indices == iota`, or a product, conversion or select against zero of such."""
     made = source(value, _SAME)
     one, operands = made.instruction, made.operands()
     if not deepest or not operands:

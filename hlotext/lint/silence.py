@@ -37,7 +37,7 @@ class Silence:
     reason: str
     """One sentence without a full stop."""
     details: tuple[str, ...] = ()
-    """What it would say if it were not for that."""
+    """The messages that are suppressed."""
 
 
 def explain_silence(source: Source, code: str, config: Config | None = None) -> list[Silence]:
@@ -83,7 +83,7 @@ def _silence(module: Module, code: str, config: Config) -> Silence:
 
 
 def _not_for(rule: type[Rule], backend: str, module: Module) -> str | None:
-    """Which condition of the rule a module does not fulfil."""
+    """The condition of the rule that a module does not meet."""
     if rule.backends and backend not in {one.value for one in rule.backends}:
         meant = " and ".join(sorted(one.value for one in rule.backends))
         return f"it is for {meant}, and this module is for {backend} (--profile says otherwise)"
@@ -104,7 +104,7 @@ def _lowest(rule: type[Rule]) -> dict[str, Any]:
 
 
 def _at_its_conditions(rule: Rule, context: Context) -> Silence:
-    """Which condition the nearest candidates do not fulfil."""
+    """The condition that the nearest candidates do not meet."""
     name = context.module.name
     candidates = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
     opcodes = ", ".join(sorted(rule.opcodes))

@@ -1,4 +1,4 @@
-"""What the runtime starts for a GPU module, one by one or captured into command buffers; found once for a module."""
+"""Thunks of a GPU module, launched singly or captured into command buffers; computed once per module."""
 
 from __future__ import annotations
 

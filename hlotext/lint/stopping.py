@@ -31,7 +31,7 @@ class Stop:
     condition: str
     """The condition as the rule's source has it, and what its names stood for."""
     progress: tuple[int, int]
-    """How many conditions were passed, and the line of the last one: more for nearer candidates."""
+    """Number of conditions met, and the line of the last one: larger for nearer candidates."""
 
 
 def stops(rule: Rule, context: Context) -> list[Stop]:
@@ -83,7 +83,7 @@ class _Watch:
 
     @classmethod
     def of(cls, rule: Rule, function: Callable[..., Any]) -> _Watch | None:
-        """What watches a function; None for one of the base class, and where its source is not there."""
+        """A watch for a function; None for one of the base class, or without source."""
         raw = getattr(function, "__func__", function)
         if raw in (Rule.check, Rule.check_module):
             return None
@@ -123,7 +123,7 @@ class _Watch:
         return self._line
 
     def _values(self, test: ast.expr, frame: FrameType) -> str:
-        """What the names of a condition stand for, as far as a reader can be told."""
+        """The values of a condition's variables, as far as they can be printed."""
         found: dict[str, str] = {}
         for node in ast.walk(test):
             if (
@@ -167,7 +167,7 @@ def _shown(value: object) -> str:
 
 
 def _candidate(frame: FrameType) -> str:
-    """What a round of a loop is about: the instruction, or the communication, that its names stand for."""
+    """The candidate of a loop iteration: the instruction or communication that its variables refer to."""
     for value in reversed(list(frame.f_locals.values())):
         if isinstance(value, Instruction | Communication):
             return _shown(value)

@@ -1,4 +1,4 @@
-"""What is done with the results of collectives: sums that a loop only adds up, gathered arrays that are only summed."""
+"""Uses of collectives' results: sums that a loop only accumulates, gathered arrays that are only summed."""
 
 from __future__ import annotations
 

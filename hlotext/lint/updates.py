@@ -1,4 +1,4 @@
-"""Which results of a module are new values of its arguments: parameters after a step, a cache with a row more."""
+"""Results of a module that are new values of its arguments: updated parameters, a cache with one more row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS, Value
 
 _MOST_STEPS = 3000
-"""How many instructions are looked at on the way back from one result."""
+"""Bound on instructions visited upstream of one result."""
 _MOST_IN_ROUND = 300
 """Likewise in the body of a loop."""
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
@@ -25,7 +25,7 @@ _VIEWS = VIEWS | {"transpose"}
 
 
 class _Change(enum.Flag):
-    """What lies between an argument and a result."""
+    """Operations between an argument and a result."""
 
     NONE = 0
     ALL = 1
@@ -43,11 +43,11 @@ class Update:
     parameter: Instruction
     array: Shape
     index: tuple[int, ...]
-    """Which element of the result it is."""
+    """Index of the element of the result."""
     is_in_place: bool
-    """Whether only a part of it changes, as a row of a cache does."""
+    """True if only a part changes, such as a row of a cache."""
     is_carried: bool
-    """Whether it is the state of a loop, which begins with the argument and ends with the result: no coincidence."""
+    """True if it is loop state that starts as the argument and ends as the result: no coincidence."""
 
 
 def updates(context: Context) -> Iterator[Update]:
@@ -112,7 +112,7 @@ def _part(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:
 def _before(
     value: Value, part: tuple[int, ...], array: Shape
 ) -> Iterator[tuple[Value, tuple[int, ...], _Change]]:
-    """What a part of a value has its elements from, and whether others come in between."""
+    """Yields the sources of a part of a value's elements, with the operations in between."""
     instruction, fusions = value.instruction, value.fusions
     opcode, operands = instruction.opcode, instruction.operands
     if opcode == "tuple":
@@ -170,7 +170,7 @@ def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
 
 
 def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Change:
-    """What a round of a loop does to an element of its state, on the way that the fewest operations lie on."""
+    """Operations of one iteration on an element of loop state, along the shortest path."""
     level = [(Value(body.root), part, _Change.NONE)]
     seen: set[tuple[Instruction, tuple[int, ...]]] = set()
     while level and len(seen) < _MOST_IN_ROUND:

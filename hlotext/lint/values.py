@@ -257,8 +257,8 @@ def _changed(instruction: Instruction, is_fused: bool) -> int:
 
 
 def consumers(value: Value, through: Collection[str] = ()) -> Iterator[tuple[Value, int]]:
-    """What takes a value, each with the number of the operand that it is: inside of fusions, behind them, behind elements of
-    their tuples and behind these opcodes. The root of a computation that is no fusion's is no consumer."""
+    """Yields users of a value with operand numbers: inside fusions, after them, and after elements of their tuples and
+    these opcodes. The root of a computation is no user unless it is a fusion's."""
     passed = frozenset(through)
     pending, seen = [value], {(value.instruction, value.fusions)}
     while pending and len(seen) < _MOST_STEPS:

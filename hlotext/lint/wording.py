@@ -1,4 +1,4 @@
-"""What findings call things: an operation in terms of the program, sizes, rounds."""
+"""Wording of findings: operations in terms of the program, sizes, iterations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sizes(shape: Shape | None) -> str:
 
 
 def described(instruction: Instruction) -> str:
-    """What an instruction does: `the product of 2048x8192 and 8192x2048`, `the gather of 1048576x16`, `copy of 4.00 MiB`."""
+    """Describes an instruction: `the product of 2048x8192 and 8192x2048`, `the gather of 1048576x16`, `copy of 4.00 MiB`."""
     parts = list(parts_of(instruction))
     main = next((one for opcode in _FIRST for one in parts if one.opcode == opcode), None)
     if main is None and instruction.opcode == "custom-call":

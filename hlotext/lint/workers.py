@@ -125,7 +125,7 @@ class _Worker:
 
 
 def _serve(work: Callable[[Any], Any], pipe: Connection, other: Connection) -> None:
-    """What a process does: it ends with the pipe, with its parent, or where it is told to."""
+    """Main loop of a worker process; ends when the pipe closes, the parent exits, or on request."""
     other.close()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""How often each answer was XLA's, as measured: the table of the documentation and of reports.
+"""Measured agreement of answers with XLA: the table of the documentation and of reports.
 
 `python -m tests.accuracy` makes it from what the acceptance checks print.
 """
@@ -61,7 +61,7 @@ def table(found: Iterable[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def measured(answers: Iterable[str], platforms: Iterable[str | None]) -> tuple[Row, ...]:
-    """What was measured of these answers on these platforms, or on all together, by the newest release first."""
+    """Measurements of these answers on these platforms, or on all together, the newest release first."""
     wanted, places = set(answers), {*platforms, "all"}
     found = [row for row in rows() if row.answer in wanted and row.platform in places]
     return tuple(sorted(found, key=lambda row: tuple(map(int, row.release.split("."))), reverse=True))

@@ -14,7 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
 MARK = "//@"
-"""How these comments begin; XLA and hlotext read over them, and `annotated` replaces them."""
+"""Prefix of these comments; XLA and hlotext skip them, and `annotated` replaces them."""
 _OLD = re.compile(rf"[ \t]*{MARK}[^\n]*")
 _LIBRARIES = ("site-packages/", "dist-packages/", "<frozen ")
 

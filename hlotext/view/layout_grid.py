@@ -1,4 +1,4 @@
-"""Which cells a picture of a layout shows, where each lies in memory, and where borders run between them."""
+"""Cells of a picture of a layout, their offsets in memory, and the borders between them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """How a caption calls it; empty where the array has no dimension in this direction."""
+        """Name in captions; empty if the array has no dimension in this direction."""
         if not self.dimensions:
             return ""
         plural = "s" if len(self.dimensions) > 1 else ""
         return f"dimension{plural} {', '.join(map(str, self.dimensions))}{' merged' if plural else ''}"
 
     def label(self, place: int) -> str:
-        """What stands beside the row or column at a place of `shown`; nothing for padding."""
+        """Label of the row or column at an index of `shown`; empty for padding."""
         number = self.shown[place]
         return str(number) if 0 <= number < self.size and self.dimensions else ""
 

@@ -234,7 +234,7 @@ def _svg(title: str, caption: list[str], cells: Grid | None) -> str:
 
 
 def _legend(cells: Grid) -> list[str]:
-    """What the drawing's means stand for, as far as they occur."""
+    """Legend of the marks that occur in the drawing."""
     means = []
     if np.ptp(cells.tiles):
         means.append("each colour is a tile")

@@ -30,7 +30,7 @@ class Bar:
     """The moment of most bytes among them."""
     bytes: int
     name: str
-    """What runs then."""
+    """The operation that runs then."""
 
 
 def bars(assignment: Assignment, memory_space: int, count: int) -> tuple[Bar, ...]:
@@ -92,7 +92,7 @@ _STYLE = style(
 
 
 def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000) -> str:
-    """What lies where and when in the temporaries of a memory space, above what is held all the time.
+    """Draws the temporaries of a memory space by offset and time, above the permanent allocations.
 
     A rectangle for each value, wide as its life and high as its bytes, its colour by scope; a tooltip says the rest. What is
     held all the time is one strip at the foot, not to scale where it is most. Of more than `limit` values the largest are

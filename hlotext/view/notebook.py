@@ -1,4 +1,4 @@
-"""What notebooks show of modules, instructions, shapes, findings, memory, cost and differences: HTML without a script.
+"""HTML for notebooks, without scripts: modules, instructions, shapes, findings, memory, cost and differences.
 
 Cut and foldable: of a long text the first lines, of tables the first rows. Colours can be read on white and on black, since
 a cell does not know on which it stands. All text of modules goes through `escape.html` or the lexer.
@@ -52,7 +52,7 @@ _STYLE = """<style>
 
 
 def html(value: object) -> str | None:
-    """What a notebook shows of a value; None for what this does not know, and where a library error stands in the way."""
+    """HTML of a value for a notebook; None for other types, and if a library error occurs."""
     drawn = next((draw for kind, draw in _DRAWN if isinstance(value, kind)), None)
     if drawn is None:
         return None

@@ -64,7 +64,7 @@ _COPIES = frozenset({"copy", "copy-start"})
 
 
 class _Beside:
-    """Which pieces of memory are copies of something that is held too."""
+    """Buffers that are copies of another live buffer."""
 
     def __init__(self, context: Context, peak: AtPeak) -> None:
         assignment = assignment_of(context)
@@ -90,7 +90,7 @@ class _Beside:
 
 
 def _behind(copy: Instruction) -> Instruction:
-    """What is copied, seen through views."""
+    """The source of a copy, looking through views."""
     found = copy
     while found.opcode in ("bitcast", "copy", "copy-start", "reshape") and found.operands:
         found = found.operands[0]

@@ -72,4 +72,4 @@ def _is_programs(product: Instruction) -> bool:
 
 
 _PASSES = {"high": 3, "highest": 6}
-"""How many products of bf16 parts make one of f32 (`jax.lax.Precision`)."""
+"""Number of bf16 products that make one f32 product (`jax.lax.Precision`)."""

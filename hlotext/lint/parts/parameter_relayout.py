@@ -74,11 +74,11 @@ class ParameterRelayout(Rule):
 
 
 _PADDED = 4
-"""How many times as much the other order may take: an argument that lies in it would cost more than it saves."""
+"""Maximum ratio of padded sizes: above it, an argument in the other layout costs more than it saves."""
 
 
 def _operation(instruction: Instruction) -> str:
-    """What one Python line does to several arguments: its place, else the op_name without numbers, else the instruction's."""
+    """Key of one Python line's effect on several arguments: its location, else op_name without numbers, else name."""
     frame = responsible_frame(instruction)
     if frame is not None:
         return f"{frame.file}:{frame.line}"

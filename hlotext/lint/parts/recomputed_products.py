@@ -71,7 +71,7 @@ class RecomputedProducts(Rule):
 
 
 def _key(product: Instruction, fusions: tuple[Instruction, ...]) -> tuple[object, ...]:
-    """What two products that give the same have in common: where they run, what they multiply, and how."""
+    """Key that equal products share: where they run, their operands, and their attributes."""
     home: Computation | None = fusions[0].computation if fusions else product.computation
     taken = []
     for operand in product.operands:

@@ -61,7 +61,7 @@ class TinyRounds(Rule):
 
 
 def _started(loop: Instruction, rounds: int, context: Context) -> str:
-    """How many kernels all rounds launch, where they can be told: on GPU."""
+    """Number of kernels that all iterations launch, in words; GPU only."""
     found = thunks_of(context)
     for thunk in found.walk() if found is not None else ():
         if thunk.instruction is loop and thunk.kind == "kWhile":

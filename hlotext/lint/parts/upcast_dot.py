@@ -25,7 +25,7 @@ _PASSING = VIEWS | {
     "gather",
 }
 _SMALL = 8
-"""How many times as large a result is as an operand whose type hardly matters, such as a table that is added to all of it."""
+"""Minimum ratio of a result's size to an operand whose type hardly matters, such as a broadcast table."""
 _MOST_STEPS = 400
 _MOST_VALUES = 20_000
 _DEEPEST = 120
@@ -87,7 +87,7 @@ def _is_wide(product: Product) -> bool:
 
 
 class _Narrow:
-    """Which values of 32 bits have nothing but data of 16 bits or fewer in them, and small tables."""
+    """32-bit values computed only from data of at most 16 bits and small tables."""
 
     def __init__(self, found: dict[tuple[Instruction, tuple[Instruction, ...]], Product]) -> None:
         self._products = found
@@ -156,7 +156,7 @@ def _is_filled(value: Value) -> bool:
 
 
 def _around(product: Product, narrow: _Narrow) -> list[Instruction]:
-    """What makes the wide operands, by itself: each belongs to the first product that reads it."""
+    """Instructions that only produce the wide operands; each belongs to the first product that reads it."""
     found: list[Instruction] = []
     for operand in product.operands:
         value = operand

@@ -87,8 +87,8 @@ those that are exchanges themselves, as is a transpose of the dimension that is 
 
 
 def _causes(found: list[Communication]) -> dict[Instruction, str]:
-    """What names the cause of each: shardings that do not fit one another make many exchanges in one round, and what a round
-    computes the backward pass computes again, in another loop."""
+    """Names the cause of each: mismatched shardings make many exchanges in one iteration, and the backward pass
+    repeats an iteration's work in another loop."""
     loops: dict[str, str] = {}
     operations: dict[str, str] = {}
     for one in found:

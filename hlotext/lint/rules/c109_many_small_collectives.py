@@ -21,7 +21,7 @@ class ManySmallCollectives(Rule):
     needs_optimized = True
 
     count: ClassVar[int] = 8
-    """How many of them are worth a finding."""
+    """Minimum number of collectives for a finding."""
     max_bytes: ClassVar[int] = 1 << 16
     """Up to how many bytes one is small."""
 
@@ -46,7 +46,7 @@ class ManySmallCollectives(Rule):
 
 
 _FARTHEST = 4000
-"""How many instructions are looked at to find out what a collective depends on."""
+"""Bound on instructions visited to find a collective's dependencies."""
 
 
 def _independent(members: list[Communication]) -> list[Communication]:

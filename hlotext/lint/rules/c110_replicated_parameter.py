@@ -86,7 +86,7 @@ def _is_replicated(parameter: Instruction) -> bool:
 
 
 def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
-    """How many arrays of each whole shape the step updates in place that are spread over the devices.
+    """Counts sharded arrays that the step updates in place, by their global shape.
 
     Two for one that is not are the moments of an optimizer, spread on purpose beside parameters that are not (ZeRO stage 1).
     """
@@ -133,8 +133,8 @@ def feeds_product(value: Instruction) -> bool:
 
 
 def _made_for(large: list[Instruction], context: Context) -> set[Instruction]:
-    """What is written in full for these arrays alone, such as gathered parameters for their average: of an array's elements,
-    and read by no product."""
+    """Instructions that write full-size values for these arrays alone, such as parameters gathered for an average; no
+    product reads them."""
     sizes = {p.shape.element_count for p in large if p.shape is not None and p.shape.is_array}
     return {
         one

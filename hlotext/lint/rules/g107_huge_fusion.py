@@ -20,7 +20,7 @@ class HugeFusion(Rule):
     opcodes = frozenset({"fusion"})
 
     max_instructions: ClassVar[int] = 500
-    """How many instructions are not yet very many."""
+    """Largest number of instructions that is not reported."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         count = sum(map(len, instruction.called_computations))

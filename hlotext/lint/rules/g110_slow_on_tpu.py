@@ -53,7 +53,7 @@ class SlowOnTpu(Rule):
 
 
 def _updates(scatter: Instruction) -> int:
-    """How many places are updated: elements of the updates outside the windows that move as one."""
+    """Number of updated locations: elements of the updates outside window dimensions."""
     shape = scatter.operands[-1].shape
     windows = scatter.attributes.get("update_window_dims", ())
     if shape is None or not shape.is_array:

@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, source
 
 _FEW = 8
-"""How many times as large as what is added to it the table is."""
+"""Minimum ratio of the table's size to the updates added to it."""
 _SAME = traits.KEEPS_ELEMENTS | {"convert"}
 _MOST_STEPS = 60
 
@@ -116,7 +116,7 @@ def _table(dimensions: tuple[int, ...], context: Context) -> Instruction | None:
 
 
 def _filler(zeros: Value) -> Instruction | None:
-    """What writes the zeros, where they are written apart."""
+    """The instruction that writes the zeros, where it is separate."""
     value = zeros
     while value.fusions and value.instruction.opcode == "parameter":
         value = Value(value.fusions[-1].operands[value.instruction.parameter_number or 0], value.fusions[:-1])
@@ -130,7 +130,7 @@ def _filler(zeros: Value) -> Instruction | None:
 def _dense(
     whole: Instruction, elements: int, context: Context
 ) -> tuple[dict[Instruction, float], list[Instruction]]:
-    """What goes over the whole gradient, with the seconds that would be spared, and what sends it."""
+    """Instructions over the whole dense gradient with the seconds saved, and collectives that send it."""
     chain: dict[Instruction, float] = {}
     sent: list[Instruction] = []
     pending, seen = [whole], {whole}

@@ -44,8 +44,8 @@ class MissingDonation(Rule):
     much_percent: ClassVar[float] = 25
     """Percent of the peak from which on that is enough where it is not known well, too, and on CPU `min_bytes`."""
     count: ClassVar[int] = 3
-    """How many arguments must be updated as parameters are, element by element, so that it is no coincidence; one that a loop
-    begins with, and whose last value is the result, is none."""
+    """Minimum number of arguments updated element by element, as parameters are, to rule out coincidence; a loop's
+    initial value whose final value is a result needs no other."""
     min_share: ClassVar[float] = 25
     """Percent of the bytes of all arguments that they must be for that."""
     large_percent: ClassVar[float] = 5
@@ -123,7 +123,7 @@ class MissingDonation(Rule):
 
 _SEVERAL = 2
 _CLOSE = 1.15
-"""How many times the least saving the most may be, so that one number stands for both."""
+"""Maximum ratio of the bounds of a saving for which one number stands for both."""
 _FEW = 0.1
 """Of the bytes of all arguments, that may be such as the compiler may have to copy; and of all memory, that may be gaps."""
 
@@ -134,7 +134,7 @@ def _is_known(least: int, most: int) -> bool:
 
 
 def _told(least: int, most: int) -> str:
-    """What it saves, in words; empty where it is not known."""
+    """The saving in words; empty if unknown."""
     if not _is_known(least, most):
         return ""
     return byte_text(least) if most <= _CLOSE * least else f"{byte_text(least)} to {byte_text(most)}"

@@ -27,7 +27,7 @@ class NeedlessRemat(Rule):
     share: ClassVar[float] = 0.05
     """Share of the operations of all matrix products that are computed again, from which on it is worth a finding."""
     max_bytes: ClassVar[int] = 4 << 30
-    """What the module would hold at the most without computing anything again, up to which memory is not short."""
+    """Peak bytes without rematerialization up to which memory is not short."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
         by_opcode = context.census.by_opcode

@@ -16,7 +16,7 @@ from hlotext.lint.wording import every_round
 
 _PASSING = VIEWS | {"convert", "transpose"}
 _SMALL = 8
-"""How many times as large as what changes an array is that should be written in place."""
+"""Minimum ratio of an array's size to its update for which it should be written in place."""
 _MOST_STEPS = 100
 
 
@@ -65,7 +65,7 @@ def _report(slot: int, path: list[Instruction], rounds: Rounds, count: int, cont
 
 
 def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | None:
-    """What lies between the slice of an array that stays and the same slice of the slot, the writer first.
+    """The instructions between an invariant array's slice and the same slice of the slot, the writer first.
 
     None where it is no such update: a slice of an array of the same size, changed in a small part, is written to the slot.
     """
@@ -97,7 +97,7 @@ def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | 
 
 
 def _found(value: Value, path: dict[Instruction, None], opcodes: tuple[str, ...]) -> Value | None:
-    """What a value is behind views; of these opcodes, where some are named. What it leads through goes to the path."""
+    """The producer of a value behind views (of these opcodes, if given). Visited instructions are added to the path."""
     for _ in range(_MOST_STEPS):
         outside = value.fusions[0] if value.fusions else value.instruction
         value = entered(value)

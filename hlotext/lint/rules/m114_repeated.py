@@ -14,7 +14,7 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, is_spread, source
 
 _TIMES = 4
-"""How many times as large as its operand a broadcast is for it to be a repetition that costs something."""
+"""Minimum ratio of a broadcast's size to its operand's for a repetition that costs something."""
 _SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 _VIEWS = frozenset({"bitcast", "reshape", "get-tuple-element"})
 _MOST_USERS = 50
@@ -57,7 +57,7 @@ class Repeated(Rule):
 
 
 def _repeats(one: Instruction) -> int:
-    """How many times as large as what it repeats a written array is; 0 where it is no repetition of an array."""
+    """Ratio of a written array's size to the array that it repeats; 0 if it repeats none."""
     parts = list(parts_of(one))
     broadcasts = [part for part in parts if part.opcode == "broadcast"]
     if not broadcasts or any(part.opcode not in _SAME | {"broadcast", "parameter"} for part in parts):
@@ -75,7 +75,7 @@ def _repeats(one: Instruction) -> int:
 
 
 def _readers(one: Instruction) -> list[Instruction]:
-    """What reads a written array and computes something; empty where it is handed on."""
+    """Instructions that read a written array and compute something; empty where it is passed on."""
     found: list[Instruction] = []
     pending = [one]
     while pending and len(found) < _MOST_USERS:

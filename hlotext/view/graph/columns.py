@@ -33,7 +33,7 @@ _MOST_PICTURES = 600
 
 @attrs.frozen
 class Packed:
-    """What a page carries of a module."""
+    """Packed data of a module for a page."""
 
     words: str
     """Names and other texts, and how the numbers are to be read."""

@@ -140,7 +140,7 @@ def _shape_text(node: hlo.Instruction) -> str:
 
 
 def _rest(rest: Rest, x: float, y: float) -> Iterator[str]:
-    """How many operands or users are not shown, at the upper or the lower edge of a box."""
+    """Yields the number of hidden operands or users, at the upper or lower edge of a box."""
     sign, top = ("▾", y + _HIGH / 2) if rest.way == "users" else ("▴", y - _HIGH / 2)
     text = f"{sign}{rest.count:,}"
     wide = 8 + 7 * len(text)

@@ -21,7 +21,7 @@ _NEIGHBOURS = 12
 FOLDED = traits.TUPLES | traits.COPY_HALVES | {"bitcast"}
 """Opcodes that are no nodes where something uses them."""
 _MOST_STEPS = 5000
-"""How far a chain of such operations is followed."""
+"""Bound on the length of a chain of such operations."""
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Edge:
     labels: tuple[str, ...] = ()
     """The elements of tuples that are taken: `.0`."""
     is_copied: bool = False
-    """Whether an asynchronous copy lies on the way."""
+    """True if the path includes an asynchronous copy."""
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ def size_of(instruction: hlo.Instruction) -> int:
 def neighbourhood(
     module: hlo.Module, name: str | None = None, *, hops: int = 3, most: int = MOST, fold: bool = True
 ) -> Neighbourhood:
-    """What lies at most so many hops around an operation, by default the entry's root, at most `most` operations.
+    """Operations within so many hops of an operation, by default the entry's root; `most` at most.
 
     Raises LookupError for a name that is not in the module, ValueError for a module without instructions.
     """
@@ -167,7 +167,7 @@ class _Walk:
         return found
 
     def targets(self, node: hlo.Instruction) -> list[hlo.Instruction]:
-        """Who uses the result in the end, in the order in which they are met."""
+        """Final users of the result, in the order visited."""
         found: dict[hlo.Instruction, None] = {}
         waiting: deque[tuple[hlo.Instruction, tuple[int, ...]]] = deque([(node, ())])
         for _ in range(_MOST_STEPS):

@@ -1,1 +1,1 @@
-"""What pages are made of: packed data, hashes of their scripts, colours."""
+"""Shared parts of pages: packed data, hashes of their scripts, colours."""

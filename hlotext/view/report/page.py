@@ -176,7 +176,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
 
 
 def chart_data(chart: Chart) -> str:
-    """What a chart's script reads: its numbers, and bokeh's document where bokeh draws it."""
+    """Data for a chart's script: its numbers, and bokeh's document where bokeh draws it."""
     content = {"chart": chart.kind, **chart.data}
     if chart.kind != "icicle":
         content["bokeh"] = charts.document(chart)

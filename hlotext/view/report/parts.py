@@ -22,7 +22,7 @@ class PageColumn:
     """One column of a table."""
 
     key: str
-    """What the command's JSON calls it."""
+    """Name in the command's JSON."""
     title: str
     kind: str = "text"
     is_bar: bool = False
@@ -31,7 +31,7 @@ class PageColumn:
     """The key of the column whose number is the hatched part of the bar: padding, or what is waited for."""
 
     is_signed: bool = False
-    """Whether it is a difference, so that more is written with a plus."""
+    """True for a difference, so that an increase has a plus sign."""
 
     @property
     def is_number(self) -> bool:
@@ -96,7 +96,7 @@ class PageTable:
     columns: Sequence[PageColumn]
     rows: Sequence[Sequence[Cell]]
     total: int | None = None
-    """How many rows there are where not all are here."""
+    """Total number of rows, if not all are present."""
     is_open: bool = True
     """True if it is shown from the start, and not folded."""
 
@@ -106,7 +106,7 @@ class PageTable:
         return 0 if self.total is None else max(0, self.total - len(self.rows))
 
     def bar(self, row: Sequence[Cell], number: int) -> tuple[float, float] | None:
-        """How long the bar of a cell is and how much of it is hatched, in percent of the column's longest."""
+        """Length and hatched part of a cell's bar, in percent of the column's longest."""
         column, value = self.columns[number], row[number]
         if not column.is_bar or not isinstance(value, (int, float)) or value <= 0:
             return None
@@ -130,7 +130,7 @@ class Chart:
     kind: Literal["memory", "lanes", "icicle"]
     title: str
     summary: str
-    """What it shows, for those who do not see it."""
+    """Text alternative for screen readers."""
     data: Mapping[str, Any]
     height: int = 400
 
@@ -187,7 +187,7 @@ class Section:
     id: str
     title: str
     lead: str = ""
-    """What it is about, and from which command the numbers are."""
+    """Introduction: the subject, and the command with the same numbers."""
     facts: Sequence[tuple[str, str]] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()

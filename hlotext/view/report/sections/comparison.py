@@ -14,7 +14,7 @@ _KINDS = {"bytes": "bytes", "flops": "amount"}
 
 
 def section(found: Diff) -> Section:
-    """What differs, and the totals of both."""
+    """Section of differences, with the totals of both sides."""
     groups = [(title, len(changes), changes[0].name) for title, changes in found.changes.folded()]
     counts = found.changes.counts()
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])

@@ -1,4 +1,4 @@
-"""What the linter says: `hlotext lint`."""
+"""Findings of the linter: `hlotext lint`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies where and when: `hlotext memory`."""
+"""Buffers by offset and time: `hlotext memory`."""
 
 from __future__ import annotations
 

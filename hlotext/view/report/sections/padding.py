@@ -1,4 +1,4 @@
-"""What layouts add to arrays: `hlotext memory --by scope`."""
+"""Padding that layouts add to arrays: `hlotext memory --by scope`."""
 
 from __future__ import annotations
 

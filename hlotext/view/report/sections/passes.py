@@ -1,4 +1,4 @@
-"""What the passes of a dumped compilation did: `hlotext dump timeline`."""
+"""Changes by the passes of a dumped compilation: `hlotext dump timeline`."""
 
 from __future__ import annotations
 

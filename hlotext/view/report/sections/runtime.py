@@ -1,4 +1,4 @@
-"""What the runtime executes: thunks and command buffers (`hlotext thunks`), on TPU the operations in their order."""
+"""Execution: thunks and command buffers (`hlotext thunks`), on TPU the operations in their order."""
 
 from __future__ import annotations
 

@@ -172,5 +172,5 @@ def _core(subject: ReportInput, found: cost.Estimate) -> PageTable:
 
 
 def _compiler_time(one: cost.InstructionTime) -> float | None:
-    """What the compiler expects of all runs; None where it says nothing."""
+    """Compiler's estimate for all runs; None without one."""
     return one.cycle_seconds * one.runs if one.cycle_seconds is not None else None
