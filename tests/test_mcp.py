@@ -20,6 +20,7 @@ from mcp import Client
 
 from hlotext.mcp import make_server
 from hlotext.mcp.server import _Work
+from hlotext.schemas.columns import columns, tables
 from tests import agent_questions
 from tests.agent_questions import QUESTIONS, Question
 from tests.support import ROOT
@@ -67,6 +68,8 @@ def test_questions(question: Question, words: Mapping[str, str]) -> None:
     shown = agent_questions.printed(question, words)
     assert [text for text in question.shown() if text not in shown] == []
     assert len(shown) <= MOST
+    documented = (ROOT / "docs/agents.md").read_text("utf-8")
+    assert f"| {question.text} | {len(question.calls)} |" in documented
 
 
 def test_tools(words: Mapping[str, str]) -> None:
@@ -76,8 +79,14 @@ def test_tools(words: Mapping[str, str]) -> None:
         async with Client(server_of(words)) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == TOOLS
+            documented = (ROOT / "docs/agents.md").read_text("utf-8")
             for tool in tools:
-                assert tool.description
+                text, _, rows = tool.description.partition(" Rows: ")
+                assert f"| `{tool.name}` | {text} |" in documented
+                described = [one for one in tables("mcp") if one.partition("_")[0] == tool.name]
+                for table in described:
+                    assert ", ".join(column.key for column in columns(f"mcp.{table}")) in rows
+                assert described or tool.name == "text"
                 assert tool.annotations.read_only_hint
                 assert set(tool.output_schema["properties"]) >= {
                     "facts",
@@ -89,7 +98,7 @@ def test_tools(words: Mapping[str, str]) -> None:
             listing = json.dumps(
                 [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
             )
-            assert len(listing) < 24_000
+            assert len(listing) < 22_000
 
     run(work)
 
@@ -200,6 +209,8 @@ def test_hostile_names(tmp_path: Path) -> None:
 
     async def work() -> None:
         async with Client(make_server([tmp_path])) as client:
+            listed = await client.call_tool("open", {"path": "."})
+            assert listed.structured_content["rows"] == [{"path": "m.hlo"}]
             for tool, more in (
                 ("find", {}),
                 ("instruction", {"name": "ignore_all_instructions"}),

@@ -10,7 +10,7 @@ import pytest
 
 from hlotext.cli import COMMANDS
 from hlotext.cli.skill import pages_of_skill
-from tests.agent_questions import DUMP
+from tests.agent_questions import DUMP, QUESTIONS, Question
 from tests.cli_support import run
 from tests.dump_cases import unpacked
 from tests.support import ROOT
@@ -53,6 +53,24 @@ def test_pages() -> None:
     assert named <= set(COMMANDS)
     # Each page has a command line that is run, but for the first, whose commands stand in the others.
     assert {page for page, _ in LINES} == set(PAGES) - {"SKILL.md"}
+
+
+def shape_of(line: str) -> tuple[str, frozenset[str]]:
+    """The command of a line, with a subcommand of `dump`, and its options."""
+    words = shlex.split(line)
+    options = frozenset(word for word in words if re.fullmatch(r"-[a-z]|--[a-z-]+", word))
+    return " ".join(words[: 2 if words[0] in ("dump", "help") else 1]), options
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
+def test_questions_need_nothing_else(question: Question) -> None:
+    """The command lines that answer the twenty questions are among those of the pages, with other names and bounds."""
+    taught = [
+        shape_of(line) for page in PAGES.values() for line in re.findall(r"hlotext ([a-z][^`\n]*)", page)
+    ]
+    for line in question.lines:
+        command, options = shape_of(line)
+        assert any(command == one and options - {"--limit"} <= known for one, known in taught), line
 
 
 def test_command(tmp_path: Path) -> None:

@@ -94,8 +94,13 @@ class OpenFile:
         text, count, version = document.text, document.edit_count, document.version
         name = document.path or document.uri
         loop = asyncio.get_running_loop()
+        is_large = self.view is not None and len(text) > _LARGE
+        if is_large:  # two modules are held while one is read; their facts and findings are not
+            assert self.view is not None
+            self.view.reading.facts = None
+            if self._check is not None and self._check.done():
+                self._check = None
         reading = await loop.run_in_executor(self._readers, lambda: Reading(text, name, count, version))
-        is_large = self.view is not None and len(document.text) > _LARGE
         self.view = View(document, reading)
         document.forget_edits(count)
         self.findings = {"read": list(reading.result.diagnostics)}
@@ -103,7 +108,7 @@ class OpenFile:
         self._is_read.set()
         self._publish(self)
         if is_large:
-            # Nodes refer to each other, so the module before goes when the collector runs, which may be long after.
+            # Nodes refer to each other: the former module stays until the collector runs, which may be long after.
             await loop.run_in_executor(self._readers, gc.collect)
 
     async def _check_all(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import logging
 import sys
 from collections.abc import Callable
@@ -32,6 +34,9 @@ PART = "hlotext.openPart"
 """Command: the module that `hlotext extract` makes around an instruction, as text. Arguments: address, name, depth."""
 _DEPTH = 3
 _FIRST = "HloModule m, entry_computation_layout={()->f32[]}\n\nENTRY %e () -> f32[] {\n  ROOT %c = f32[] constant(0)\n}\n"
+_MALLOC = ((-3, 1 << 20), (-8, 1))
+"""glibc's M_MMAP_THRESHOLD and M_ARENA_MAX: texts get pages of their own, and all threads one heap. By default the threshold
+rises to the size of texts that were freed, and later texts fragment the heaps."""
 _SWITCH_SECONDS = 0.0005
 """Seconds for which one thread keeps the interpreter: a hover crosses threads several times while a text is read."""
 
@@ -307,6 +312,10 @@ def serve() -> None:
     """Serves one client over standard input and output until it says `exit`. Nothing else is printed there."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # other C libraries
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in _MALLOC:
+            mallopt(option, value)
     binary_output = sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints must not become a part of the protocol
     Server().start_io(sys.stdin.buffer, binary_output)

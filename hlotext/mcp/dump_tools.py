@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 import hlotext as hlo
 from hlotext import compiler, cost, diff, dumps
-from hlotext.analysis import choose_chip
-from hlotext.mcp.answers import Answer, answer
-from hlotext.mcp.module_tools import chip_text, line_of
-from hlotext.mcp.store import Opened, RefusedError, Store
+from hlotext.analysis import choose_chip, responsible_frame
+from hlotext.mcp.answers import Answer, Cursor, DumpId, Limit, ModuleId, Name, answer
+from hlotext.mcp.module_tools import chip_text
+from hlotext.mcp.store import RefusedError, Store
 from hlotext.syntax.source.inputs import is_binary
 
 _MOST_LINKS = 8
 _UNREADABLE = (LookupError, hlo.InputError, hlo.HloSyntaxError)
 
 
-def origin(compilation: dumps.Compilation, name: str, dump: str) -> Answer:
-    """The pass that added an instruction, its cause, and the operations of the program that it comes from."""
+def origin(store: Store, dump: DumpId, name: Name) -> Answer:
+    """Explain why an instruction is there: the pass that added it, its cause, the operations it comes from."""
+    compilation = store.compilation(dump)
     wanted = name.removeprefix("%")
     try:
         cause = compilation.why(wanted)
@@ -45,50 +48,40 @@ def origin(compilation: dumps.Compilation, name: str, dump: str) -> Answer:
         ][:6],
     }
 
-    def row(link: Any) -> dict[str, Any]:
-        metadata = link.instruction.metadata
-        return {
-            "comes_from": link.instruction.name,
-            "opcode": link.instruction.opcode,
-            "confidence": link.confidence,
-            "rule": link.rule,
-            "op_name": metadata.op_name if metadata is not None else None,
-            "python_line": line_of(link.instruction),
-        }
+    def row(link: Any) -> tuple[Any, ...]:
+        node = link.instruction
+        op_name = node.metadata.op_name if node.metadata is not None else None
+        return node.name, node.opcode, link.confidence, link.rule, op_name, responsible_frame(node)
 
     following = []
     if cause.step is not None and cause.step.is_pass:
         following = [f"passes(dump={dump!r}, pass_name={cause.step.name!r})"]
-    return answer(facts, items=links[:_MOST_LINKS], row=row, following=following)
+    return answer(facts, "mcp.origin", links[:_MOST_LINKS], row, following=following)
 
 
 def passes(
-    compilation: dumps.Compilation, pass_name: str, limit: int, cursor: str | None, dump: str
+    store: Store,
+    dump: DumpId,
+    pass_name: Annotated[str, Field(description="One pass, explained; empty for all.", max_length=200)] = "",
+    limit: Limit = 30,
+    cursor: Cursor = None,
 ) -> Answer:
-    """Changes by pass; with a name those of that pass, in groups with reasons."""
+    """List what each pass of a compilation changed, or explain one pass."""
+    compilation = store.compilation(dump)
     if pass_name:
         return _one_pass(compilation, pass_name, limit, cursor)
     rows = [row for row in compilation.timeline() if not row.is_quiet]
 
-    def shown(row: dumps.TimelineEntry) -> dict[str, Any]:
-        changes = row.changes
-        return {
-            "step": row.step.index,
-            "pass": row.step.name,
-            "pipeline": row.step.pipeline,
-            "stage": row.step.stage,
-            "added": len(changes.added) if changes is not None else None,
-            "removed": len(changes.removed) if changes is not None else None,
-            "changed": len(changes.changed) if changes is not None else None,
-            "bytes_difference": changes.bytes if changes is not None else None,
-            "milliseconds": row.milliseconds,
-        }
+    def shown(row: dumps.TimelineEntry) -> tuple[Any, ...]:
+        step, found = row.step, row.changes
+        counts = (None,) * 3 if found is None else (len(found.added), len(found.removed), len(found.changed))
+        difference = found.bytes if found is not None else None
+        return step.index, step.name, step.pipeline, step.stage, *counts, difference, row.milliseconds
 
     facts = {"name": compilation.name, "steps": len(compilation.steps), "steps_that_changed": len(rows)}
     following = [f"passes(dump={dump!r}, pass_name={rows[0].step.name!r})"] if rows else []
-    return answer(
-        facts, f"{compilation.name}/passes", rows, shown, limit=limit, cursor=cursor, following=following
-    )
+    source = f"{compilation.name}/passes"
+    return answer(facts, "mcp.passes", rows, shown, source, (limit, cursor), following=following)
 
 
 def _one_pass(compilation: dumps.Compilation, pass_name: str, limit: int, cursor: str | None) -> Answer:
@@ -116,13 +109,10 @@ def _one_pass(compilation: dumps.Compilation, pass_name: str, limit: int, cursor
     assert last is not None
     groups = last.groups
 
-    def row(group: compiler.Group) -> dict[str, Any]:
-        return {
-            "group": group.title,
-            "changes": len(group.changes),
-            "examples": [f"{change.kind} {change.name}: {change.what}" for change in group.changes[:4]],
-            "reasons": [f"{count} times {rule}: {one.because}" for rule, count, one in group.rules()[:3]],
-        }
+    def row(group: compiler.Group) -> tuple[Any, ...]:
+        examples = [f"{change.kind} {change.name}: {change.what}" for change in group.changes[:4]]
+        reasons = [f"{count} times {rule}: {one.because}" for rule, count, one in group.rules()[:3]]
+        return group.title, len(group.changes), examples, reasons
 
     facts = {
         "name": compilation.name,
@@ -134,14 +124,22 @@ def _one_pass(compilation: dumps.Compilation, pass_name: str, limit: int, cursor
         "model_agrees": last.verdict,
         "notes": list(last.notes),
     }
-    return answer(facts, f"{compilation.name}/{pass_name}", groups, row, limit=limit, cursor=cursor)
+    return answer(facts, "mcp.passes_one", groups, row, f"{compilation.name}/{pass_name}", (limit, cursor))
 
 
-def compare(old: Opened, new: Opened, by: Literal["what", "scope"], limit: int, cursor: str | None) -> Answer:
-    """Differences of two modules: totals, and changes in groups, the largest first."""
-    found = diff.compare(old.module, new.module)
+def compare(
+    store: Store,
+    old: ModuleId,
+    new: ModuleId,
+    by: Literal["what", "scope"] = "what",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Answer:
+    """Compare two modules: totals that differ, and changes in groups."""
+    before, after = store.get(old), store.get(new)
+    found = diff.compare(before.module, after.module)
     totals = found.totals
-    facts: dict[str, Any] = {"old": old.id, "new": new.id, "is_equal": found.is_equal}
+    facts: dict[str, Any] = {"old": before.id, "new": after.id, "is_equal": found.is_equal}
     for name in ("flops", "bytes", "collectives", "collective_bytes", "peak_memory", "operations"):
         total = getattr(totals, name)
         facts[name] = {"old": total.old, "new": total.new, "difference": total.difference, "unit": total.unit}
@@ -159,20 +157,23 @@ def compare(old: Opened, new: Opened, by: Literal["what", "scope"], limit: int, 
     )
     groups.sort(key=lambda group: -len(group[1]))
 
-    def row(group: tuple[str, list[diff.Change]]) -> dict[str, Any]:
+    def row(group: tuple[str, list[diff.Change]]) -> tuple[Any, ...]:
         title, members = group
-        return {
-            "group": title,
-            "changes": len(members),
-            "examples": [f"{one.kind} {one.name}: {one.what}" for one in members[:4]],
-            "text_lines": [one.line for one in members[:4]],
-        }
+        examples = [f"{one.kind} {one.name}: {one.what}" for one in members[:4]]
+        return title, len(members), examples, [one.line for one in members[:4]]
 
-    return answer(facts, f"{old.id}/{new.id}/{by}", groups, row, limit=limit, cursor=cursor)
+    source = f"{before.id}/{after.id}/{by}"
+    return answer(facts, "mcp.compare", groups, row, source, (limit, cursor))
 
 
-def measured(store: Store, trace: str, module: str | None, limit: int, cursor: str | None) -> Answer:
-    """Measured times of a profiler's trace, joined with the instructions and, where the chip is known, their least times."""
+def measured(
+    store: Store,
+    trace: Annotated[str, Field(description="Path of a .xplane.pb.", max_length=1_000)],
+    module: Annotated[str | None, Field(description="Name of a module in it.", max_length=500)] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Answer:
+    """Join measured times of a profiler trace with instructions and their estimated times."""
     place = store.path(trace)
     data = store.data(place)
     try:
@@ -198,19 +199,15 @@ def measured(store: Store, trace: str, module: str | None, limit: int, cursor: s
         least = {part.name: part for part in cost.estimate(chosen.module, choice.chip).instructions}
     times = sorted(chosen.times.items(), key=lambda item: (-item[1].total_seconds, item[0]))
 
-    def row(item: tuple[str, Any]) -> dict[str, Any]:
+    def row(item: tuple[str, Any]) -> tuple[Any, ...]:
         name, time = item
-        node = chosen.module.find(name)
+        node, bound = chosen.module.find(name), least.get(name)
         known = node if isinstance(node, hlo.Instruction) else None
-        bound = least.get(name)
-        return {
-            "name": name,
-            "opcode": known.opcode if known is not None else None,
-            "total_seconds": time.total_seconds,
-            "count": time.count,
-            "least_seconds_per_run": bound.least.seconds if bound is not None else None,
-            "python_line": line_of(known) if known is not None else None,
-        }
+        return (
+            *(name, known.opcode if known is not None else None, time.total_seconds, time.count),
+            bound.least.seconds if bound is not None else None,
+            responsible_frame(known) if known is not None else None,
+        )
 
     facts = {
         "trace": store.shown(place),
@@ -222,4 +219,4 @@ def measured(store: Store, trace: str, module: str | None, limit: int, cursor: s
         "ran_without_hlo": list(read.others)[:10],
         "chip": chip_text(choice) if choice is not None else None,
     }
-    return answer(facts, f"{store.shown(place)}/{chosen.name}", times, row, limit=limit, cursor=cursor)
+    return answer(facts, "mcp.measured", times, row, f"{store.shown(place)}/{chosen.name}", (limit, cursor))

@@ -1,10 +1,13 @@
-"""Tools for one module. Each returns the output of the corresponding command."""
+"""Tools for one module. Each answers with what the corresponding command shows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 import hlotext as hlo
 from hlotext import cost, layout, lint, memory
@@ -23,14 +26,15 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.findings import escape
 from hlotext.findings.finding import Finding
 from hlotext.matchers import PatternError, parse_pattern
-from hlotext.mcp.answers import Answer, answer
+from hlotext.mcp.answers import Answer, ChipName, Cursor, Limit, ModuleId, Name, answer
 from hlotext.mcp.store import Opened, RefusedError, Store
-from hlotext.memory.usage import LiveArray, live_arrays, space_usage
+from hlotext.memory.usage import live_arrays, space_usage
 
 FindingKind = Literal["read", "verify", "lint", "all"]
 _NEIGHBOURS = 10
 _MOST_LINES = 80
 _MOST_TEXT = 8_000
+_PATTERN = "Part of a name, an opcode, or an op line with gaps: 'all-*(...)', 'bf16[*] dot(_, _)'."
 
 
 def module_facts(store: Store, one: Opened) -> dict[str, Any]:
@@ -53,7 +57,7 @@ def module_facts(store: Store, one: Opened) -> dict[str, Any]:
         "result_bytes": total_of(module.entry.root.shape).allocated_bytes,
         "devices": devices.total,
     }
-    choice = choose_chip(module, None, one.compilation.chip if one.compilation is not None else None)
+    choice = _choice(one, None)
     facts["chip"] = chip_text(choice) if choice is not None else None
     return facts
 
@@ -63,40 +67,39 @@ def chip_text(choice: ChipChoice) -> str:
     return str(choice).replace("set --chip", "pass chip")
 
 
-def line_of(instruction: hlo.Instruction) -> str | None:
-    """The Python line responsible for an instruction."""
-    frame = responsible_frame(instruction)
-    return f"{frame.file}:{frame.line}" if frame is not None else None
+def neighbour(instruction: hlo.Instruction) -> tuple[Any, ...]:
+    """Name, opcode, shape, bytes and computation of one instruction."""
+    home, shape = instruction.computation, instruction.shape
+    return (
+        instruction.name,
+        instruction.opcode,
+        str(shape) if shape is not None else None,
+        total_of(shape).allocated_bytes,
+        home.name if home is not None else None,
+    )
 
 
-def neighbour(instruction: hlo.Instruction) -> dict[str, Any]:
-    """One instruction in a row."""
-    home = instruction.computation
-    return {
-        "name": instruction.name,
-        "opcode": instruction.opcode,
-        "shape": str(instruction.shape) if instruction.shape is not None else None,
-        "bytes": total_of(instruction.shape).allocated_bytes,
-        "computation": home.name if home is not None else None,
-    }
-
-
-def find(one: Opened, pattern: str, sort: str, scope: str, limit: int, cursor: str | None) -> Answer:
-    """Instructions by a pattern, a part of their name or an opcode."""
+def find(
+    store: Store,
+    module: ModuleId,
+    pattern: Annotated[str, Field(description=_PATTERN, max_length=1_000)] = "",
+    sort: Literal["text", "bytes"] = "bytes",
+    scope: Annotated[str, Field(description="Part of op_name.", max_length=500)] = "",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Answer:
+    """Find instructions by name, opcode, pattern or scope."""
+    one = store.get(module)
     graph = call_graph(one.module)
-    instructions = [i for i in one.module.instructions() if _has_scope(i, scope)]
-    found = [i for i in instructions if _matcher(pattern)(i)] if pattern else instructions
+    matches = _matcher(pattern) if pattern else lambda i: True
+    found = [i for i in one.module.instructions() if _has_scope(i, scope) and matches(i)]
     if sort == "bytes":
         found.sort(key=lambda i: -total_of(i.shape).allocated_bytes)
 
-    def row(i: hlo.Instruction) -> dict[str, Any]:
+    def row(i: hlo.Instruction) -> tuple[Any, ...]:
         assert i.computation is not None
-        return {
-            **neighbour(i),
-            "runs": graph.runs.get(i.computation, 0),
-            "text_line": i.span.line if i.span is not None else None,
-            "python_line": line_of(i),
-        }
+        runs = graph.runs.get(i.computation, 0)
+        return *neighbour(i), runs, i.span.line if i.span is not None else None, responsible_frame(i)
 
     facts = {
         "module": one.id,
@@ -104,15 +107,8 @@ def find(one: Opened, pattern: str, sort: str, scope: str, limit: int, cursor: s
         "result_bytes_of_all": sum(total_of(i.shape).allocated_bytes for i in found),
     }
     following = [f"instruction(module={one.id!r}, name={found[0].name!r})"] if found else []
-    return answer(
-        facts,
-        f"{one.id}/find/{sort}/{scope}/{pattern}",
-        found,
-        row,
-        limit=limit,
-        cursor=cursor,
-        following=following,
-    )
+    source = f"{one.id}/find/{sort}/{scope}/{pattern}"
+    return answer(facts, "mcp.find", found, row, source, (limit, cursor), following=following)
 
 
 def _has_scope(instruction: hlo.Instruction, scope: str) -> bool:
@@ -133,8 +129,9 @@ def _matcher(pattern: str) -> Callable[[hlo.Instruction], bool]:
     return lambda i: i.opcode == word or word in i.name
 
 
-def instruction(one: Opened, name: str) -> Answer:
-    """One instruction with operands and users as rows."""
+def instruction(store: Store, module: ModuleId, name: Name) -> Answer:
+    """Show one instruction: text, layout in words, cost, Python lines; rows are operands and users."""
+    one = store.get(module)
     node = one.module.find(name.removeprefix("%"))
     if isinstance(node, hlo.Computation):
         raise RefusedError(f"{name!r} is a computation: text(module, computation={name!r}) shows it")
@@ -161,7 +158,8 @@ def instruction(one: Opened, name: str) -> Answer:
         "flops_per_run": found.flops,
         "bytes_accessed_per_run": found.bytes_accessed,
         "text_line": node.span.line if node.span is not None else None,
-        "python_lines": [f"{f.file}:{f.line} {f.function}" for f in node.frames[:5]] or [line_of(node)],
+        "python_lines": [f"{f.file}:{f.line} {f.function}" for f in node.frames[:5]]
+        or [responsible_frame(node)],
         "op_name": node.metadata.op_name if node.metadata is not None else None,
         "called_computations": [c.name for c in node.called_computations[:_NEIGHBOURS]],
         "operand_count": len(node.operands),
@@ -173,19 +171,25 @@ def instruction(one: Opened, name: str) -> Answer:
             facts["layout_in_words"] = [f"{a}: {b}" for a, b in layout.explain(node.shape).rows()][:12]
         except layout.LayoutError as error:
             facts["layout_in_words"] = [str(error)]
-    rows = [{"role": "operand", "instruction": i} for i in node.operands[:_NEIGHBOURS]]
-    rows += [{"role": "user", "instruction": i} for i in node.users[:_NEIGHBOURS]]
+    rows = [("operand", i) for i in node.operands[:_NEIGHBOURS]]
+    rows += [("user", i) for i in node.users[:_NEIGHBOURS]]
     following = [f"origin(dump={one.id!r}, name={node.name!r})"] if one.compilation is not None else []
     return answer(
-        facts,
-        items=rows,
-        row=lambda row: {"role": row["role"], **neighbour(row["instruction"])},  # type: ignore[arg-type]
-        following=following,
+        facts, "mcp.instruction", rows, lambda row: (row[0], *neighbour(row[1])), following=following
     )
 
 
-def text(one: Opened, computation: str, start: int, count: int) -> Answer:
-    """Lines of the source text, of one computation or from a line on."""
+def text(
+    store: Store,
+    module: ModuleId,
+    computation: Annotated[
+        str, Field(description="Its name; empty for the whole file.", max_length=500)
+    ] = "",
+    start: Annotated[int, Field(description="First line, from 1.", ge=1)] = 1,
+    count: Annotated[int, Field(ge=1, le=_MOST_LINES)] = 40,
+) -> Answer:
+    """Show source lines of a computation or of the file."""
+    one = store.get(module)
     source = one.module.source
     if source is None:
         raise RefusedError(f"{one.id} was not read from text")
@@ -199,7 +203,7 @@ def text(one: Opened, computation: str, start: int, count: int) -> Answer:
     begin = max(first, first + start - 1 if computation else start)
     lines: list[str] = []
     size = 0
-    for number in range(begin, min(last, begin + min(count, _MOST_LINES) - 1) + 1):
+    for number in range(begin, min(last, begin + count - 1) + 1):
         bounds = source.bounds(number)
         length = bounds[1] - bounds[0]
         line = source.text[bounds[0] : min(bounds[1], bounds[0] + 1_000)]
@@ -223,11 +227,13 @@ def text(one: Opened, computation: str, start: int, count: int) -> Answer:
     return answer(facts, following=following, most_text=_MOST_TEXT + 2_000)
 
 
-def memory_of(one: Opened, chip: str | None, limit: int, cursor: str | None) -> Answer:
-    """The peak of the main memory, and the arrays that are live then."""
-    row = _chip(chip)
+def memory_of(
+    store: Store, module: ModuleId, chip: ChipName = None, limit: Limit = 15, cursor: Cursor = None
+) -> Answer:
+    """Show the memory peak of a step and the arrays live at that time, the largest first."""
+    one = store.get(module)
     try:
-        found = memory.assign(one.module, chip=row)
+        found = memory.assign(one.module, chip=_chip(chip))
     except (memory.MemoryModelError, ValueError) as error:
         raise RefusedError(f"memory of {one.id} is not known: {error}") from None
     usage = space_usage(found, 0)
@@ -247,22 +253,22 @@ def memory_of(one: Opened, chip: str | None, limit: int, cursor: str | None) -> 
         "notes": list(found.notes),
     }
 
-    def shown(array: LiveArray) -> dict[str, Any]:
-        return {
-            "name": array.label,
-            "bytes": array.bytes,
-            "padding_bytes": array.padding,
-            "kind": array.kind,
-            "opcode": array.opcode,
-            "shape": array.shape,
-            "live_from": array.first,
-            "live_to": array.last,
-            "python_line": f"{array.place.file}:{array.place.line}" if array.place is not None else None,
-            "op_name": array.op_name,
-        }
-
     following = [f"instruction(module={one.id!r}, name={arrays[0].name!r})"] if arrays else []
-    return answer(facts, f"{one.id}/memory", arrays, shown, limit=limit, cursor=cursor, following=following)
+    return answer(
+        facts,
+        "mcp.memory",
+        arrays,
+        lambda a: (
+            *(a.label, a.bytes, a.padding, a.kind, a.opcode, a.shape, a.first, a.last, a.place, a.op_name),
+        ),
+        f"{one.id}/memory",
+        (limit, cursor),
+        following=following,
+    )
+
+
+def _choice(one: Opened, name: str | None) -> ChipChoice | None:
+    return choose_chip(one.module, _chip(name), one.compilation.chip if one.compilation is not None else None)
 
 
 def _chip(name: str | None) -> Any:
@@ -275,14 +281,19 @@ def _chip(name: str | None) -> Any:
 
 
 def cost_of(
-    one: Opened, by: cost.Key | Literal["instruction"], chip: str | None, limit: int, cursor: str | None
+    store: Store,
+    module: ModuleId,
+    by: Literal["scope", "line", "opcode", "computation", "instruction"] = "opcode",
+    chip: ChipName = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Answer:
-    """FLOPs and bytes of a run, or with `instruction` the time of each on a chip."""
-    module = one.module
-    choice = choose_chip(module, _chip(chip), one.compilation.chip if one.compilation is not None else None)
-    analysis = cost.analyze(module)
+    """Add up FLOPs and bytes of a step; by instruction: estimated time on the chip."""
+    one = store.get(module)
+    choice = _choice(one, chip)
+    analysis = cost.analyze(one.module)
     run = analysis.run
-    estimate = cost.estimate(module, choice.chip) if choice is not None else None
+    estimate = cost.estimate(one.module, choice.chip) if choice is not None else None
     facts: dict[str, Any] = {
         "module": one.id,
         "flops": run.flops,
@@ -302,58 +313,51 @@ def cost_of(
         if estimate is None:
             raise RefusedError(f"the text does not name the chip: pass chip, one of {', '.join(CHIPS)}")
 
-        def timed(part: cost.InstructionTime) -> dict[str, Any]:
-            return {
-                "name": part.name,
-                "opcode": part.instruction.opcode,
-                "seconds_all_runs": part.seconds,
-                "runs": part.runs,
-                "bound": part.bound.value,
-                "flops_per_run": part.least.flops,
-                "bytes_per_run": part.least.bytes,
-                "python_line": line_of(part.instruction),
-            }
+        def timed(part: cost.InstructionTime) -> tuple[Any, ...]:
+            node, least = part.instruction, part.least
+            run = part.runs, part.bound.value, least.flops, least.bytes
+            return part.name, node.opcode, part.seconds, *run, responsible_frame(node)
 
-        return answer(facts, source, estimate.instructions, timed, limit=limit, cursor=cursor)
+        return answer(facts, "mcp.cost_times", estimate.instructions, timed, source, (limit, cursor))
     parts = sorted(analysis.by(by).items(), key=lambda item: (-item[1].bytes_accessed, -item[1].flops))
+    return answer(
+        facts,
+        "mcp.cost",
+        parts,
+        lambda part: (part[0], part[1].flops, part[1].bytes_accessed),
+        source,
+        (limit, cursor),
+        following=[f"cost(module={one.id!r}, by='instruction')"],
+    )
 
-    def summed(part: tuple[str, cost.Cost]) -> dict[str, Any]:
-        name, amount = part
-        return {by: name, "flops": amount.flops, "bytes_accessed": amount.bytes_accessed}
 
-    following = [f"cost(module={one.id!r}, by='instruction')"]
-    return answer(facts, source, parts, summed, limit=limit, cursor=cursor, following=following)
-
-
-def communication_of(one: Opened, mesh: str | None, limit: int, cursor: str | None) -> Answer:
-    """Bytes that each device sends in a run, the most first."""
+def communication_of(
+    store: Store,
+    module: ModuleId,
+    mesh: Annotated[str | None, Field(description="Such as data=4,model=2.", max_length=200)] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Answer:
+    """List collectives with the bytes that each device sends, by mesh axis, the most first."""
+    one = store.get(module)
     try:
         found = cost.traffic(one.module, parse_mesh(mesh) if mesh is not None else None)
     except ValueError as error:
         raise RefusedError(str(error)) from None
     flows = sorted(found.flows, key=lambda flow: -(flow.total or 0))
 
-    def row(flow: cost.CollectiveTraffic) -> dict[str, Any]:
+    def row(flow: cost.CollectiveTraffic) -> tuple[Any, ...]:
         part = flow.communication
-        return {
-            "name": part.start.name,
-            "kind": part.kind,
-            "axes": flow.row,
-            "devices_together": part.participants,
-            "operand_bytes": part.operand_bytes,
-            "sent_bytes_per_run": flow.sent,
-            "runs": flow.runs,
-            "sent_bytes": flow.total,
-            "in_loop": part.loop.name if part.loop is not None else None,
-            "python_line": f"{flow.place.file}:{flow.place.line}" if flow.place is not None else None,
-        }
+        sent = part.operand_bytes, flow.sent, flow.runs, flow.total
+        loop = part.loop.name if part.loop is not None else None
+        return part.start.name, part.kind, flow.row, part.participants, *sent, loop, flow.place
 
     facts = {
         "module": one.id,
         "mesh": str(found.mesh) if found.mesh is not None else None,
-        "sent_bytes": sum(flow.total or 0 for flow in flows),
-        "sent_bytes_unknown": sum(flow.total is None for flow in flows),
-        "sent_bytes_by_axes_and_kind": {
+        "sent_bytes_all_runs": sum(flow.total or 0 for flow in flows),
+        "unknown_collectives": sum(flow.total is None for flow in flows),
+        "sent_bytes_all_runs_by_axes_and_kind": {
             f"{axes} {kind}": s.bytes for (axes, kind), s in found.matrix().items()
         },
         "host_copy_bytes": found.host_copy_bytes,
@@ -361,41 +365,27 @@ def communication_of(one: Opened, mesh: str | None, limit: int, cursor: str | No
     following = []
     if flows and one.compilation is not None:
         following = [f"origin(dump={one.id!r}, name={flows[0].communication.start.name!r})"]
-    return answer(
-        facts, f"{one.id}/communication/{mesh}", flows, row, limit=limit, cursor=cursor, following=following
-    )
+    source = f"{one.id}/communication/{mesh}"
+    return answer(facts, "mcp.communication", flows, row, source, (limit, cursor), following=following)
 
 
-def findings_of(one: Opened, kind: FindingKind, limit: int, cursor: str | None) -> Answer:
-    """Findings of reading, the verifier and the linter, the costliest first."""
+def findings_of(
+    store: Store, module: ModuleId, kind: FindingKind = "lint", limit: Limit = 20, cursor: Cursor = None
+) -> Answer:
+    """List what the linter (wasted time and memory), the verifier or the reader find, the costliest first."""
+    one = store.get(module)
     found = list(_findings(one, kind))
     found.sort(key=lambda finding: -finding.share)
-    counts: dict[str, int] = {}
-    for finding in found:
-        counts[finding.code] = counts.get(finding.code, 0) + 1
+    counts = Counter(finding.code for finding in found)
 
-    def row(finding: Finding) -> dict[str, Any]:
-        return {
-            "code": finding.code,
-            "severity": finding.severity.value,
-            "message": finding.message,
-            "help": finding.help,
-            "instruction": finding.name or None,
-            "text_line": finding.line,
-            "saves_seconds": finding.seconds,
-            "saves_peak_bytes": finding.peak_bytes,
-            "share_of_step_or_peak": finding.share,
-            "basis": finding.basis or None,
-            "python_line": f"{finding.frame.file}:{finding.frame.line}"
-            if finding.frame is not None
-            else None,
-        }
+    def row(f: Finding) -> tuple[Any, ...]:
+        said = f.code, f.severity.value, f.message, f.help, f.name or None, f.line
+        return *said, f.seconds, f.peak_bytes, f.share, f.basis or None, f.frame
 
     facts = {"module": one.id, "findings": len(found), "by_code": counts}
     following = [f"resource hlotext://rule/{found[0].code}"] if found else []
-    return answer(
-        facts, f"{one.id}/findings/{kind}", found, row, limit=limit, cursor=cursor, following=following
-    )
+    source = f"{one.id}/findings/{kind}"
+    return answer(facts, "mcp.findings", found, row, source, (limit, cursor), following=following)
 
 
 def _findings(one: Opened, kind: FindingKind) -> Iterator[Finding]:
@@ -407,8 +397,15 @@ def _findings(one: Opened, kind: FindingKind) -> Iterator[Finding]:
         yield from lint.run(one.module)
 
 
-def opened(store: Store, path: str, limit: int, cursor: str | None) -> Answer:
-    """A file's module, or the compilations of a folder."""
+def opened(
+    store: Store,
+    path: Annotated[
+        str, Field(description="File or folder below the allowed folders; . lists.", max_length=1_000)
+    ],
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Answer:
+    """Open a module's text or proto, or list the compilations of a dump folder, the largest first."""
     place = store.path(path)
     if place.is_dir():
         return _folder(store, place, limit, cursor)
@@ -432,25 +429,15 @@ def _folder(store: Store, place: Path, limit: int, cursor: str | None) -> Answer
             "compilations": 0,
             "note": "no dump of XLA; these are its files",
         }
-        return answer(
-            facts,
-            f"{place}",
-            names,
-            lambda name: {"path": str(Path(store.shown(place)) / name)},
-            limit=limit,
-            cursor=cursor,
-        )
+        paths = [(str(Path(store.shown(place)) / name),) for name in names]
+        return answer(facts, "mcp.open_files", paths, tuple, f"{place}", (limit, cursor))
 
-    def row(one: Any) -> dict[str, Any]:
+    def row(one: Any) -> tuple[Any, ...]:
         steps: Sequence[Any] = one.steps
-        files = [store.shown(Path(step.path).absolute()) for step in (steps[0], steps[-1])] if steps else []
-        return {
-            "name": one.name,
-            "platform": one.platform,
-            "steps": len(steps),
-            "first_text": files[0] if files else None,
-            "last_text": files[-1] if files else None,
-        }
+        files = (
+            [store.shown(Path(step.path).absolute()) for step in (steps[0], steps[-1])] if steps else [None]
+        )
+        return one.name, one.platform, len(steps), files[0], files[-1]
 
     ordered = sorted(folder.compilations, key=lambda one: -sum(file.size for file in one.files))
     last = ordered[0].last
@@ -458,4 +445,4 @@ def _folder(store: Store, place: Path, limit: int, cursor: str | None) -> Answer
     if last is not None and last.file.archive is None:
         following = [f"open(path={store.shown(Path(last.path).absolute())!r})"]
     facts = {"folder": store.shown(place), "compilations": len(ordered)}
-    return answer(facts, f"{place}", ordered, row, limit=limit, cursor=cursor, following=following)
+    return answer(facts, "mcp.open", ordered, row, f"{place}", (limit, cursor), following=following)

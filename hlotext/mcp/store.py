@@ -14,8 +14,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.dumps.texts import compilation_beside
 from hlotext.findings.errors import Severity
-from hlotext.syntax.read import as_source
-from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
+from hlotext.syntax.source.inputs import read_data
 
 MOST_BYTES = 256_000_000
 """Size of a file that is opened; what it unpacks to may be larger by no more."""
@@ -90,19 +89,11 @@ class Store:
         return path.name
 
     def data(self, path: Path) -> bytes | str:
-        """The content of a file, unpacked. Raises RefusedError for anything but an HLO module."""
+        """The content of a file, unpacked. Raises RefusedError."""
         try:
-            data, _ = read_data(str(path))
+            return read_data(str(path))[0]
         except hlo.InputError as error:
             raise RefusedError(str(error)) from None
-        if isinstance(data, bytes) and is_json(data):
-            try:
-                return hlo.proto.converted(data, str(path))
-            except (hlo.ProtoError, ImportError) as error:
-                raise RefusedError(str(error)) from None
-        if isinstance(data, bytes) and is_foreign(data):
-            raise RefusedError(f"{self.shown(path)} is StableHLO, which `hlotext convert` turns into HLO")
-        return data
 
     # ---- modules
 
@@ -112,23 +103,17 @@ class Store:
             data = self.data(path)
             raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
             digest = hashlib.sha256(raw).hexdigest()
-            errors = 0
-            modules: Sequence[hlo.Module]
-            if is_binary(data):
-                try:
-                    modules = list(hlo.proto.read_modules(data, str(path)))
-                except (hlo.ProtoError, ImportError) as error:
-                    raise RefusedError(str(error)) from None
-            else:
-                result = hlo.parse_tolerant(as_source(data, str(path)).text, name=self.shown(path))
-                modules = result.modules
-                errors = sum(d.severity is Severity.ERROR for d in result.diagnostics) + result.left_out
-                if not any(len(computation) for module in modules for computation in module.computations):
-                    raise RefusedError(f"{self.shown(path)}: {result.diagnostics[0].message}")
+            try:
+                result = hlo.parse_tolerant(data, name=self.shown(path))
+            except hlo.ProtoError as error:
+                raise RefusedError(str(error)) from None
+            errors = sum(d.severity is Severity.ERROR for d in result.diagnostics) + result.left_out
+            if not any(len(computation) for module in result.modules for computation in module.computations):
+                raise RefusedError(f"{self.shown(path)}: {result.diagnostics[0].message}")
             compilation = self._compilation(path)
             opened = []
-            for number, module in enumerate(modules):
-                suffix = f".{number}" if len(modules) > 1 else ""
+            for number, module in enumerate(result.modules):
+                suffix = f".{number}" if len(result.modules) > 1 else ""
                 place = Place(path, number, digest)
                 one = Opened(f"{module.name}@{digest[:8]}{suffix}", module, place, errors, compilation)
                 self._keep(one)

@@ -117,11 +117,12 @@ NUMBERS: Mapping[str, Any] = {
 def columns(table: str) -> tuple[Column, ...]:
     """The columns of a table, called by command and name: `time.transfers`."""
     command, _, name = table.partition(".")
-    return _tables(command)[name]
+    return tables(command)[name]
 
 
 @functools.cache
-def _tables(command: str) -> dict[str, tuple[Column, ...]]:
+def tables(command: str) -> dict[str, tuple[Column, ...]]:
+    """All tables of a command, by name."""
     path = Path(__file__).parent / "tables" / f"{command}.json"
     return {name: tuple(map(_column, rows)) for name, rows in json.loads(path.read_text("utf-8")).items()}
 

@@ -1,6 +1,6 @@
 """The table of commands: names, groups, one line of help each, and former spellings.
 
-`hlotext --help`, completion, the documentation, the schemas and the server for agents read it.
+`hlotext --help`, completion, the documentation and the schemas read it.
 """
 
 from __future__ import annotations
