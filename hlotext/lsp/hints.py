@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from lsprotocol import types
 
@@ -20,20 +22,20 @@ _FAR = 4_000
 """Characters of a line in which operands are looked for."""
 
 
-def inlay_hints(view: View, start: int, end: int) -> Iterator[types.InlayHint]:
-    """Hints for the instructions between two offsets of the document."""
-    text = view.reading.text
-    for number, instruction in enumerate(
-        view.reading.instructions_between(view.before(start), view.before(end))
-    ):
-        if number >= _MOST_LINES:
-            return
-        _, last = instruction.bounds
-        for place, label in _operand_hints(text, instruction):
-            yield _hint(view, place, f"{label} ", False)
-        label = _line_hint(instruction)
-        if label:
-            yield _hint(view, last, f"  {label}", True)
+def inlay_hints(view: View, params: Any) -> list[types.InlayHint]:
+    """Hints for the instructions in a range of lines."""
+    start, _ = view.document.line_bounds(params.range.start.line)
+    _, end = view.document.line_bounds(params.range.end.line)
+    shown = view.reading.instructions_between(view.before(start), view.before(end))
+    found: list[types.InlayHint] = []
+    for instruction in itertools.islice(shown, _MOST_LINES):
+        found += (
+            _hint(view, place, f"{label} ", False)
+            for place, label in _operand_hints(view.reading.text, instruction)
+        )
+        if label := _line_hint(instruction):
+            found.append(_hint(view, instruction.bounds[1], f"  {label}", True))
+    return found
 
 
 def _hint(view: View, place: int, label: str, is_padded: bool) -> types.InlayHint:

@@ -43,16 +43,13 @@ def hover(view: View, position: types.Position, is_markdown: bool) -> types.Hove
 
 
 def _content(title: str, rows: Iterable[Row], is_markdown: bool) -> types.MarkupContent:
+    lines = [_cut(f"{name}: {text}" if name else text) for name, text in rows]
     if not is_markdown:
-        lines = [
-            escape.line(title),
-            *(f"{name}: {escape.line(text)}" if name else escape.line(text) for name, text in rows),
-        ]
-        return types.MarkupContent(types.MarkupKind.PlainText, "\n".join(lines))
-    lines = [f"**{escape.markdown(_cut(title))}**", ""]
-    for name, text in rows:
-        lines.append(f"- {name + ': ' if name else ''}{escape.markdown(_cut(text))}")
-    return types.MarkupContent(types.MarkupKind.Markdown, "\n".join(lines))
+        return types.MarkupContent(
+            types.MarkupKind.PlainText, "\n".join(map(escape.line, (_cut(title), *lines)))
+        )
+    items = "\n".join(f"- {escape.markdown(line)}" for line in lines)
+    return types.MarkupContent(types.MarkupKind.Markdown, f"**{escape.markdown(_cut(title))}**\n\n{items}")
 
 
 def _cut(text: str) -> str:

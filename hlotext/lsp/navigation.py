@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lsprotocol import types
 
@@ -24,12 +25,12 @@ def definition(view: View, target: Target) -> types.Location | None:
     return types.Location(view.document.uri, view.name_range(target.node))
 
 
-def references(view: View, target: Target, with_definition: bool) -> list[types.Location]:
+def references(view: View, target: Target, params: Any) -> list[types.Location]:
     """All places where the name under the cursor is used."""
     node = target.node
     if not target.is_name or node is None:
         return []
-    found = [view.name_range(node)] if with_definition else []
+    found = [view.name_range(node)] if params.context.include_declaration else []
     for user in users_of(node):
         if len(found) >= MOST_REFERENCES:
             break
@@ -67,16 +68,16 @@ def call_item(view: View, computation: hlo.Computation) -> types.CallHierarchyIt
     )
 
 
-def call_items(view: View, target: Target) -> list[types.CallHierarchyItem]:
-    """The computation under the cursor, or those that the instruction there calls, or else the one that holds it."""
-    node = target.node
+def prepared_calls(view: View, params: Any) -> list[types.CallHierarchyItem]:
+    """The computation under the cursor, or those that the instruction there calls, or else the one that holds the place."""
+    target = view.target(params.position)
+    node = target.node if target is not None else None
     if isinstance(node, hlo.Computation):
         return [call_item(view, node)]
-    if node is None:
-        return []
-    called = [c for c in dict.fromkeys(node.called_computations) if c.bounds[0] >= 0]
-    if not called and node.computation is not None:
-        called = [node.computation]
+    called = [c for c in dict.fromkeys(node.called_computations if node else ()) if c.bounds[0] >= 0]
+    if not called:
+        home = view.reading.computation_at(view.before(view.document.offset(params.position)))
+        called = [home] if home is not None else []
     return [call_item(view, computation) for computation in called]
 
 
@@ -108,7 +109,7 @@ def outgoing(view: View, computation: hlo.Computation) -> list[types.CallHierarc
 # ---- symbols and folding
 
 
-def document_symbols(view: View) -> list[types.DocumentSymbol]:
+def document_symbols(view: View, _: Any) -> list[types.DocumentSymbol]:
     """The computations of a document."""
     return [
         types.DocumentSymbol(
@@ -153,7 +154,7 @@ def _matching(view: View, query: str) -> Iterator[Node]:
     yield from (i for i in instructions if word in i.name.lower())
 
 
-def folding_ranges(view: View) -> list[types.FoldingRange]:
+def folding_ranges(view: View, _: Any) -> list[types.FoldingRange]:
     """Bodies of computations, and the tables of the header."""
     document = view.document
     found = []

@@ -25,7 +25,7 @@ from hlotext.lsp.hints import inlay_hints
 from hlotext.lsp.hover import hover
 from hlotext.lsp.open_file import OpenFile
 from hlotext.lsp.protocol import Protocol
-from hlotext.lsp.reading import View
+from hlotext.lsp.reading import Target, View
 from hlotext.rewrite.extraction import extract
 
 WHY = "hlotext.whyIsItHere"
@@ -120,23 +120,29 @@ def did_close(ls: Server, params: Any) -> None:
 # ---- questions about a position
 
 
+def _about_document(work: Callable[[View, Any], Any], nothing: Any = ()) -> Callable[..., Any]:
+    """A handler that answers from the last reading of the document."""
+
+    async def handler(ls: Server, params: Any) -> Any:
+        view = await ls.view(params.text_document.uri)
+        return nothing if view is None else work(view, params)
+
+    return handler
+
+
+def _about_word(work: Callable[[View, Target, Any], Any], nothing: Any = ()) -> Callable[..., Any]:
+    """A handler that answers a question about the word at a position."""
+
+    def answer(view: View, params: Any) -> Any:
+        target = view.target(params.position)
+        return nothing if target is None else work(view, target, params)
+
+    return _about_document(answer, nothing)
+
+
 async def on_hover(ls: Server, params: Any) -> types.Hover | None:
     view = await ls.view(params.text_document.uri)
     return hover(view, params.position, ls.shows_markdown) if view is not None else None
-
-
-async def on_definition(ls: Server, params: Any) -> types.Location | None:
-    view = await ls.view(params.text_document.uri)
-    target = view.target(params.position) if view is not None else None
-    return navigation.definition(view, target) if view is not None and target is not None else None
-
-
-async def on_references(ls: Server, params: Any) -> list[types.Location]:
-    view = await ls.view(params.text_document.uri)
-    target = view.target(params.position) if view is not None else None
-    if view is None or target is None:
-        return []
-    return navigation.references(view, target, params.context.include_declaration)
 
 
 async def on_implementation(ls: Server, params: Any) -> list[types.Location]:
@@ -166,44 +172,20 @@ async def _instruction_at(ls: Server, uri: str, position: Any) -> tuple[View, hl
     return (view, node) if node is not None else None
 
 
-async def on_prepare_calls(ls: Server, params: Any) -> list[types.CallHierarchyItem]:
-    view = await ls.view(params.text_document.uri)
-    if view is None:
+def _about_computation(work: Callable[[View, hlo.Computation], Any]) -> Callable[..., Any]:
+    """A handler that answers a question about a computation in the hierarchy of calls."""
+
+    async def handler(ls: Server, params: Any) -> Any:
+        name, view = str(params.item.data or params.item.name), await ls.view(params.item.uri)
+        for module in view.reading.modules if view is not None else ():
+            if view is not None and (found := view.reading.computation_named(name, module)) is not None:
+                return work(view, found)
         return []
-    target = view.target(params.position)
-    if target is not None:
-        return navigation.call_items(view, target)
-    home = view.reading.computation_at(view.before(view.document.offset(params.position)))
-    return [navigation.call_item(view, home)] if home is not None else []
+
+    return handler
 
 
-async def on_incoming(ls: Server, params: Any) -> list[types.CallHierarchyIncomingCall]:
-    found = await _computation(ls, params.item)
-    return navigation.incoming(*found) if found is not None else []
-
-
-async def on_outgoing(ls: Server, params: Any) -> list[types.CallHierarchyOutgoingCall]:
-    found = await _computation(ls, params.item)
-    return navigation.outgoing(*found) if found is not None else []
-
-
-async def _computation(ls: Server, item: types.CallHierarchyItem) -> tuple[View, hlo.Computation] | None:
-    view = await ls.view(item.uri)
-    for module in view.reading.modules if view is not None else ():
-        found = (
-            view.reading.computation_named(str(item.data or item.name), module) if view is not None else None
-        )
-        if found is not None and view is not None:
-            return view, found
-    return None
-
-
-# ---- questions about a document
-
-
-async def on_symbols(ls: Server, params: Any) -> list[types.DocumentSymbol]:
-    view = await ls.view(params.text_document.uri)
-    return navigation.document_symbols(view) if view is not None else []
+# ---- questions about documents
 
 
 async def on_workspace_symbols(ls: Server, params: Any) -> list[types.WorkspaceSymbol]:
@@ -215,21 +197,6 @@ async def on_workspace_symbols(ls: Server, params: Any) -> list[types.WorkspaceS
             if len(found) >= navigation.MOST_SYMBOLS:
                 return found
     return found
-
-
-async def on_folding(ls: Server, params: Any) -> list[types.FoldingRange]:
-    view = await ls.view(params.text_document.uri)
-    return navigation.folding_ranges(view) if view is not None else []
-
-
-async def on_hints(ls: Server, params: Any) -> list[types.InlayHint]:
-    view = await ls.view(params.text_document.uri)
-    if view is None:
-        return []
-    document = view.document
-    start, _ = document.line_bounds(params.range.start.line)
-    _, end = document.line_bounds(params.range.end.line)
-    return list(inlay_hints(view, start, end))
 
 
 # ---- actions
@@ -290,16 +257,20 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     (types.TEXT_DOCUMENT_DID_CHANGE, did_change, None),
     (types.TEXT_DOCUMENT_DID_CLOSE, did_close, None),
     (types.TEXT_DOCUMENT_HOVER, on_hover, None),
-    (types.TEXT_DOCUMENT_DEFINITION, on_definition, None),
-    (types.TEXT_DOCUMENT_REFERENCES, on_references, None),
+    (
+        types.TEXT_DOCUMENT_DEFINITION,
+        _about_word(lambda view, target, _: navigation.definition(view, target), None),
+        None,
+    ),
+    (types.TEXT_DOCUMENT_REFERENCES, _about_word(navigation.references), None),
     (types.TEXT_DOCUMENT_IMPLEMENTATION, on_implementation, None),
-    (types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, on_prepare_calls, None),
-    (types.CALL_HIERARCHY_INCOMING_CALLS, on_incoming, None),
-    (types.CALL_HIERARCHY_OUTGOING_CALLS, on_outgoing, None),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, on_symbols, None),
+    (types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY, _about_document(navigation.prepared_calls), None),
+    (types.CALL_HIERARCHY_INCOMING_CALLS, _about_computation(navigation.incoming), None),
+    (types.CALL_HIERARCHY_OUTGOING_CALLS, _about_computation(navigation.outgoing), None),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, _about_document(navigation.document_symbols), None),
     (types.WORKSPACE_SYMBOL, on_workspace_symbols, None),
-    (types.TEXT_DOCUMENT_FOLDING_RANGE, on_folding, None),
-    (types.TEXT_DOCUMENT_INLAY_HINT, on_hints, None),
+    (types.TEXT_DOCUMENT_FOLDING_RANGE, _about_document(navigation.folding_ranges), None),
+    (types.TEXT_DOCUMENT_INLAY_HINT, _about_document(inlay_hints), None),
     (
         types.TEXT_DOCUMENT_CODE_ACTION,
         on_actions,
