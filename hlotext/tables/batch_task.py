@@ -16,7 +16,14 @@ from hlotext import dumps
 from hlotext.ir import gc_control
 from hlotext.syntax.source.inputs import InputError, is_binary, is_foreign, unpack
 from hlotext.tables.batch_inputs import Input
-from hlotext.tables.building import MOST_TOGETHER, dispose, empty, key_of, tables_of_subjects
+from hlotext.tables.building import (
+    MOST_TOGETHER,
+    dispose,
+    empty,
+    key_of,
+    modules_of_proto,
+    tables_of_subjects,
+)
 from hlotext.tables.dataset import COMPACT, FAILED, MODULES, OK, UNREADABLE, Dataset
 from hlotext.tables.parquet import pa
 from hlotext.tables.rows.modules import failed
@@ -239,9 +246,9 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
     if is_foreign(data):
         data = hlo.proto.converted(data, input.path)
     if is_binary(data):
-        modules = list(hlo.proto.read_modules(data, input.path))
+        modules = list(modules_of_proto(data, input.path))
     else:
-        modules = hlo.parse_all(data, name=input.path)
+        modules = [(one, None) for one in hlo.parse_all(data, name=input.path)]
     if not modules:
         raise InputError(f"{input.path} holds no module")
     return [
@@ -253,9 +260,10 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
             build=input.build,
             version=input.version,
             step=dict(input.step),
+            traced=traced,
             is_ours=True,
         )
-        for number, module in enumerate(modules)
+        for number, (module, traced) in enumerate(modules)
     ]
 
 

@@ -16,6 +16,8 @@ from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import Which
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import release
+from hlotext.proto import TracedModule
+from hlotext.syntax.source.inputs import read_data
 from hlotext.tables import schema
 from hlotext.tables.rows.modules import step_of
 from hlotext.tables.rows.passes import rows_of_passes
@@ -33,6 +35,7 @@ _BUILDERS = {
     "values": "memory",
     "thunks": "thunks",
     "costs": "costs",
+    "measured": "measured",
     "times": "times",
     "findings": "findings",
 }
@@ -169,15 +172,27 @@ def of_text(text: ModuleFile, key: str | None = None) -> Iterator[Subject]:
         except OSError:
             modified = None
     step = step_of(text)
-    for number, module in enumerate(_modules(text)):
+    for number, (module, traced) in enumerate(_modules(text)):
         own = key_of(module.name, path, number) if key is None else key
-        yield Subject(module, own, path, modified, step=step, is_ours=True)
+        yield Subject(module, own, path, modified, step=step, traced=traced, is_ours=True)
 
 
-def _modules(text: ModuleFile) -> Sequence[hlo.Module]:
-    if text.file is None or text.real_path is not None:
-        return hlo.load_all(text.path if text.real_path is None else text.real_path)
-    return hlo.parse_all(text.file.read(), name=text.label)
+def _modules(text: ModuleFile) -> Iterable[tuple[hlo.Module, TracedModule | None]]:
+    if text.file is not None and text.real_path is None:
+        return ((one, None) for one in hlo.parse_all(text.file.read(), name=text.label))
+    place = text.path if text.real_path is None else text.real_path
+    if not place.endswith(".pb"):
+        return ((one, None) for one in hlo.load_all(place))
+    data, name = read_data(place)
+    return modules_of_proto(data, name)
+
+
+def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module, TracedModule | None]]:
+    """The modules of a proto, those of a profiler's trace with the times in it. Raises ProtoError, MissingProtobuf."""
+    if isinstance(data, bytes) and hlo.proto.kind_of(data, name) == hlo.proto.TRACE:
+        yield from ((one.module, one) for one in hlo.proto.read_trace(data, name).modules)
+    else:
+        yield from ((one, None) for one in hlo.proto.read_modules(data, name))
 
 
 def key_of(name: str, path: str, number: int = 0) -> str:

@@ -61,6 +61,11 @@ def costs(source: Source) -> Table:
     return table("costs", source)
 
 
+def measured(source: Source) -> Table:
+    """The measured times of a profiler's trace. Raises as `tables_of` does."""
+    return table("measured", source)
+
+
 def times(source: Source) -> Table:
     """The least times of a module, a file or a folder. Raises as `tables_of` does."""
     return table("times", source)

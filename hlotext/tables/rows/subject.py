@@ -17,6 +17,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory import Assignment, MemoryModelError, assign
+from hlotext.proto import TracedModule
 from hlotext.tables.columns import AnyColumn, Array, Numbers, Words, offsets_of, places_in
 from hlotext.tables.schema import TABLES
 from hlotext.tables.table import Table
@@ -42,6 +43,8 @@ class Subject:
     """Version of the file."""
     step: Mapping[str, Any] = attrs.field(factory=dict)
     """The columns of `modules` that the names in a dump folder tell: see `step_of`."""
+    traced: TracedModule | None = None
+    """The same module in the profiler's trace that it was read from."""
     is_ours: bool = False
     """True if the module was read for its tables only, so that it is freed once they are built."""
 
