@@ -499,3 +499,18 @@ def test_two_heads_are_not_cut_into_four_parts(tmp_path: Path) -> None:
 def test_a_halo_whose_axis_comes_from_two_annotations_has_no_change_of_one(tmp_path: Path) -> None:
     reasons = [r for one in newer("pipeline_by_roll", tmp_path).collectives() for r in one.reasons]
     assert not [r.suggestions for r in reasons if r.cause == "halo" and r.suggestions]
+
+
+def test_sums_over_the_vocabulary_are_no_data_parallelism(tmp_path: Path) -> None:
+    """The gradient of what is multiplied with a table that is sharded by vocabulary; `data` alone is of batches."""
+    found = newer("sharded_vocabulary", tmp_path).collectives()
+    schemes = {(r.axes, r.scheme) for one in found for r in one.reasons if "data parallelism" in r.scheme}
+    assert {axes for axes, _ in schemes} == {("data",)}
+
+
+def test_what_sends_more_in_all_is_not_suggested(tmp_path: Path) -> None:
+    """The logits whole: the sums over the vocabulary vanish, but the logits are gathered, and their gradients grow."""
+    found = newer("sharded_vocabulary", tmp_path).collectives()
+    made = {(s.name.rpartition("/")[2], s.spec) for one in found for s in one.suggestions}
+    assert ("sharding_constraint", "P('data', None, None)") not in made
+    assert [s.bytes_total for one in found for s in one.suggestions if s.name == "mask"][:1] == [-8]

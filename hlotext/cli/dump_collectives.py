@@ -155,6 +155,7 @@ def _reason_json(reason: dumps.Reason) -> dict[str, Any]:
         "readers": reason.readers,
         "is_rematerialized": reason.is_rematerialized,
         "confidence": reason.confidence,
+        "doubts": list(reason.doubts),
         "suggestions": [_suggestion_json(one) for one in reason.suggestions],
     }
 
@@ -183,5 +184,6 @@ def _suggestion_json(one: dumps.Suggestion) -> dict[str, Any]:
         "spared_of": list(one.measured),
         "measured_on": one.measured_on,
         "bytes_spared": one.bytes_spared,
+        "bytes_total": one.bytes_total,
         "bytes_per_device": one.bytes_per_device,
     }

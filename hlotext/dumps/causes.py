@@ -68,7 +68,8 @@ class Cause:
         elif self.cause == UNKNOWN and not self.history:
             first = opcode
         else:
-            first = f"{opcode} brought by {self.owner or self.pass_name}"
+            owner = self.history[-1].owner if self.history else self.owner
+            first = f"{opcode} brought by {owner or self.pass_name}"
             told = told[:-1] if self.history and self.history[-1].kind in _DID else told
         return " -> ".join((first, *dict.fromkeys(reversed(told))))
 
@@ -187,6 +188,12 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
     if step is compilation.first:
         name = f", as {birth.name}" if birth.name != node.name else ""
         return Cause(node, step, PROGRAM, f"it was in the program before optimization{name}")
+    if birth.rebuilt is not None:
+        why = f"{birth.owner} built it anew, to carry other state"
+        if birth.rebuilt.step is compilation.first:
+            return Cause(node, step, PROGRAM, f"the program has this loop, as {birth.rebuilt.name}; {why}")
+        found = _told(compilation, node, birth.rebuilt)
+        return attrs.evolve(found, step=step, because="; ".join(filter(None, (found.because, why))))
     if _is_marked(node):
         because = "the shardings of what it reads and of who reads it need communication: the partitioner marked it so"
         return Cause(node, step, PARTITIONING, because, ('frontend_attributes={is_spmd_generated="true"}',))

@@ -163,11 +163,15 @@ class Witness:
         at = next((n for n in range(len(counts)) if counts[n]), 0)
         if any(counts[n] != counts[at] for n in range(at, len(counts))):
             return None
-        if op.opcode == "while":  # a loop that is made anew where it carries something else may count as new
-            return frozenset({at}) | self._made_anew(op)
+        if op.opcode == "while":  # one that is built anew to carry something else is there from then on
+            return frozenset({at}) | self._built_anew(op)
         return frozenset({at})
 
-    def _made_anew(self, op: Op) -> frozenset[int]:
+    def is_of_program(self, op: Op) -> bool:
+        """Whether the program has an operation with its opcode and tag."""
+        return self._counts[0][base(op.opcode), op.tag] > 0
+
+    def _built_anew(self, op: Op) -> frozenset[int]:
         """The steps in which an operation of a tag has a new name."""
         names = [
             {one.name for one in text.values() if (one.opcode, one.tag) == (op.opcode, op.tag)}
@@ -305,10 +309,12 @@ class Verdict:
     confidence: str
     kind: str
     steps: tuple[str, ...]
+    is_denied: bool = False
+    """True for a loop of the program that is said to be a pass's, and the other way round."""
 
     @property
     def is_right(self) -> bool:
-        return self.truth is not None and self.told in self.truth
+        return self.truth is not None and self.told in self.truth and not self.is_denied
 
 
 def _opened(folder: Path) -> dumps.Compilation:
@@ -347,7 +353,10 @@ def verdicts(folder: Path) -> Iterator[Verdict]:
         where = f"{folder.name}: {op.name}"
         if is_conflict:
             where += f" (tag {sorted(one or ())}, log {sorted(other or ())})"
-        yield Verdict(where, truth, is_conflict, told, cause.confidence, base(op.opcode), names)
+        is_denied = op.opcode == "while" and witness.is_of_program(op) != (cause.cause == "program")
+        if is_denied:
+            where += f" (cause {cause.cause})"
+        yield Verdict(where, truth, is_conflict, told, cause.confidence, base(op.opcode), names, is_denied)
 
 
 def main(argv: list[str] | None = None) -> int:

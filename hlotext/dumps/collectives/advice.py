@@ -29,7 +29,8 @@ from hlotext.dumps.collectives.records import (
     Confidence,
     Suggestion,
 )
-from hlotext.dumps.collectives.specs import Spec, dimensions_of
+from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
+from hlotext.dumps.collectives.traffic import Traffic
 from hlotext.ir.tables import opcodes
 
 Where = Literal["cpu", "tpu", "gpu", "gspmd"]
@@ -90,6 +91,13 @@ class _Change:
     now: Spec | None
     node: hlo.Instruction
     computed: tuple[hlo.Instruction, ...] = ()
+    site: Site | None = None
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The axes that the annotated array loses."""
+        used = self.spec.used
+        return tuple(axis for axis in self.now.used if axis not in used) if self.now is not None else ()
 
 
 class Advice:
@@ -102,6 +110,7 @@ class Advice:
         self._annotations = annotations
         self._places = places
         self._where = where
+        self._traffic = Traffic(partitioner, annotations)
         self.mesh = partitioner.mesh
 
     def suggestions(self, part: Written) -> tuple[Suggestion, ...]:
@@ -115,7 +124,8 @@ class Advice:
             spared, tried = RULES[change.rule].spared[self._where]
             if change.spec == change.now or not self._is_possible(change):
                 continue
-            if 2 * spared > tried:  # else no advice is better
+            total = self._total(part, change)
+            if 2 * spared > tried and (total is None or total < 0):  # else no advice is better
                 found.setdefault((change.kind, change.name, change.line, change.spec), change)
         made = [self._suggestion(one, part) for one in found.values()]
         return tuple(sorted(made, key=lambda one: one.confidence != HIGH)[:MOST])
@@ -126,6 +136,12 @@ class Advice:
         if change.kind == "constraint" or dimensions is None or len(dimensions) != change.spec.rank:
             return True
         return self.mesh is None or change.spec.divides(dimensions, self.mesh)
+
+    def _total(self, part: Written, change: _Change) -> int | None:
+        """Estimated change of what all collectives send; None if unknown."""
+        if change.site is None or not change.gone:
+            return None
+        return self._traffic.change(part, change.site, change.gone)
 
     def _changes(self, part: Written) -> Iterator[_Change]:
         if part.cause == RESHARD and part.side == "operand":
@@ -176,7 +192,7 @@ class Advice:
 
     def _of_tensor(self, part: Written, tensor: hlo.Instruction, have: Spec) -> Iterator[_Change]:
         """Changes of the annotations that the tensor's sharding comes from."""
-        axes = _whole(part.axes)
+        axes = whole(part.axes)
         user = part.users[0] if part.users else None
         if user is not None and user.opcode == "scatter" and tensor in user.operands[1:2]:
             yield from self._axes_off(user.operands[2], axes)  # the indices are placed as the updates are
@@ -223,7 +239,7 @@ class Advice:
         user = part.users[0] if part.users else None
         if user is None or user.opcode in ("dot", "convolution"):
             return
-        axes = _whole(part.axes)
+        axes = whole(part.axes)
         for operand in user.operands:
             yield from self._axes_off(operand, axes)
 
@@ -233,7 +249,7 @@ class Advice:
         tensor, have = part.tensor, part.have
         if tensor is None or have is None:
             return
-        axes = _whole(part.axes)
+        axes = whole(part.axes)
         held = tuple((d, a) for d, cut in enumerate(have.axes) for a in cut if a in axes)
         sites = self._sites(tensor, held)
         if len({origin.site for origin in sites}) != 1:
@@ -271,7 +287,7 @@ class Advice:
         user = part.users[0] if part.users else None
         if user is None:
             return
-        axes = _whole(part.axes)
+        axes = whole(part.axes)
         if user.opcode in ("reduce", "reduce-window", "gather"):
             operand = user.operands[0]
             for dimension in _summed(user):
@@ -319,7 +335,7 @@ class Advice:
 
     def _at(self, rule: str, site: Site, spec: Spec, computed: tuple[hlo.Instruction, ...] = ()) -> _Change:
         return _Change(
-            rule, site.kind, site.name, site.line, site.label, spec, site.spec, site.node, computed
+            rule, site.kind, site.name, site.line, site.label, spec, site.spec, site.node, computed, site
         )
 
     def _suggestion(self, change: _Change, part: Written) -> Suggestion:
@@ -327,6 +343,7 @@ class Advice:
         measured = rule.spared[self._where]
         wire, runs = part.communication.wire_bytes, part.communication.runs
         spared = wire * runs if wire is not None and runs is not None else None
+        total = self._total(part, change)
         grows = self._grows(change)
         lost = [self._places.of(one) for one in change.computed] if change.rule in _TAKING else []
         because = wording.suggestion(
@@ -334,6 +351,7 @@ class Advice:
             str(change.spec),
             rule.what,
             spared,
+            total,
             grows,
             lost,
             measured,
@@ -353,6 +371,7 @@ class Advice:
             bytes_spared=spared,
             bytes_per_device=grows,
             spec_axes=change.spec.axes,
+            bytes_total=total,
         )
 
     def _grows(self, change: _Change) -> int | None:
@@ -371,11 +390,6 @@ class Advice:
 
 _TAKING = frozenset({"want", "axes off", "summed off", "factor off", "edge"})
 """Rules that make devices compute the same several times where they take an axis off."""
-
-
-def _whole(axes: tuple[str, ...]) -> tuple[str, ...]:
-    """The axes that these are, or are parts of."""
-    return tuple(dict.fromkeys(axis.partition(":")[0] for axis in axes))
 
 
 def _summed(user: hlo.Instruction) -> tuple[int, ...]:

@@ -78,6 +78,20 @@ def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
         yield from ((root, dimension) for root in _roots(node))
 
 
+def contracted(user: hlo.Instruction) -> list[Step]:
+    """The operands and their dimensions that an operation sums over."""
+    if user.opcode == "dot":
+        return [
+            (operand, dimension)
+            for side, operand in zip(("lhs", "rhs"), user.operands, strict=False)
+            for dimension in user.attributes.get(f"{side}_contracting_dims") or ()
+        ]
+    if user.opcode in ("reduce", "gather") and user.operands:
+        name = "start_index_map" if user.opcode == "gather" else "dimensions"
+        return [(user.operands[0], dimension) for dimension in user.attributes.get(name) or ()]
+    return []
+
+
 def _reshaped(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
     operand = node.operands[0]
     if operand.shape is None or node.shape is None:

@@ -80,6 +80,9 @@ class Suggestion:
     """Increase of the annotated array in bytes per device, negative if it shrinks; None if unknown."""
     spec_axes: tuple[tuple[str, ...], ...] = ()
     """`spec` as the axes of each dimension."""
+    bytes_total: int | None = None
+    """Estimated change in bytes that each device sends per run by all collectives, negative if it sends less: others may
+    vanish too, or grow with their shards. None where that is not known."""
 
 
 @attrs.frozen

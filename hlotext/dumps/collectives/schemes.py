@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
+from hlotext.dumps.collectives.following import contracted
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.places import op_name_of
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
@@ -30,9 +31,15 @@ class Schemes:
         sizes = {tuple(leaf.dimensions) for leaf in results}
         self._weights: dict[tuple[int, ...], Spec] = {}
         """Arguments that come back as results of the same size: what a step updates."""
+        self._batch: set[str] = set()
+        """Axes of the other arguments: of what a step reads, such as the batch."""
         for parameter in entry.parameters:
             dimensions, spec = dimensions_of(parameter), partitioner.spec(parameter)
-            if dimensions is not None and spec is not None and dimensions in sizes and len(dimensions) > 1:
+            if dimensions is None or spec is None:
+                continue
+            if dimensions not in sizes:
+                self._batch.update(spec.used)
+            elif len(dimensions) > 1:
                 self._weights.setdefault(dimensions, spec)
 
     # ---- where a sharding comes from
@@ -72,7 +79,7 @@ class Schemes:
     def _of_summed(self, part: Written) -> str:
         user = part.users[0]
         sites: dict[Site, None] = {}
-        for operand, dimension in _contracted(user):
+        for operand, dimension in contracted(user):
             spec = self._partitioner.spec(operand)
             if spec is None or dimension >= spec.rank:
                 continue
@@ -128,32 +135,18 @@ class Schemes:
         for sizes in (dimensions, dimensions[::-1]):
             spec = self._weights.get(sizes)
             if spec is not None and not axes & set(spec.used):
-                return True
+                return axes <= self._batch
         return False
 
     def _is_both(self, part: Written) -> bool:
         axes = {axis.partition(":")[0] for axis in part.axes}
         cut = set()
-        for operand, dimension in _contracted(part.users[0]):
+        for operand, dimension in contracted(part.users[0]):
             spec = self._partitioner.spec(operand)
             if spec is not None and dimension < spec.rank and axes & set(spec.axes[dimension]):
                 cut.add(operand)
         user = part.users[0]
         return user.opcode == "dot" and cut == set(user.operands[:2])
-
-
-def _contracted(user: hlo.Instruction) -> list[tuple[hlo.Instruction, int]]:
-    """The operands and their dimensions that an operation sums over."""
-    if user.opcode == "dot":
-        return [
-            (operand, dimension)
-            for side, operand in zip(("lhs", "rhs"), user.operands, strict=False)
-            for dimension in user.attributes.get(f"{side}_contracting_dims") or ()
-        ]
-    if user.opcode in ("reduce", "gather") and user.operands:
-        name = "start_index_map" if user.opcode == "gather" else "dimensions"
-        return [(user.operands[0], dimension) for dimension in user.attributes.get(name) or ()]
-    return []
 
 
 def _listed(sites: list[Site]) -> str:

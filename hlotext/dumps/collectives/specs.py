@@ -193,3 +193,8 @@ def dimensions_of(node: hlo.Instruction) -> Dims | None:
     """The sizes of an array; None for tuples and what has no shape."""
     shape = node.shape
     return tuple(shape.dimensions) if shape is not None and shape.is_array else None
+
+
+def whole(axes: tuple[str, ...]) -> tuple[str, ...]:
+    """The axes that these are, or are parts of."""
+    return tuple(dict.fromkeys(axis.partition(":")[0] for axis in axes))

@@ -106,13 +106,16 @@ def suggestion(
     spec: str,
     what: str,
     spared: int | None,
+    total: int | None,
     grows: int | None,
     lost: Sequence[Place],
     measured: tuple[int, int],
     measured_on: str,
 ) -> str:
-    """One change and its price. The bytes spared are those of this collective: others may come in their place."""
+    """One change and its price. The bytes spared are those of this collective; `total` is of all, as far as that is known."""
     price = [f"spares {spared:,} bytes that each device sends here per run"] if spared is not None else []
+    if total is not None and total + (spared or 0):
+        price.append(f"sends some {-total:,} bytes less in all")
     if grows:
         price.append(f"holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
     if lost:

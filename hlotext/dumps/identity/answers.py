@@ -61,6 +61,8 @@ class Birth:
     """The pass that brought it."""
     history: tuple[Event, ...] = ()
     """Later events, latest first; the last is its creation, unless the program had it."""
+    rebuilt: Birth | None = None
+    """Of a loop that a pass built anew to carry other state: where the loop itself is there for the first time."""
 
 
 @attrs.frozen
@@ -148,18 +150,23 @@ class Identity:
 
     def birth(self, name: str) -> Birth:
         """The same for one name. Raises LookupError for a name that the last text does not have."""
-        name = self._known(name)
-        origin = self._chain.origin(name)
+        return self._birth(self._chain.origin(self._known(name)))
+
+    def _birth(self, origin: Origin) -> Birth:
         step = self._chain.layers[origin.index].step
         confidence = HIGH if origin.weight <= SURE else MEDIUM
         if not self.shows_passes and self._chain.layers[1:]:  # nothing of the way is seen
             confidence = LOW if origin.weight > SURE else MEDIUM
         events = [self._event(*passed) for passed in origin.passed]
-        if origin.index:
-            edge = self._chain.layers[origin.index].edges[origin.name]
-            events.append(self._event(origin.index, origin.name, edge))
+        first = origin
+        while first.rebuilt is not None:
+            first = first.rebuilt
+        if first.index:
+            edge = self._chain.layers[first.index].edges[first.name]
+            events.append(self._event(first.index, first.name, edge))
+        rebuilt = self._birth(first) if first is not origin else None
         return Birth(
-            step, origin.name, confidence, self._candidates(origin), self._owner(step), tuple(events)
+            step, origin.name, confidence, self._candidates(origin), self._owner(step), tuple(events), rebuilt
         )
 
     def _candidates(self, origin: Origin) -> tuple[str, ...]:

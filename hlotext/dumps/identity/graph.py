@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hlotext.dumps.step import Step
 
 CREATED = "created"
+_REBUILT = frozenset({"while"})
+"""Opcodes that passes build anew, with a body and a condition of their own, instead of changing them."""
 
 
 def _no_ids() -> None:
@@ -58,6 +60,8 @@ class Origin:
     """The weakest link on the way."""
     passed: tuple[tuple[int, str, Edge], ...] = ()
     """The links on the way, latest first, with their layers and names."""
+    rebuilt: Origin | None = None
+    """Of a loop that a pass built anew to carry other state: the origin of the one that it replaced."""
 
 
 class Chain:
@@ -120,6 +124,10 @@ class Chain:
             base = base or self.base(current, at)
             if not edge.before:
                 return Origin(at, current, max(weight, edge.weight), tuple(passed))
+            if edge.kind == "place" and base in _REBUILT:
+                was = self.origin(edge.before[0], at - 1)
+                passed += [(at, current, edge), *was.passed]
+                return Origin(at, current, max(weight, edge.weight), tuple(passed), was)
             if self.base(edge.before[0], at - 1) != base:
                 ambiguous = edge.weight if edge.weight == AMBIGUOUS else SURE
                 return Origin(at, current, max(weight, ambiguous), tuple(passed))

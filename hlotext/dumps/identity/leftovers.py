@@ -76,8 +76,6 @@ def places(pairing: Pairing, most: int) -> None:
                     continue
                 if not pairing.mode and not pairing.is_gone(b):
                     continue
-                if not pairing.mode and a.opcode in _ANEW:
-                    continue
                 if a.opcode == "custom-call" and a.attributes != b.attributes:
                     continue  # what it does stands there
                 rank = (i + j + _differ(a, b), i)
@@ -88,10 +86,6 @@ def places(pairing: Pairing, most: int) -> None:
             kind = "" if pairing.mode else "place"
             pairing.link(a, inner, b, outer, SURE if pairing.mode else LIKELY, kind)
             pairing.follow()
-
-
-_ANEW = frozenset({"while"})
-"""Opcodes that passes recreate to carry other state."""
 
 
 def _disagree(new: Op, old: Op) -> bool:
