@@ -21,7 +21,7 @@ _MOST_READERS = 8
 
 @attrs.frozen
 class _Effect:
-    """What becomes of one collective if an annotation loses axes."""
+    """Change of one collective if an annotation loses axes."""
 
     part: Written
     axes: frozenset[str]

@@ -202,7 +202,8 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
     while is_marked(end) and end.operands and len(chain) < _MOST:
         chain.append(end)
         end = end.operands[0]
-    if sides.after.key[end] != sides.after.key[collective] or end.opcode in _SOURCES:
+    made = end.operands[0] if sides.after.key[end] is None and _is_state(end) else end
+    if sides.after.key[made] != sides.after.key[collective] or end.opcode in _SOURCES:
         return None
     tensor = sides.counterpart(end)
     if tensor is None or tensor.opcode != end.opcode or sides.local(tensor) != leaves_of(end):
