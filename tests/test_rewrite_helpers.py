@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 from collections.abc import Callable
 
 import pytest
@@ -72,6 +73,8 @@ def summed(module: hlo.Module) -> None:
     assert str(loop.shape) == "(s32[], f32[4]{0}, s32[])"
     body = loop.attributes["body"]
     assert [i.opcode for i in body.root.operands] == ["add", "sine", "add"]
+    assert (loop.name, body.name, module.entry.root.name) == ("w", "b", "q")
+    assert [i.name for i in body if not i.name.startswith(("get-tuple-element", "add"))] == [*"sixnayr"]
 
 
 def constant_carried(module: hlo.Module) -> None:
@@ -86,6 +89,7 @@ def swapped(module: hlo.Module) -> None:
     loop = rewrite.keep_loop_values(at(module, "w"), [1, 0])
     assert str(loop.shape) == "(f32[4]{0}, s32[])"
     assert module.entry.root.attributes["index"] == 0
+    assert loop.attributes["condition"].root.operands[0].name == "i"
 
 
 def added_and_dropped(module: hlo.Module) -> None:
@@ -110,8 +114,19 @@ def probed(module: hlo.Module) -> None:
     assert at(module, "t").operands[0].opcode == module.entry.root.opcode == "negate"
 
 
+def shared(module: hlo.Module) -> None:
+    """Two loops call the same computations: the other one keeps them, and their names."""
+    other = rewrite.Builder.before(module.entry.root).while_(
+        at(module, "t"), condition=module.computation("c"), body=module.computation("b")
+    )
+    loop = rewrite.keep_loop_values(at(module, "w"), [1, 0])
+    assert (loop.name, loop.attributes["body"].name) == ("w", "b.clone")
+    assert (other.attributes["body"].name, at(module, "y").computation) == ("b", other.attributes["body"])
+
+
 CHANGES: list[tuple[str, Callable[[hlo.Module], None]]] = [
-    (LOOP, summed), (LOOP, constant_carried), (LOOP, swapped), (LOOP, added_and_dropped), (REGION, sunk), (REGION, probed),
+    (LOOP, summed), (LOOP, constant_carried), (LOOP, swapped), (LOOP, added_and_dropped), (LOOP, shared),
+    (REGION, sunk), (REGION, probed),
 ]  # fmt: skip
 
 
@@ -160,6 +175,9 @@ def test_a_region_in_another_type() -> None:
     (lambda m: rewrite.sink_constants(at(m, "w")), "w is no fusion"),
     (lambda m: rewrite.insert_after(at(m, "p"), lambda b, v: b.slice(v, [0], [2])), r"f32\[2\]"),
     (lambda m: rewrite.convert_region([], "bf16"), "the region is empty"),
+    (lambda m: rewrite.donate(m, {1: ()}), "e has no argument 1"),
+    (lambda m: rewrite.donate(m, {(0, (1,)): ()}), r"no argument 0 with an array at \(1,\)"),
+    (lambda m: rewrite.donate(m, {0: (0,)}), r"the result at \(0,\) None"),
 ])  # fmt: skip
 def test_what_does_not_fit_changes_nothing(refused: Callable[[hlo.Module], object], said: str) -> None:
     """The message says what stands in the way."""
@@ -187,6 +205,39 @@ def test_groups_of_another_size_resize_a_collective_and_its_users() -> None:
     assert [one.name for one in changed] == ["g", "n"]
     assert str(module.entry.root.shape) == "f32[32,8]"
     assert not list(hlo.verify(module))
+
+
+def test_donation_keeps_what_the_header_says_of_other_arguments() -> None:
+    """What is said twice is said once; the kind is taken as XLA writes it."""
+    module = hlo.parse(LOOP)
+    rewrite.add_parameter(module.entry, "f32[8]")
+    rewrite.donate(module, {1: None})
+    rewrite.donate(module, {0: ()}, "must-alias")
+    rewrite.donate(module, {1: None})
+    header = str(module).splitlines()[0]
+    assert "input_output_alias={ {}: (0, {}, must-alias) }, buffer_donor={ (1, {}) }" in header
+    rewrite.donate(module, {0: None, 1: None})
+    assert "input_output_alias" not in module.attributes
+
+
+def test_help_and_dir_list_what_is_public() -> None:
+    """Although modules are imported when they are first used."""
+    from hlotext import matchers
+
+    assert set(rewrite.__all__) <= set(dir(rewrite))
+    assert {"dot", "add_any_order", "op"} <= set(dir(matchers))
+    builder = rewrite.Builder.before(hlo.parse(GATHERED).entry.root)
+    assert {"dot", "all_gather", "op"} <= set(dir(builder))
+    help_text = pydoc.plain(pydoc.render_doc(rewrite))
+    assert all(name in help_text for name in ("apply_rules(", "class Builder", "donate(", "outline("))
+
+
+def test_numbers_in_a_module_without_layouts_have_none() -> None:
+    module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] negate(x) }")
+    for _ in range(2):
+        b = rewrite.Builder.after(module.entry.root)
+        module.entry.root = b.add(module.entry.root, 1.0)
+        assert module.entry.root.shape == hlo.parse_shape("f32[4]")
 
 
 def test_attributes_that_do_not_fit_change_nothing() -> None:

@@ -15,6 +15,7 @@ from hlotext import rewrite
 from hlotext.rewrite.rule_files import RuleFileError, load_rules, read_rules
 from tests.cli_support import run
 
+CALLED = "f {\n  ROOT p = f32[4,8]{1,0} parameter(0)\n}\n\n"
 HEAD = "ENTRY e {\n  x = f32[4,8]{1,0} parameter(0)\n  i = s32[4] parameter(1)\n"
 
 CASES = {
@@ -37,6 +38,14 @@ CASES = {
         "ROOT r = f32[4,8]{1,0} exponential(x)", "exponential(convert"),
     "a captured shape": ("$S sine($x) => $S custom-call($x), custom_call_target=\"sine\"", "ROOT r = f32[4,8]{1,0} sine(x)",
         'f32[4,8]{1,0} custom-call(x), custom_call_target="sine"'),
+    "attributes within operands": ("transpose(transpose($x), dimensions={1,0}), dimensions=$D => $x",
+        "a = f32[8,4]{1,0} transpose(x), dimensions={1,0}\n  ROOT r = f32[4,8]{1,0} transpose(a), dimensions={1,0}", "x"),
+    "a shape and attributes written within operands": ("$S tanh($x) => transpose(f32[8,4] transpose($x), dimensions={1,0}), "
+        "dimensions={1,0}", "ROOT r = f32[4,8]{1,0} tanh(x)", "f32[4,8]{1,0} transpose(transpose), dimensions={1,0}"),
+    "a shape matched within operands": ("convert(bf16[*] convert($x)) => tanh($x)", "a = bf16[4,8]{1,0} convert(x)\n"
+        "  ROOT r = f32[4,8]{1,0} convert(a)", "tanh(x)"),
+    "a computation by its name": ("negate(negate($x)) => call($x), to_apply=f", "a = f32[4,8]{1,0} negate(x)\n"
+        "  ROOT r = f32[4,8]{1,0} negate(a)", "call(x), to_apply=f"),
     "a truth value": ("compare($x, $x), direction=EQ => true", "ROOT r = pred[4,8]{1,0} compare(x, x), direction=EQ",
         "broadcast("),
 }  # fmt: skip
@@ -47,7 +56,8 @@ def test_a_rule_in_text(case: str) -> None:
     """It fires once, leaves what is valid and prints as it should; what is new takes metadata over."""
     text, body, wanted = CASES[case]
     once = ("sine", "exponential", "transpose")  # their right sides match again
-    module = hlo.parse(HEAD + f'  {body}, metadata={{op_name="here"}}\n}}\n')
+    head = CALLED + HEAD if "to_apply" in text else HEAD
+    module = hlo.parse(f'{head}  {body}, metadata={{op_name="here"}}\n}}\n')
     rule = rewrite.rule(text, "r")
     if text.split("(")[0].split()[-1] in once:
         root = module.entry.root
@@ -65,6 +75,27 @@ def test_a_rule_in_text(case: str) -> None:
     assert hlo.verify(hlo.parse(str(module))) == []
 
 
+def test_a_line_named_as_on_the_left_takes_from_that_instruction() -> None:
+    """Metadata and other attributes, also by `r.like`; everything else has those of the matched instruction."""
+    text = HEAD + (
+        '  t = f32[8,4]{1,0} transpose(x), dimensions={1,0}, metadata={op_name="inner"}\n'
+        '  ROOT r = f32[8,4]{1,0} negate(t), metadata={op_name="outer"}\n}\n'
+    )
+    sunk = rewrite.rule("%t = transpose($x); negate(%t) => %n = negate($x); %t = transpose(%n), ...", "sunk")
+
+    @rewrite.pattern(m.negate(m.transpose(m.op("x"), name="t")))
+    def function(r: rewrite.Rewrite) -> hlo.Instruction:
+        return r.like("t").transpose(r.b.negate(r["x"]), dimensions=r["t"].attributes["dimensions"])
+
+    for rule in (sunk, function):
+        module = hlo.parse(text)
+        assert rewrite.apply_rules(module, [rule]) == {rule.name: 1}
+        root = module.entry.root
+        notes = [i.metadata.op_name for i in (root, root.operands[0]) if i.metadata is not None]
+        assert notes == ["inner", "outer"]
+        assert root.attributes["dimensions"] == (1, 0)
+
+
 WRONG = {
     "negate(x) => x": "column 8: there is no opcode x: an operand of any kind is \\$x",
     "negate($x)": "column 11: expected =>",
@@ -77,6 +108,9 @@ WRONG = {
     "transpose($x), dimensions={1,0} => transpose($x), dimensions=$D": r"captures no \$D as the text",
     "negate($x) => f32[*] convert($x)": "is no shape but a pattern of shapes",
     "negate($x) =>\n  abs($x); negate($x)": "line 2, column 3: a line before the last one needs a name",
+    "negate($x) => abs(negate($x), dimensions={0})": "column 31: negate has no attribute dimensions",
+    "negate(transpose($x, dimensions={1,0})) => $x": "column 22: dimensions stands behind the parenthesis",
+    "negate($x) => abs($x), metadata=a)": "expected an attribute or the end",
     "negate($x) => abs($x) negate($x)": "expected an attribute or the end at column 22",
 }
 

@@ -7,6 +7,7 @@ A package that is a door imports nothing. `from hlotext.syntax import reading` c
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ from typing import Any
 def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package that imports these modules of it when they are first asked for.
 
-    `names` are names of the package itself, by the module that defines them.
+    `names` are names of the package itself, by the module that defines them; `dir()` and `help()` of the package list them.
     """
     homes = {name: module for module, owned in names.items() for name in owned}
+    if (opening := sys.modules.get(package)) is not None:
+        vars(opening)["__dir__"] = lambda: sorted({*vars(opening), *homes})
 
     def opened(name: str) -> Any:
         if name in homes:

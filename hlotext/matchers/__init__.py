@@ -28,7 +28,12 @@ from hlotext.matchers.text import parse_pattern
 if TYPE_CHECKING:
     from hlotext.matchers.opcode_matchers import *  # noqa: F403 - one for each opcode
 else:
+    from hlotext.matchers.opcode_matchers import _OPCODES
     from hlotext.matchers.opcode_matchers import __getattr__ as __getattr__
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_OPCODES})
+
 
 __all__ = [
     "COMMUTATIVE",

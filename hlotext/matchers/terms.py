@@ -1,12 +1,13 @@
 """Op lines with wildcards, parsed into terms: the language of textual patterns and their replacements.
 
 One or more op lines, separated by line breaks or semicolons; the last one is matched, and it may use those before it: `%t =
-transpose($A), dimensions={1,0}; dot(%t, $B)`.
+transpose($A), dimensions={1,0}; dot(%t, $B)`, or `dot(transpose($A), dimensions={1,0}, $B)`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import attrs
 
@@ -19,7 +20,7 @@ _TOKEN = re.compile(
 )
 _HEAD = re.compile(r"\s*(?:ROOT\s+)?(?:(?P<name>[%$][\w.\-]+|_)\s*=\s*)?")
 _SHAPE = re.compile(
-    r"(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$])"
+    r"\s*(?P<shape>\$\w+|\((?:[^()]|\([^()]*\))*\)|[a-z0-9*?]+\[[^\]]*\](?:\{[^}]*\})?)\s+(?=[a-z*?$%_])"
 )
 _ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
 _OTHERS = re.compile(r"\s*,\s*\.\.\.")
@@ -31,7 +32,7 @@ MAX_DEPTH = 50
 
 @attrs.frozen
 class Term:
-    """An operation with its operands, a capture, a number, or a gap."""
+    """An operation with its operands and attributes, a capture, a number, or a gap."""
 
     kind: str
     """`opcode`, `capture`, `number` or `any`."""
@@ -42,6 +43,15 @@ class Term:
     """None: any operands."""
     is_open: bool = False
     """True if further operands may follow."""
+    shape: str | None = None
+    attributes: tuple[tuple[str, str, int], ...] = ()
+    """Name, text of the value and position of each."""
+
+    def walk(self) -> Iterator[Term]:
+        """This term and all within it."""
+        yield self
+        for operand in self.operands or ():
+            yield from operand.walk()
 
 
 @attrs.frozen
@@ -51,9 +61,6 @@ class Line:
     term: Term
     name: str | None = None
     """The name of the result without its mark; None: no matter."""
-    shape: str | None = None
-    attributes: tuple[tuple[str, str, int], ...] = ()
-    """Name, text of the value and position of each."""
     has_others: bool = False
     """True if `...` ends the attributes."""
 
@@ -106,24 +113,32 @@ class Reader:
         assert head is not None
         self.position = head.end()
         name = None if head["name"] in (None, "_") else head["name"][1:]
-        shape = _SHAPE.match(self.text, self.position)
-        if shape is not None:
-            self.known(words.unknown_type(shape["shape"]), shape.start())
-            self.position = shape.end()
         term = self.term()
-        opcode = term.text if term.kind == "opcode" and not words.is_wild(term.text) else None
-        attributes = []
-        while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
-            self.position = attribute.end()
-            self.known(words.unknown_attribute(opcode, attribute["name"]), attribute.start("name"))
-            place = self.position
-            attributes.append((attribute["name"], self.value(), place))
         others = _OTHERS.match(self.text, self.position)
         if others is not None:
             self.position = others.end()
-        return Line(term, name, shape and shape["shape"], tuple(attributes), others is not None)
+        return Line(term, name, others is not None)
 
     def term(self) -> Term:
+        """A shape, then `opcode(operands)`, a capture, a number or `_`, then attributes. Raises PatternError."""
+        shape = _SHAPE.match(self.text, self.position)
+        if shape is not None:
+            self.known(words.unknown_type(shape["shape"]), shape.start("shape"))
+            self.position = shape.end()
+        term = self.operation()
+        opcode = term.text if term.kind == "opcode" and not words.is_wild(term.text) else None
+        attributes = []
+        while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
+            name, place = attribute["name"], attribute.start("name")
+            if self.depth and term.kind != "opcode":
+                raise self.source.error(f"{name} stands behind the parenthesis of its operation", place)
+            self.position = attribute.end()
+            self.known(words.unknown_attribute(opcode, name), place)
+            place = self.position
+            attributes.append((name, self.value(), place))
+        return attrs.evolve(term, shape=shape and shape["shape"], attributes=tuple(attributes))
+
+    def operation(self) -> Term:
         """`opcode(operands)`, a capture, a number, or `_`. Raises PatternError."""
         token = _TOKEN.match(self.text, self.position)
         if token is None or token["rest"]:
@@ -173,7 +188,8 @@ class Reader:
                 return attrs.evolve(term, operands=tuple(found), is_open=is_open)
 
     def value(self) -> str:
-        """The text of an attribute: up to a comma, a semicolon or the line's end outside of braces and quotes."""
+        """The text of an attribute: up to a comma, a closing parenthesis, a semicolon or the line's end outside of braces and
+        quotes."""
         start, depth, quoted = self.position, 0, False
         for position in range(start, len(self.text)):
             character = self.text[position]
@@ -181,7 +197,7 @@ class Reader:
                 quoted = not quoted
             elif not quoted:
                 depth += (character in "{[(") - (character in "}])")
-                if character in ",;\n" and depth == 0:
+                if depth < 0 or (character in ",;\n" and depth == 0):
                     break
         else:
             position = len(self.text)

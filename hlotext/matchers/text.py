@@ -6,7 +6,7 @@
 | `_` | anything |
 | `0`, `2.5`, `true` | that value in every element: a constant, or the broadcast of a scalar one; an integer of any type |
 | `...` | any further operands |
-| `add($A, negate($B))` | operands in place |
+| `add($A, negate($B))` | operands in place, with their own attributes: `negate(transpose($A), dimensions={1,0})` |
 | `all-*(...)` | opcodes by their shell pattern |
 | `f32[*]`, `$S` | shapes by their shell pattern (`*` any text); `$S` gives the shape's text |
 | `dimensions={0}`, `channel_id=*`, `metadata=*foo*` | attributes by the shell pattern of their text; `=$V` gives the text |
@@ -62,16 +62,19 @@ def pattern_of(source: Text, lines: tuple[Line, ...]) -> Pattern:
 
 def _line(line: Line, defined: dict[str, Pattern]) -> Pattern:
     pattern = _term(line.term, defined)
-    if line.name is not None:
-        pattern = pattern.named(line.name)
-    if line.shape is not None:
-        pattern = _and(pattern, _shape_condition(line.shape))
-    for name, value, _ in line.attributes:
+    return pattern if line.name is None else pattern.named(line.name)
+
+
+def _term(term: Term, defined: dict[str, Pattern]) -> Pattern:
+    pattern = _operation(term, defined)
+    if term.shape is not None:
+        pattern = _and(pattern, _shape_condition(term.shape))
+    for name, value, _ in term.attributes:
         pattern = _and(pattern, _attribute_condition(name, value))
     return pattern
 
 
-def _term(term: Term, defined: dict[str, Pattern]) -> Pattern:
+def _operation(term: Term, defined: dict[str, Pattern]) -> Pattern:
     if term.kind == "number":
         return number_pattern(term.text)
     if term.kind == "capture":

@@ -8,6 +8,18 @@
 >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
 >>> rewrite.apply_rules(module, [sine_to_cosine])
 {'sine_to_cosine': 1}
+
+- Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
+- New instructions and computations: `Builder`, `shape_of`, `import_computation`, `add_parameter`, `remove_parameter`.
+- Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `change_entry_layout`, `convert_region`.
+- Donation: `donate`.
+- Loops: `add_loop_value`, `keep_loop_values`.
+- Parts: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still fails).
+- Order: `depends_on`, `move_after`, `next_instruction`, `previous_instruction`.
+- Passes of the library: `PASSES`, `parse_passes`, `make_pass`, `Pipeline`, `bisect`.
+
+Single edits are methods and attributes of the nodes: `Instruction.replace_with`, `Instruction.attributes`,
+`Computation.root`, `Module.transaction`. `hlotext.interop.jax` has `register_pass`, `run` and `assert_equivalent`.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +30,7 @@ from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
     from hlotext.rewrite.builder import Builder, shape_of
+    from hlotext.rewrite.donation import donate
     from hlotext.rewrite.entry_layout import change_entry_layout
     from hlotext.rewrite.extraction import extract
     from hlotext.rewrite.importing import import_computation
@@ -52,6 +65,7 @@ else:
     __getattr__ = lazy_submodules(
         __name__,
         builder=("Builder", "shape_of"),
+        donation=("donate",),
         entry_layout=("change_entry_layout",),
         extraction=("extract",),
         importing=("import_computation",),
@@ -114,6 +128,7 @@ __all__ = [
     "change_shape",
     "convert_region",
     "depends_on",
+    "donate",
     "extract",
     "import_computation",
     "inline",

@@ -14,6 +14,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes, traits
+from hlotext.ir.tables.attributes import ATTRIBUTES, Multiplicity
 from hlotext.ir.tables.opcode import Opcode
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
@@ -130,9 +131,8 @@ class Builder(OpcodeMethods):
         """An instruction of any opcode.
 
         `shape` is required if the operands do not determine it; otherwise it may add a layout. Attributes may be given in any
-        form that means their value: a list, a text, a mapping. A number among the operands becomes a constant of the
-        others' type,
-        and of their sizes where the operation is elementwise. Raises EditError.
+        form that means their value: a list, a text, a mapping, the name of a computation. A number among the operands becomes
+        a constant of the others' type, and of their sizes where the operation is elementwise. Raises EditError.
         """
         operands = number_operands(self, opcode, operands)
         row = opcodes.opcode(opcode)
@@ -141,7 +141,9 @@ class Builder(OpcodeMethods):
         if shape is not None:
             shape = values.shape(shape, own_name)
         new = Instruction(own_name, opcode, shape, operands, {}, argument)
-        named = {key: values.attribute(new, opcode, key, value) for key, value in named.items()}
+        named = {
+            key: values.attribute(new, opcode, key, self._called(key, value)) for key, value in named.items()
+        }
         new._attributes = named = {**self._inherited(), **named}
         found = new._shape = self._shape(new, row, shape)
         like = self.like
@@ -154,6 +156,14 @@ class Builder(OpcodeMethods):
         ):
             new._attributes = {**named, "sharding": like.sharding}
         return self.computation.add(new, self.place)
+
+    def _called(self, key: str, value: Any) -> Any:
+        """The computation that an attribute calls by its name; other values as they are."""
+        info, module = ATTRIBUTES.get(key), self.computation.module
+        if module is None or info is None or info.kind.form is not Multiplicity.COMPUTATION:
+            return value
+        name = value.removeprefix("%") if isinstance(value, str) else ""
+        return next((c for c in module.computations if c.name == name), value) if name else value
 
     def _inherited(self) -> dict[str, Any]:
         like = self.like
@@ -211,8 +221,7 @@ class Builder(OpcodeMethods):
             array = np.asarray(value)
             value = Literal.from_array(array.astype(type_.dtype) if type_ is not None else array)
         shape = value.shape
-        is_scalar = shape.is_array and not shape.dimensions
-        if not is_scalar and not self._uses_layouts():
+        if (shape.is_array and not shape.dimensions) or not self._uses_layouts():
             shape = shape.without_layout()
         return self.op("constant", shape=shape, argument=value, name=name)
 

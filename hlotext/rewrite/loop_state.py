@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -14,7 +16,7 @@ from hlotext.rewrite.effects import is_dead
 from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
 from hlotext.rewrite.passes.tuple_simplifier import RULES
 from hlotext.rewrite.passes.while_loop_simplifier import Loops
-from hlotext.rewrite.rewriter import apply_rules
+from hlotext.rewrite.rewriter import RewriteRule, apply_rules
 
 Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
 """Makes the value for the next iteration of the value in this one and of the other values for the next."""
@@ -22,6 +24,8 @@ Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
 
 def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = None) -> Instruction:
     """Adds a loop-carried value as the last element of a loop's state; a new loop replaces the old one.
+
+    The computations of the loop are copied; unless something else calls the old ones, the copies take over all names.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -71,13 +75,15 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         before = editor.elements(loop.operands[0])
         init = editor.tuple((*before, start), loop.computation)
         old = body_of(loop), condition_of(loop)
-        return _tidied(editor.transformed(loop, wide, init, old_form, new_form, relay_control=True), old)
+        new = editor.transformed(loop, wide, init, old_form, new_form, relay_control=True)
+        return _tidied(editor, new, old)
 
 
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
     """Drops or reorders loop-carried values.
 
     A dropped value may be used only for its own next value. Users read the state by `get-tuple-element` and are updated.
+    Names are kept as by `add_loop_value`.
 
     Args:
         loop: A while whose state is a tuple, as its body's root is.
@@ -109,7 +115,7 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         editor = Loops(module)
         editor.place = loop
         old = body_of(loop), condition_of(loop)
-        return _tidied(editor.without(loop, kept), old)
+        return _tidied(editor, editor.without(loop, kept), old)
 
 
 def _state(loop: Instruction) -> tuple[Module, Shape]:
@@ -121,16 +127,34 @@ def _state(loop: Instruction) -> tuple[Module, Shape]:
     return home.module, loop.shape
 
 
-def _tidied(loop: Instruction, old: tuple[Computation, ...]) -> Instruction:
-    """The loop, without tuples that are only taken apart, and without the computations that it called before."""
-    home = loop.computation
+@attrs.frozen
+class _Origins:
+    """Hands the names of replaced instructions to what takes their places, where that has none of its own."""
+
+    origins: dict[Instruction | Computation, str | None]
+
+    def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
+        if self.origins.get(new, "") is None:
+            self.origins[new] = self.origins.get(old, old.name)
+
+
+def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...]) -> Instruction:
+    """The loop, without tuples that are only taken apart, and without the computations that it called before, whose names
+    its own take over."""
+    home, module = loop.computation, editor.module
     assert home is not None
-    module = home.module
-    assert module is not None
-    apply_rules(module, RULES, computations=(home, body_of(loop), condition_of(loop)), on_refused="raise")
+    places = home, body_of(loop), condition_of(loop)
+    apply_rules(module, RULES, computations=places, listeners=[_Origins(editor.origins)], on_refused="raise")
     for computation in old:
         if computation.module is module and not module.calls_of(computation):
             module.remove(computation)
+    kept = {computation.name for computation in old if computation.module is module}
+    for node, name in editor.origins.items():
+        place = node.computation if isinstance(node, Instruction) else node
+        if name is None or place is None or editor.origins.get(place) in kept:
+            continue  # what has no origin, is gone again, or stands beside its origin
+        if node is place or name not in place:
+            node.name = name
     return loop
 
 

@@ -21,6 +21,9 @@ class OpcodeMethods:
 
     __slots__ = ()
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *METHODS})
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         row = METHODS.get(name)
         if row is None:

@@ -43,6 +43,10 @@ class Rewrite:
         found: Instruction = self.match[name]
         return found
 
+    def like(self, name: str) -> Builder:
+        """The builder, with metadata and sharding of what was captured under a name in place of the root's."""
+        return attrs.evolve(self.b, like=self[name])
+
 
 RewriteFunction = Callable[[Rewrite], "Instruction | None"]
 """Gives what takes the instruction's place; None for no change. The instruction itself: it was changed in place."""

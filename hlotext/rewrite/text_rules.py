@@ -13,7 +13,7 @@ from hlotext.ir.tables import opcodes
 from hlotext.matchers import words
 from hlotext.matchers.terms import Line, Reader, Term, Text
 from hlotext.matchers.text import pattern_of
-from hlotext.rewrite.builder import INHERITED
+from hlotext.rewrite.builder import INHERITED, Builder
 from hlotext.rewrite.rewriter import Rewrite, RewriteRule
 from hlotext.rewrite.typed_numbers import number_like, number_operands
 from hlotext.semantics.infer import CannotInfer
@@ -41,10 +41,12 @@ class TextRule(RewriteRule):
 def rule(text: str, name: str | None = None) -> RewriteRule:
     """The rule of a text: op lines with gaps, as for `hlotext grep`, then `=>`, then the op lines that take a match's place.
 
-    On the right stand captures of the left, numbers, and operations with all the attributes they need. `, ...` behind the
+    On the right are captures of the left, numbers, and operations with all the attributes they need. `, ...` behind the
     attributes takes over the others of the matched instruction, `$S` in a shape's or an attribute's place what the left
     captured there. A number becomes a constant of the type and sizes that it meets. Shapes are inferred, and the last line's
-    is the matched one's where operands leave it open; other lines then need it written. What is new inherits metadata.
+    is the matched one's where operands leave it open; others then need it written: `f32[4] convert($x)`. What is new
+    inherits the metadata of the matched instruction. A line with a name of the left, `%r = ...`, takes metadata and `, ...`
+    from the instruction that the left called so.
 
     Args:
         text: One or more op lines on each side, behind line breaks or semicolons.
@@ -70,9 +72,12 @@ def rule(text: str, name: str | None = None) -> RewriteRule:
     left = Reader(source, 0, arrow).lines()
     right = Reader(source, arrow + 2).lines()
     pattern = pattern_of(source, left)
-    texts = {value[1:] for line in left for _, value, _ in line.attributes if value.startswith("$")}
-    texts |= {line.shape[1:] for line in left if line.shape is not None and line.shape.startswith("$")}
-    _check(source, right, {name for name in _captures(left) if name not in texts}, texts)
+    terms = [term for line in left for term in line.term.walk()]
+    texts = {value[1:] for term in terms for _, value, _ in term.attributes if value.startswith("$")}
+    texts |= {term.shape[1:] for term in terms if term.shape is not None and term.shape.startswith("$")}
+    values = {line.name for line in left if line.name is not None}
+    values |= {term.text for term in terms if term.kind == "capture"}
+    _check(source, right, values - texts, texts)
     return TextRule(name or " ".join(text.split()), pattern, _Template(right), text=text)
 
 
@@ -86,17 +91,6 @@ def _arrow(source: Text) -> int:
     raise source.error("expected => and what takes the place of a match", len(source.text))
 
 
-def _captures(lines: tuple[Line, ...]) -> set[str]:
-    found = {line.name for line in lines if line.name is not None}
-    pending = [line.term for line in lines]
-    while pending:
-        term = pending.pop()
-        if term.kind == "capture":
-            found.add(term.text)
-        pending += term.operands or ()
-    return found
-
-
 # ---- the right side, checked
 
 
@@ -104,26 +98,21 @@ def _check(source: Text, lines: tuple[Line, ...], values: set[str], texts: set[s
     """Raises PatternError for what cannot be built from these captures."""
     for line in lines:
         is_last = line is lines[-1]
-        _check_term(source, line.term, values, shape=line.shape is not None or is_last)
-        if line.term.kind != "opcode" and (line.shape or line.attributes or line.has_others):
-            raise source.error("a shape and attributes stand with an operation", line.term.position)
-        if line.shape is not None and line.shape.startswith("$"):
-            if line.shape[1:] not in texts:
-                raise source.error(f"the left side captures no shape {line.shape}", line.term.position)
-        elif line.shape is not None and words.is_wild(line.shape):
-            raise source.error(f"{line.shape} is no shape but a pattern of shapes", line.term.position)
-        for name, value, position in line.attributes:
-            if value.startswith("$") and value[1:] not in texts:
-                raise source.error(f"the left side captures no {value} as the text of an attribute", position)
-            if not value:
-                raise source.error(f"{name} has no value", position)
+        _check_term(source, line.term, values, texts, is_last=is_last)
+        if line.has_others and line.term.kind != "opcode":
+            raise source.error(_NO_OPERATION, line.term.position)
         if line.name is not None:
             values.add(line.name)
         elif not is_last:
             raise source.error("a line before the last one needs a name", line.term.position)
 
 
-def _check_term(source: Text, term: Term, values: set[str], *, shape: bool) -> None:
+_NO_OPERATION = "a shape and attributes stand with an operation"
+
+
+def _check_term(
+    source: Text, term: Term, values: set[str], texts: set[str], *, is_last: bool = False
+) -> None:
     if term.kind == "any" or (term.kind == "opcode" and words.is_wild(term.text)):
         raise source.error(f"{term.text} says nothing of what is to be built", term.position)
     if term.kind == "capture":
@@ -133,17 +122,29 @@ def _check_term(source: Text, term: Term, values: set[str], *, shape: bool) -> N
         if term.operands is not None:
             raise source.error(f"${term.text} has no operands to be given", term.position)
     if term.kind != "opcode":
+        if term.shape or term.attributes:
+            raise source.error(_NO_OPERATION, term.position)
         return
     if term.operands is None or term.is_open:
         raise source.error(f"{term.text} needs all of its operands", term.position)
+    if term.shape is not None and term.shape.startswith("$"):
+        if term.shape[1:] not in texts:
+            raise source.error(f"the left side captures no shape {term.shape}", term.position)
+    elif term.shape is not None and words.is_wild(term.shape):
+        raise source.error(f"{term.shape} is no shape but a pattern of shapes", term.position)
+    for name, value, position in term.attributes:
+        if value.startswith("$") and value[1:] not in texts:
+            raise source.error(f"the left side captures no {value} as the text of an attribute", position)
+        if not value:
+            raise source.error(f"{name} has no value", position)
     row = opcodes.opcode(term.text)
-    if not shape and (row is None or row.shape_rule is None):
+    if not is_last and term.shape is None and (row is None or row.shape_rule is None):
         raise source.error(
-            f"the operands of {term.text} do not say its shape: write it as a line of its own, `%a = SHAPE {term.text}(...)`",
+            f"the operands of {term.text} do not say its shape: write it in front, `SHAPE {term.text}(...)`",
             term.position,
         )
     for operand in term.operands:
-        _check_term(source, operand, values, shape=False)
+        _check_term(source, operand, values, texts)
 
 
 # ---- the right side, built
@@ -176,21 +177,21 @@ class _Building:
             return number_like(self.r.b, _number(term.text), self.r.instruction, is_whole=True)
         if term.kind == "capture":
             return self.value(term.text)
-        given = {name: self.text(value) for name, value, _ in line.attributes}
+        named = self.r.match.get(line.name) if line.name is not None else None
+        source = named if isinstance(named, Instruction) else self.r.instruction
+        others = {}
         if line.has_others:
             row = opcodes.opcode(term.text)
             allowed = opcodes.allowed_attributes(row) if row is not None else ()
-            for name, value in self.r.instruction.attributes.items():
-                if name in allowed and name not in _INHERITED:
-                    given.setdefault(name, value)
-        shape = None if line.shape is None else self.text(line.shape)
-        return self.operation(term, given, shape, old)
+            others = {k: v for k, v in source.attributes.items() if k in allowed and k not in _INHERITED}
+        return self.operation(term, attrs.evolve(self.r.b, like=source), others, old)
 
     def operation(
-        self, term: Term, attributes: dict[str, Any], shape: str | None, old: Instruction | None
+        self, term: Term, b: Builder, others: dict[str, Any], old: Instruction | None
     ) -> Instruction:
         operands = self.operands(term)
-        b = self.r.b
+        attributes = {**others, **{name: self.text(value) for name, value, _ in term.attributes}}
+        shape = None if term.shape is None else self.text(term.shape)
         try:
             new = b.op(term.text, operands, shape=shape, **attributes)
         except EditError as error:
@@ -211,7 +212,7 @@ class _Building:
             if operand.kind == "capture":
                 found.append(self.value(operand.text))
             elif operand.kind == "opcode":
-                found.append(self.operation(operand, {}, None, None))
+                found.append(self.operation(operand, self.r.b, {}, None))
             else:
                 found.append(_number(operand.text))
         return number_operands(self.r.b, term.text, found, self.r.instruction)

@@ -8,7 +8,9 @@ from typing import Any
 from hlotext.edit.cloning import own_attributes
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.passes.base import InstructionBudget
 from hlotext.rewrite.passes.call_inliner import Inliner
 from hlotext.rewrite.passes.editor import CONTROL
 
@@ -61,6 +63,16 @@ def is_whole(loop: Instruction) -> bool:
 class LoopEditor(Inliner):
     """Copies of the computations of loops, and loops over them."""
 
+    def __init__(self, module: Module, growth: InstructionBudget) -> None:
+        super().__init__(module, growth)
+        self.origins: dict[Instruction | Computation, str | None] = {}
+        """Of what was made here, the name of what it is a copy of; None: of nothing."""
+        self.copying: Computation | None = None
+        """A copy that is being filled, in the order of its source."""
+
+    def _before(self, home: Computation, new: Instruction) -> Instruction | None:
+        return None if home is self.copying else super()._before(home, new)
+
     # ---- copies
 
     def copy(self, source: Computation, parameter: Shape, prepare: Copier, finish: Finish | None) -> Computation:  # fmt: skip
@@ -69,6 +81,7 @@ class LoopEditor(Inliner):
         name = self.module.computation_names.unique(f"{source.name}.clone")
         copy = self.module.add(Computation(name), before=source)
         old = parameter_of(source)
+        outer, self.copying = self.copying, copy
         new = self.add("parameter", parameter, argument=0, computation=copy, name=old.name)
         nodes: Nodes = {}
         nodes[old] = new
@@ -95,6 +108,12 @@ class LoopEditor(Inliner):
         root = finish(nodes) if finish is not None else nodes[source.root]
         assert root is not None
         copy.root = root
+        self.copying = outer
+        self.origins.update({copy: source.name, new: old.name})
+        pairs = [(old, made) for old, made in nodes.items() if made is not None]
+        for old, made in [*pairs, (source.root, root)]:
+            if made.opcode == old.opcode:
+                self.origins[made] = old.name
         return copy
 
     def elements(self, value: Instruction) -> list[Instruction]:
@@ -107,8 +126,10 @@ class LoopEditor(Inliner):
         """An element of a tuple."""
         shape = value.shape
         assert shape is not None
-        return self.add("get-tuple-element", shape.tuple_shapes[index], (value,), attributes={"index": index},
-                        computation=value.computation)  # fmt: skip
+        new = self.add("get-tuple-element", shape.tuple_shapes[index], (value,), attributes={"index": index},
+                       computation=value.computation)  # fmt: skip
+        self.origins[new] = None
+        return new
 
     def tuple(self, elements: Iterable[Instruction], computation: Computation | None = None) -> Instruction:
         """A tuple of values."""
@@ -126,7 +147,9 @@ class LoopEditor(Inliner):
         for name in ("backend_config", "frontend_attributes", "metadata"):
             if name in old.attributes:
                 own[name] = old.attributes[name]
-        return self.add("while", shape, (init,), attributes=own, name=old.name)
+        new = self.add("while", shape, (init,), attributes=own, name=old.name)
+        self.origins[new] = old.name
+        return new
 
     # ---- another form
 

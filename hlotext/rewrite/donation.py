@@ -1,0 +1,91 @@
+"""Arguments whose buffers results take over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.aliasing import (
+    BufferDonor,
+    BufferDonorConfig,
+    InputOutputAlias,
+    InputOutputAliasConfig,
+    ShapeIndex,
+)
+from hlotext.ir.values.enums import AliasKind
+from hlotext.ir.values.shape import Shape
+
+Argument: TypeAlias = "int | tuple[int, ShapeIndex]"
+"""Number of a parameter of the entry, with an index for an array inside a tuple."""
+
+
+def donate(
+    module: Module, buffers: Mapping[Argument, ShapeIndex | int | None], kind: AliasKind | str = AliasKind.MAY
+) -> None:
+    """Lets results take the buffers of arguments: the header's `input_output_alias` and `buffer_donor`.
+
+    What the header says of other arguments stays. To take a donation back, delete or set `module.attributes[...]`.
+
+    Args:
+        module: Is changed in place.
+        buffers: Which element of the result each argument's buffer is for; `()` where the result is an array; None: any
+            result, chosen by XLA.
+        kind: `may-alias`, or `must-alias`: the caller has to pass a buffer of its own.
+
+    Raises:
+        EditError: No such argument or result, one of another type or size, or two arguments for one result; nothing is
+            changed then.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse('''HloModule m
+    ...
+    ... ENTRY e {
+    ...   x = f32[4] parameter(0)
+    ...   y = f32[8] parameter(1)
+    ...   s = f32[4] sine(x)
+    ...   ROOT r = (f32[4], f32[4]) tuple(s, x)
+    ... }''')
+    >>> donate(module, {0: (0,), 1: None})
+    >>> str(module).splitlines()[0][:90]
+    'HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }, buffer_donor={ (1, {}) }, ent'
+    """
+    aliases = list(getattr(module.attributes.get("input_output_alias"), "entries", ()))
+    donors = list(getattr(module.attributes.get("buffer_donor"), "entries", ()))
+    for argument, result in buffers.items():
+        number, index = argument if isinstance(argument, tuple) else (argument, ())
+        parameters = module.entry.parameters
+        given = _array(parameters[number].shape, index) if 0 <= number < len(parameters) else None
+        if given is None:
+            raise EditError(f"{module.entry.name} has no argument {number} with an array at {index}")
+        aliases = [a for a in aliases if (a.parameter_number, a.parameter_index) != (number, index)]
+        donors = [d for d in donors if (d.param_number, d.param_index) != (number, index)]
+        if result is None:
+            donors.append(BufferDonor(number, index))
+            continue
+        place = (result,) if isinstance(result, int) else tuple(result)
+        taken = _array(module.entry.root.shape, place)
+        if taken is None or taken.text_without_layout() != given.text_without_layout():
+            raise EditError(f"argument {number} is {given}, and the result at {place} {taken}")
+        if any(a.output_index == place for a in aliases):
+            raise EditError(f"the result at {place} has the buffer of another argument")
+        aliases.append(InputOutputAlias(place, number, index, AliasKind(kind)))
+    with module.transaction():
+        for name, config in (
+            ("input_output_alias", InputOutputAliasConfig(tuple(aliases)).canonical()),
+            ("buffer_donor", BufferDonorConfig(tuple(donors)).canonical()),
+        ):
+            if config.entries:
+                module.attributes[name] = config
+            elif name in module.attributes:
+                del module.attributes[name]
+
+
+def _array(shape: Shape | None, index: ShapeIndex) -> Shape | None:
+    """The array at an index of a shape; None where there is none."""
+    for number in index:
+        if shape is None or not shape.is_tuple or not 0 <= number < len(shape.tuple_shapes):
+            return None
+        shape = shape.tuple_shapes[number]
+    return shape if shape is not None and shape.is_array else None
