@@ -422,9 +422,9 @@ def test_in_a_loop_without_metadata_the_reader_is_found(tmp_path: Path) -> None:
 # ---- newer compilers
 
 
-def newer(name: str, target: Path) -> dumps.Compilation:
+def newer(name: str, target: Path, partitioner: str = "shardy") -> dumps.Compilation:
     """A compilation by jaxlib 0.12.0.1, whose collectives carry the metadata of what they move."""
-    with tarfile.open(DATA / "collectives" / "fresh" / f"cpu_0.12.{name}.shardy.tar.xz") as archive:
+    with tarfile.open(DATA / "collectives" / "fresh" / f"cpu_0.12.{name}.{partitioner}.tar.xz") as archive:
         archive.extractall(target, filter="data")
     return opened(target)
 
@@ -514,3 +514,17 @@ def test_what_sends_more_in_all_is_not_suggested(tmp_path: Path) -> None:
     made = {(s.name.rpartition("/")[2], s.spec) for one in found for s in one.suggestions}
     assert ("sharding_constraint", "P('data', None, None)") not in made
     assert [s.bytes_total for one in found for s in one.suggestions if s.name == "mask"][:1] == [-8]
+
+
+def test_readers_in_branches_and_of_merged_tensors_are_found(tmp_path: Path) -> None:
+    """A branch takes its tensor as an element of a tuple; equal indices of two lines were merged before they are gathered."""
+    found = newer("diagonals", tmp_path, "gspmd").collectives("x=4,y=2")
+    reasons = {reason.part: reason for one in found for reason in one.reasons}
+
+    def names(part: str) -> tuple[str, ...]:
+        places = (reasons[part].user, reasons[part].tensor)
+        return tuple(place.instruction.name for place in places if place is not None and place.instruction)
+
+    assert names("all-gather") == ("scatter-add.5", "arg_tuple.1_0")
+    assert names("all-gather.1") == ("scatter-add.5", "arg_tuple.1_1")
+    assert names("all-gather.12") == ("gather.5", "concatenate.7")

@@ -15,6 +15,11 @@ _MOST_TUPLES = 64
 """Maximum number of tuples followed for the sharding of an element."""
 
 
+def _arrays(computation: Computation) -> list[int]:
+    """The number of arrays in each parameter and in the result."""
+    return [len(leaves_of(node)) for node in (*computation.parameters, computation.root)]
+
+
 def leaves_of(node: hlo.Instruction) -> Leaves:
     """The sizes of each array of a result."""
     shape = node.shape
@@ -33,9 +38,9 @@ class Sides:
     def __init__(self, before: hlo.Module, after: hlo.Module, keys: Keys) -> None:
         self.before = Text(before, keys)
         self.after = Text(after, keys)
-        self._homes: dict[Path, Computation] = {}
+        self._homes: dict[Path, list[Computation]] = defaultdict(list)
         for path, computation in self.before.computations:
-            self._homes.setdefault(path, computation)
+            self._homes[path].append(computation)
         self._found: dict[hlo.Instruction, hlo.Instruction | None] = {}
         self._local: dict[hlo.Instruction, Leaves] = {}
         self._after_twins: dict[object, list[hlo.Instruction]] | None = None
@@ -111,7 +116,7 @@ class Sides:
         return self._found[node]
 
     def _counterpart(self, node: hlo.Instruction) -> hlo.Instruction | None:
-        home = self._homes.get(self.after.path(node.computation))
+        home = self._home(node.computation)
         if node.opcode == "parameter":
             number = node.parameter_number
             return next((p for p in home.parameters if p.parameter_number == number), None) if home else None
@@ -138,6 +143,14 @@ class Sides:
         if key is None and home is not None:
             return self._unnamed(node, home)
         return None
+
+    def _home(self, computation: Computation | None) -> Computation | None:
+        """Computation before partitioning of one after it; of several called from equal places one with as many arrays."""
+        found = self._homes.get(self.after.path(computation), ())
+        if len(found) > 1 and computation is not None:
+            arrays = _arrays(computation)
+            found = [one for one in found if _arrays(one) == arrays] or found
+        return found[0] if found else None
 
     def _named(self, node: hlo.Instruction) -> hlo.Instruction | None:
         found = self.before.module.find(node.name.removesuffix(".clone"))

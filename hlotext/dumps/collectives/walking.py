@@ -203,9 +203,13 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
         chain.append(end)
         end = end.operands[0]
     made = end.operands[0] if sides.after.key[end] is None and _is_state(end) else end
-    if sides.after.key[made] != sides.after.key[collective] or end.opcode in _SOURCES:
+    if end.opcode in _SOURCES:
         return None
     tensor = sides.counterpart(end)
+    if sides.after.key[made] != sides.after.key[collective]:
+        tensor = _merged(sides, collective, end)
+        if tensor is None:
+            return None
     if tensor is None or tensor.opcode != end.opcode or sides.local(tensor) != leaves_of(end):
         alike = _moved_by_others(sides, end)
         if not alike:
@@ -216,6 +220,16 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
         found = _read(sides, collective, end, alike[0], chain)
         return None if found is None else attrs.evolve(found, is_one_of_several=len(alike) > 1)
     return _read(sides, collective, end, tensor, chain)
+
+
+def _merged(sides: Sides, collective: hlo.Instruction, end: hlo.Instruction) -> hlo.Instruction | None:
+    """The tensor of a collective whose own was merged with an equal one from another line, which is there in its place."""
+    mine, other = sides.after.key[collective], sides.after.key[end]
+    if mine is None or other is None or mine[0] != other[0]:
+        return None
+    named = [one for one in sides.before.by_key.get(mine, ()) if one.opcode == end.opcode]
+    fitting = [one for one in named if sides.local(one) == leaves_of(end)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction]:
