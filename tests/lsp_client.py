@@ -12,6 +12,9 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+START = ("-m", "hlotext", "lsp")
+"""What Python runs as the server."""
+
 
 class Client(LanguageClient):  # type: ignore[misc]
     """Collects what the server sends unasked."""
@@ -57,11 +60,14 @@ class Client(LanguageClient):  # type: ignore[misc]
 
 @asynccontextmanager
 async def connected(
-    folder: Path | None = None, encodings: tuple[str, ...] = (), markdown: bool = True
+    folder: Path | None = None,
+    encodings: tuple[str, ...] = (),
+    markdown: bool = True,
+    start: tuple[str, ...] = START,
 ) -> AsyncIterator[Client]:
     """A client of a server that has been initialized."""
     client = Client()
-    await client.start_io(sys.executable, "-m", "hlotext", "lsp")
+    await client.start_io(sys.executable, *start)
     formats = [types.MarkupKind.Markdown] if markdown else [types.MarkupKind.PlainText]
     capabilities = types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=list(encodings)) if encodings else None,

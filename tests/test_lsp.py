@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import json
 import re
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +25,15 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 import hlotext as hlo
+from hlotext.lsp import open_file
 from hlotext.lsp.diagnostics import page_address
 from hlotext.lsp.documents import Document, after, before
 from hlotext.lsp.facts import Facts
 from hlotext.lsp.hover import hover
+from hlotext.lsp.open_file import OpenFile
 from hlotext.lsp.reading import Reading, View
 from tests.dump_cases import unpacked
-from tests.lsp_client import at, connected
+from tests.lsp_client import START, at, connected
 from tests.support import DATA, ROOT
 
 URI = "file:///work/dumps/module.hlo"
@@ -327,6 +333,47 @@ def test_findings_of_lint() -> None:
     run(work)
 
 
+def test_edits_of_a_large_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one module is read, answers come from the former one without its facts; it goes when the reading ends."""
+    monkeypatch.setattr(open_file, "_LARGE", 0)
+    readers, checkers = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+
+    async def work() -> None:
+        document = Document(URI, LOOP, 1)
+        published: asyncio.Queue[int | None] = asyncio.Queue()
+        file = OpenFile(document, readers, checkers, lambda one: published.put_nowait(one.document.version))
+        modules = []
+        for version in range(2, 8):
+            await published.get()
+            view = await file.read_view()
+            assert view is not None
+            assert view.is_current
+            modules.append(weakref.ref(view.reading.modules[0]))
+            view.reading.facts = Facts(view.reading.modules[0])
+            go = threading.Event()
+            readers.submit(go.wait, 60)
+            change = types.TextDocumentContentChangePartial(range=document.range(0, 0), text="\n")
+            document.apply([change], version)
+            file.changed()
+            during = await asyncio.wait_for(file.read_view(), 60)
+            assert during is not None
+            assert during.reading is view.reading
+            where = types.Position(*place(document.text, "%double =", 2))
+            assert hover(during, where, is_markdown=False) is not None
+            while view.reading.facts is not None:
+                await asyncio.sleep(0.01)
+            go.set()
+        await published.get()
+        file.close()
+        del view, during
+        await asyncio.get_running_loop().run_in_executor(readers, gc.collect)
+        assert [module() for module in modules] == [None] * len(modules)
+
+    run(work)
+    readers.shutdown()
+    checkers.shutdown()
+
+
 def test_odd_characters() -> None:
     """Positions are right behind form feeds, U+2028 and astral characters, in UTF-16 and UTF-8."""
     odd = "a\x0cb\u2028c😀d"
@@ -408,6 +455,12 @@ def test_dump_folder(tmp_path: Path) -> None:
 # ---- clients
 
 
+NOISE = "import os; from hlotext import cli, lsp; from hlotext.lsp import server; old = server.hover; " + (
+    "server.hover = lambda *given: (print('noise'), os.write(1, b'noise'), old(*given))[2]; cli.main(['lsp'])"
+)
+"""A server whose hovers print."""
+
+
 def exchange(*messages: bytes) -> bytes:
     """The output of a server that is sent these bytes, then shutdown and exit."""
     end = [
@@ -415,9 +468,7 @@ def exchange(*messages: bytes) -> bytes:
         json.dumps({"jsonrpc": "2.0", "method": "exit"}).encode(),
     ]
     sent = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in (*messages, *end))
-    done = subprocess.run(
-        [sys.executable, "-m", "hlotext", "lsp"], input=sent, capture_output=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, *START], input=sent, capture_output=True, timeout=120, check=False)
     return done.stdout
 
 
@@ -455,6 +506,20 @@ def test_a_damaged_initialize_is_answered() -> None:
     assert by_id[1]["result"]["capabilities"]["positionEncoding"] == "utf-8"
     assert "error" in by_id[2]
     assert "error" in by_id[3]
+
+
+def test_stdout_is_clean() -> None:
+    """What is printed while a request is answered does not reach the client, by Python or by the descriptor."""
+
+    async def work() -> None:
+        async with connected(start=("-c", NOISE)) as client:
+            client.open(URI, LOOP)
+            where = at(URI, *place(LOOP, "%double =", 2))
+            for _ in range(3):
+                shown = await client.text_document_hover_async(types.HoverParams(**where))
+                assert "double" in shown.contents.value
+
+    run(work)
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

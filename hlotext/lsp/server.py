@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import logging
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -287,6 +288,7 @@ def serve() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for option, value in _MALLOC:
             mallopt(option, value)
-    binary_output = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a library prints must not become a part of the protocol
-    Server().start_io(sys.stdin.buffer, binary_output)
+    # What a library prints must not become a part of the protocol, also if it writes to the descriptor.
+    with os.fdopen(os.dup(1), "wb") as output:
+        os.dup2(2, 1)
+        Server().start_io(sys.stdin.buffer, output)
