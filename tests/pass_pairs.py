@@ -27,7 +27,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.rewrite import Pipeline, parse_passes
-from hlotext.rewrite.passes import all_passes, find_pass
+from hlotext.rewrite.passes import all_passes
 from hlotext.rewrite.passes.agreement import AGREEMENT, DATE, NEWEST, NEWEST_AGREEMENT, NEWEST_DATE, Agreement
 from tests.support import ROOT
 
@@ -89,6 +89,8 @@ ON_PLATFORM: dict[tuple[str, str], str] = {
 """XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
 WITHOUT_LAYOUTS = {"cse": ("is_layout_sensitive=false",)}
 """Options of a pass before layouts are assigned, when XLA looks at none."""
+IN_PIPELINE = {("call-inliner", "cpu", "HLO_passes_through_layout_assignment"): "single_call_site=true"}
+"""What XLA asks of a pass on a platform in a pipeline, as options of ours (`CpuCompiler::RunHloPassesThroughLayoutAssn`)."""
 NAMED = frozenset({"rename-fusions", "rename-instructions"})
 """Passes that change nothing but names: their pairs are equal where names are too, but for the numbers at their ends. These
 XLA gives in the order of its vectors, and past names that went before, of which the text tells neither."""
@@ -127,14 +129,13 @@ class Pair:
     def passes(self) -> str:
         """What of ours does the work, as XLA of that release does it."""
         ours = model(self.name, self.platform) or ""
-        kind = find_pass(ours)
-        is_aged = kind is not None and any(field.name == "age" for field in attrs.fields(kind))
         options = [self.options] if self.options else []
         if not self.has_layouts:
             options += WITHOUT_LAYOUTS.get(ours, ())
-        if is_aged:
-            options.append(f"age={self.release}")
-        return f"{ours}{{{','.join(options)}}}" if options else ours
+        (one,) = parse_passes(
+            f"{ours}{{{','.join(options)}}}" if options else ours, self.platform, self.release
+        )
+        return str(one)
 
     def is_equal(self) -> bool:
         """Whether ours leaves what XLA's left."""

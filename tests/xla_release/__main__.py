@@ -13,7 +13,7 @@ from pathlib import Path
 from corpus.generate import ENVIRONMENT, SECONDS_PER_JOB
 from tests.support import ROOT
 from tests.xla_release import records
-from tests.xla_release.survey import News, Survey, by_kind, survey
+from tests.xla_release.survey import News, Survey, by_kind, survey, total
 
 PROGRAMS = (
     "callback_io|sorting|approx_top_k|conditionals|rng_algorithms|scatters|transformer_train_scan|transformer_decode"
@@ -108,7 +108,8 @@ def compiled(python: str, platform: str, name: str, topology: str, folder: Path)
 
 def report(version: str, platform: str, found: Survey) -> None:
     """Prints the figures of a platform, then what is new, grouped."""
-    figures = ", ".join(f"{answer} {found.right[answer]} of {of}" for answer, of in sorted(found.of.items()))
+    sums = total(found.scores, found.scores)
+    figures = ", ".join(f"{answer} {right} of {of}" for answer, (right, of) in sums.items())
     print(f"{version} {platform}: {figures or 'nothing compiled'}")
     for kind, rows in by_kind(found):
         print(f"  new {kind}: {len(rows)}")

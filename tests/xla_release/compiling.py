@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 TEXT = "compiled.as_text"
+PLAIN = "plain"
+"""A dump as XLA writes it unasked: the text before and after."""
 FACTS = "facts.json"
 
 
@@ -33,7 +35,15 @@ def main(platform: str, name: str, topology: str, folder: Path) -> None:
     }
     if platform == "gpu":
         options["xla_gpu_autotune_level"] = 0  # autotuning would want the device
-    compiled = jax.jit(work.function, **work.options).lower(*work.arguments).compile(compiler_options=options)
+    lowered = jax.jit(work.function, **work.options).lower(*work.arguments)
+    try:  # the compact form leaves out what passes see: an element that is read twice, or by nothing
+        compiled = lowered.compile(compiler_options={**options, "xla_dump_compact_gte": False})
+    except jax.errors.JaxRuntimeError as error:
+        if "xla_dump_compact_gte" not in str(error):
+            raise
+        compiled = lowered.compile(compiler_options=options)  # a release from before that form
+    else:
+        lowered.compile(compiler_options={"xla_dump_to": str(folder / PLAIN), **program.flags})
     (folder / TEXT).write_text(compiled.as_text(), encoding="utf-8", errors="surrogateescape")
     cost = compiled.cost_analysis()
     facts = {

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support import DATA
-from tests.xla_release.survey import Survey
+from tests.xla_release.survey import Survey, total
 
 FILE = DATA / "releases.json"
 
 
 def load() -> dict[str, dict[str, Any]]:
-    """By release, then by platform: `scores` (answer to [right, of]) and `passes`."""
+    """By release, then by platform: `scores` (answer to [right, of]), the same by program in `programs`, and `passes`."""
     found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     return found
 
@@ -24,24 +24,30 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def news(version: str, platform: str, found: Survey) -> Iterator[tuple[str, str]]:
-    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest one."""
+    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest one.
+
+    Compared are the programs that both were asked of; rows from before they were kept apart have none.
+    """
     others = {v: row[platform] for v, row in load().items() if v != version and platform in row}
     if not others:
         return
     known = {name for row in others.values() for name in row["passes"]}
     for name in sorted(found.passes - known):
         yield name, "pass"
-    newest = others[max(others, key=numbers)]
-    for answer, (right, of) in newest["scores"].items():
-        if answer in found.of and found.right[answer] * of < right * found.of[answer]:
-            yield f"{answer}: {found.right[answer]} of {found.of[answer]}, was {right} of {of}", "model"
+    newest = others[max(others, key=numbers)].get("programs", {})
+    both = newest.keys() & found.scores.keys()  # shares of other programs say nothing
+    now = total(found.scores, both)
+    for answer, (right, of) in total(newest, both).items():
+        if answer in now and now[answer][0] * of < right * now[answer][1]:
+            yield f"{answer}: {now[answer][0]} of {now[answer][1]}, was {right} of {of}", "model"
 
 
 def write(version: str, platform: str, found: Survey) -> None:
     """Keeps the figures of a release on a platform."""
     rows = load()
     rows.setdefault(version, {})[platform] = {
-        "scores": {answer: [found.right[answer], of] for answer, of in sorted(found.of.items())},
+        "scores": total(found.scores, found.scores),
+        "programs": found.scores,
         "passes": sorted(found.passes),
     }
     ordered = {v: dict(sorted(rows[v].items())) for v in sorted(rows, key=numbers)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -14,7 +14,7 @@ from hlotext import cost, dumps, memory, thunks
 from hlotext.dumps.step import UNKNOWN
 from hlotext.thunks import compare
 from tests import pass_pairs
-from tests.xla_release.compiling import FACTS, TEXT
+from tests.xla_release.compiling import FACTS, PLAIN, TEXT
 
 _UNKNOWN_IN_TEXT = {"X201": "opcode", "X203": "attribute"}
 """Notes of the reader on what no row of the tables knows."""
@@ -37,18 +37,29 @@ class Survey:
 
     news: dict[tuple[str, str], News] = attrs.field(factory=dict)
     """By kind and name: the first place of each."""
-    right: Counter[str] = attrs.field(factory=Counter)
-    """By answer: how often it is XLA's."""
-    of: Counter[str] = attrs.field(factory=Counter)
-    """By answer: how often it was asked."""
+    scores: dict[str, dict[str, list[int]]] = attrs.field(factory=dict)
+    """By program and answer: how often it is XLA's, and how often it was asked."""
     passes: set[str] = attrs.field(factory=set)
+    program: str = ""
+    """The one that is looked through."""
 
     def add(self, kind: str, name: str, where: str) -> None:
         self.news.setdefault((kind, name), News(kind, name, where))
 
     def score(self, answer: str, is_right: bool) -> None:
-        self.right[answer] += is_right
-        self.of[answer] += 1
+        row = self.scores.setdefault(self.program, {}).setdefault(answer, [0, 0])
+        row[0] += is_right
+        row[1] += 1
+
+
+def total(scores: Mapping[str, Mapping[str, list[int]]], programs: Collection[str]) -> dict[str, list[int]]:
+    """By answer: how often it is XLA's and how often it was asked, over some programs."""
+    found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for program in programs:
+        for answer, (right, of) in scores[program].items():
+            found[answer][0] += right
+            found[answer][1] += of
+    return dict(sorted(found.items()))
 
 
 def survey(folder: Path, found: Survey) -> None:
@@ -57,11 +68,16 @@ def survey(folder: Path, found: Survey) -> None:
     Raises InputError where there is no dump. A question that ends with an exception counts as news, not as an end.
     """
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    found.program = folder.name
     dump = dumps.open(folder / "dump")
     final = _text(folder / TEXT, (folder / TEXT).read_text(encoding="utf-8", errors="surrogateescape"), found)
     for file in dump.files:
         if file.kind == "other":
             found.add("file", Path(file.path).name, file.path)
+    if (folder / PLAIN).is_dir():
+        for compilation in dumps.open(folder / PLAIN).compilations:
+            for step in compilation.steps:
+                _text(step.path, step.file.text(), found)
     for compilation in dump.compilations:
         if compilation.last is None:
             continue
@@ -127,8 +143,10 @@ def _steps(compilation: dumps.Compilation, release: str, found: Survey) -> None:
         ours = pass_pairs.model(step.name, compilation.platform or "") if step.is_pass else None
         has_layouts = has_layouts or step.name == "layout-assignment"
         if ours is not None and before is not None and changed:
+            platform = compilation.platform or ""
+            options = pass_pairs.IN_PIPELINE.get((step.name, platform, step.pipeline), "")
             pair = pass_pairs.Pair(
-                step.name, compilation.platform or "", compilation.name, has_layouts, before, text, release
+                step.name, platform, compilation.name, has_layouts, before, text, release, options
             )
             try:
                 found.score("passes", pair.is_equal())
