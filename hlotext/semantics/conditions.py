@@ -15,6 +15,7 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
+from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.semantics.message_text import shown
 
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 
 MAX_UPDATES = 100
 """Updates between the start and the end of an asynchronous operation."""
+
+
+ONCE_READ: dict[str, list[str]] = {}
+"""Opcodes with attributes that XLA no longer reads, or no longer in every form."""
+for _row in opcodes.OPCODES.values():
+    if _found := [
+        u.name for u in opcodes.allowed_attributes(_row).values() if u.old or u.name == "replica_groups"
+    ]:
+        ONCE_READ[_row.name] = _found
 
 
 @text_cache(1 << 14)
@@ -117,6 +127,14 @@ def of_values(instruction: Instruction) -> Iterator[Problem]:
     check = BY_OPCODE.get(instruction.opcode)
     if check is not None:
         yield from check(instruction)
+    for name in ONCE_READ.get(instruction.opcode, ()):
+        value = instruction._attributes.get(name)
+        if isinstance(value, MeshAxesReplicaGroupList) and value.has_comma:
+            yield _problem(
+                "X208", "a comma before the axes of replica groups: only older XLA reads this", name
+            )
+        elif value is not None and name != "replica_groups":
+            yield _problem("X208", f"{instruction.opcode} with {name}: only older XLA reads this", name)
     replication = instruction._attributes.get("parameter_replication")
     if replication is not None and instruction.shape is not None:
         leaves = sum(1 for _ in instruction.shape.leaves())

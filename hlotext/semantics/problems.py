@@ -73,5 +73,6 @@ MILD: dict[str, Severity] = {
     "V508": Severity.WARNING,
     "V515": Severity.NOTE,
     "X201": Severity.NOTE,
+    "X208": Severity.NOTE,
 }
 """Codes of problems that are no errors: what XLA accepts, or what is worth knowing."""

@@ -112,6 +112,8 @@ class MeshAxesReplicaGroupList(ReplicaGroups):
     mesh: Mesh
     axes: tuple[AxisRef, ...]
     """Devices that differ only along these are one group; the last one varies fastest in it."""
+    has_comma: bool = attrs.field(default=False, eq=False, repr=False)
+    """True if the text had a comma before the axes, as older XLA wrote them."""
 
     @property
     def group_count(self) -> int:

@@ -86,6 +86,7 @@ class LineParts:
         arity, called = row.arity, opcodes.CALLED_NAMES[row.name]
         has_conditions = (
             opcode in conditions.BY_OPCODE
+            or opcode in conditions.ONCE_READ
             or arity.count in (Count.EVEN, Count.ODD)
             or opcode in opcodes.CONTEXT_DEPENDENT
         )

@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "X205": "a table that this release does not know",
     "X206": "text that belongs to no module",
     "X207": "a control predecessor that a compact text leaves out",
+    "X208": "a form that only older XLA reads",
 }
 """X1xx: errors, the text cannot be HLO. X2xx: notes, kept as they stand; errors when reading strictly."""
 

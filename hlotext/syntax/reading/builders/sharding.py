@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import attrs
+
 from hlotext.findings.errors import TermError
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.mesh import AxisRef, Mesh, MeshAxis, SubAxis, check_axes
@@ -305,7 +307,7 @@ class ShardingBuilder:
 
     def old_mesh_replica_groups(self, children: Children) -> MeshAxesReplicaGroupList:
         parsed, axes = children
-        return self.mesh_replica_groups([parsed, None, axes])
+        return attrs.evolve(self.mesh_replica_groups([parsed, None, axes]), has_comma=True)
 
     def single_device_groups(self, children: Children) -> MeshAxesReplicaGroupList:
         return MeshAxesReplicaGroupList(children[0], ())
