@@ -129,23 +129,24 @@ class RegionComparison:
     def _compare(self, one: LiveRangeRegion, other: LiveRangeRegion) -> RelativeLocation:
         """Where `other` runs, seen from `one` (`ComputeBetweenLiveRangeRegions`)."""
         found = RelativeLocation()
-        for home, entries in one.by_computation.items():
+        for home, inside in one.by_computation.items():
+            entries = _late_first(home, inside)
             for there, others in other.by_computation.items():
                 if home not in self.ordering.chain(there):
                     continue
-                for entry in others.values():
+                for entry in _late_first(there, others):
                     found.add(self._locate(entry, entries, one))
         return found
 
     def _locate(
-        self, entry: RegionEntry, entries: dict[Instruction, RegionEntry], region: LiveRangeRegion
+        self, entry: RegionEntry, entries: list[RegionEntry], region: LiveRangeRegion
     ) -> RelativeLocation:
         """Where one instruction runs, seen from those of a computation."""
         changes = self._can_intercept(entry, region)
         total = RelativeLocation()
         loose: list[RegionEntry] = []
         loose_intercepts = False
-        for mine in entries.values():
+        for mine in entries:
             order, intercepts = self._between(mine, entry, changes)
             if order == UNORDERED:
                 loose.append(mine)
@@ -293,6 +294,15 @@ class RegionComparison:
             add_control(before, after)
             self.ordering.add_path(before, after)
         return True
+
+
+def _late_first(home: Computation, entries: dict[Instruction, RegionEntry]) -> list[RegionEntry]:
+    """Users before operands, so that no order is forced that another one implies.
+
+    XLA takes instructions by their numbers, which no text has.
+    """
+    order = home.order
+    return sorted(entries.values(), key=lambda entry: order[entry.instruction], reverse=True)
 
 
 def _always_intercepts(i: Instruction) -> bool:
