@@ -15,7 +15,6 @@ from hlotext.ir.nodes.instruction import Form, Instruction
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Arity, Count, Opcode
 from hlotext.ir.values.raw_value import RawValue
-from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
 from hlotext.semantics.message_text import shown
 
@@ -26,13 +25,12 @@ MAX_UPDATES = 100
 """Updates between the start and the end of an asynchronous operation."""
 
 
-ONCE_READ: dict[str, list[str]] = {}
+ONCE_READ = {
+    row.name: found
+    for row in opcodes.OPCODES.values()
+    if (found := [use.name for use in row.attributes if use.old or use.name == "replica_groups"])
+}
 """Opcodes with attributes that XLA no longer reads, or no longer in every form."""
-for _row in opcodes.OPCODES.values():
-    if _found := [
-        u.name for u in opcodes.allowed_attributes(_row).values() if u.old or u.name == "replica_groups"
-    ]:
-        ONCE_READ[_row.name] = _found
 
 
 @text_cache(1 << 14)
@@ -129,7 +127,7 @@ def of_values(instruction: Instruction) -> Iterator[Problem]:
         yield from check(instruction)
     for name in ONCE_READ.get(instruction.opcode, ()):
         value = instruction._attributes.get(name)
-        if isinstance(value, MeshAxesReplicaGroupList) and value.has_comma:
+        if getattr(value, "has_comma", False):
             yield _problem(
                 "X208", "a comma before the axes of replica groups: only older XLA reads this", name
             )
