@@ -12,6 +12,7 @@ from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType, TypeKind
+from hlotext.rewrite.passes.properties import is_descending
 
 PASSED_ON = traits.CONTROL_FLOW | traits.TUPLES | {"custom-call", "domain", "opt-barrier"}
 """Opcodes that take every type (`SupportsLowPrecisionOperand`)."""
@@ -131,6 +132,12 @@ def is_library_dot(i: Instruction, *, may_give_bf16: bool) -> bool:
     shapes = [o.shape for o in i.operands if o.shape is not None]
     results = ("f32", "bf16") if may_give_bf16 else ("f32",)
     if names[:2] != ["bf16", "bf16"] or names[2:3] not in [[name] for name in results] or len(shapes) != 2:
+        return False
+    if any(
+        x.shape.layout is not None and not is_descending(x.shape)
+        for x in (*i.operands, i)
+        if x.shape is not None
+    ):
         return False
     lhs, rhs = shapes
     first, second = (tuple(i.attributes.get(f"{side}_contracting_dims", ())) for side in ("lhs", "rhs"))
