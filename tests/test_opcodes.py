@@ -17,11 +17,8 @@ NO_START = {"async-done", "async-update"}
 
 
 def test_known_opcodes() -> None:
-    """XLA of jaxlib 0.10.2 has 133 opcodes; newer ones are marked, of which 0.12.0.1 has all but atan."""
+    """XLA of jaxlib 0.10.2 has 133 opcodes; newer ones are marked, which a test below asks XLA itself."""
     assert sum(not row.new for row in OPCODES.values()) == 133
-    assert {name for name, row in OPCODES.items() if row.new} == {
-        "atan", "collective-reduce", "exp2", "log2", "shuffle",
-    }  # fmt: skip
     assert list(OPCODES) == sorted(OPCODES)
 
 
