@@ -89,7 +89,7 @@ def _invariant(loop: Instruction) -> frozenset[Instruction]:
         and operand.operands[0].opcode == "parameter"
     }
     found: set[Instruction] = set()
-    for instruction in _operands_first(body):
+    for instruction in operands_first(body):
         opcode = instruction.opcode
         if opcode == "get-tuple-element" and instruction.operands[0].opcode == "parameter":
             if instruction.attributes.get("index") in passed:
@@ -101,7 +101,7 @@ def _invariant(loop: Instruction) -> frozenset[Instruction]:
     return frozenset(found)
 
 
-def _operands_first(body: Computation) -> list[Instruction]:
+def operands_first(body: Computation) -> list[Instruction]:
     """The instructions in an order in which operands come before users; the text's order where that is one."""
     seen: set[Instruction] = set()
     for instruction in body:

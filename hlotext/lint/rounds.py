@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from hlotext.analysis.communication import KINDS
+from hlotext.analysis.loops import operands_first
 from hlotext.ir.nodes.async_ops import ROLES
-from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.lint.helpers import is_callback
@@ -141,7 +142,7 @@ def same_in_rounds(rounds: Rounds, purity: Purity) -> Same:
     """
     whole: set[Instruction] = set()
     parts: dict[Instruction, tuple[Range, ...]] = {}
-    for instruction in _operands_first(rounds.body):
+    for instruction in operands_first(rounds.body):
         opcode = instruction.opcode
         if opcode == "get-tuple-element" and _is_state(instruction.operands[0], rounds.body):
             if instruction.attributes.get("index") in rounds.passed:
@@ -273,16 +274,6 @@ def _multiplied(
             first = other.shape.rank - len(attributes.get("lhs_contracting_dims", ()))
         found += [(first + free.index(d), a, b) for d, a, b in ranges.get(operand, ()) if d in free]
     return tuple(found)
-
-
-def _operands_first(body: Computation) -> list[Instruction]:
-    """The instructions in an order in which operands come before users; the text's order where that is one."""
-    seen: set[Instruction] = set()
-    for instruction in body:
-        if any(operand not in seen and operand.computation is body for operand in instruction.operands):
-            return instruction_post_order(body)
-        seen.add(instruction)
-    return list(body)
 
 
 def parts_of(instruction: Instruction) -> Iterator[Instruction]:
