@@ -225,3 +225,20 @@ ENTRY main.1 {
 """
     assert not layouts_count(hlo.parse(text))
     assert layouts_count(hlo.parse(text.replace("1,0} parameter", "1,0:T(8,128)} parameter")))
+
+
+@pytest.mark.parametrize(
+    ("factor", "after"),
+    [
+        ("f2", "multiply add broadcast constant"),
+        ("fhalf", "multiply add broadcast constant"),
+        ("x", "add multiply multiply"),
+        ("three", "add multiply broadcast constant multiply broadcast constant"),
+    ],
+)
+def test_floats_share_factors_that_are_powers_of_two(factor: str, after: str) -> None:
+    """Other factors round otherwise after the sum than before it."""
+    three = "c = f32[] constant(3); three = f32[4,3] broadcast(c), dimensions={}"
+    module = module_of(f"{three}; k = multiply(x, {factor}); l = multiply(y, {factor}); add(k, l)")
+    AlgebraicSimplifier(platform="cpu").run(module)
+    assert opcodes(module.entry.root) == after

@@ -5,8 +5,8 @@
     python -m tests.mutants run OUT
 
 `sample` writes OUT/mutants.json, `map` runs all tests once (what follows OUT goes to pytest) and writes which of them run the
-line of each mutant, `run` runs these tests on a copy of the tree with one mutant at a time, the shortest first, and if none
-fails the whole files that they are in. OUT/results.tsv has a row for each; it is continued if it is there.
+line of each mutant, `run` runs these tests on a copy of the tree with one mutant at a time, and if none fails the rest of
+their files. OUT/results.*.tsv have a row for each mutant; they are continued if they are there.
 tests/data/mutants.toml lists mutants that change nothing that anybody could notice.
 """
 
@@ -14,20 +14,23 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests import support
 from tests.mutants import plugin, sites
 
 SECONDS = 60.0
-"""Time of the tests that are chosen for a mutant, as the map measured it; the first one runs whatever it takes."""
+"""Time of the tests of one stage, as the map measured it; the first one runs whatever it takes."""
+FEW = 4
+"""Number of files of the first stage: collecting the tests of a file takes longer than most tests."""
 EQUIVALENT = support.DATA / "mutants.toml"
 
 
@@ -60,28 +63,38 @@ def read_map(out: Path) -> tuple[dict[str, set[str]], dict[str, float]]:
     return tests, seconds
 
 
-def within(tests: list[str], seconds: dict[str, float], budget: float) -> list[str]:
-    """The shortest tests that fit the time together, one of every file before the second of any."""
-    turns: collections.Counter[str] = collections.Counter()
-    order = []
-    for test in sorted(tests, key=lambda test: seconds.get(test, 1)):
-        turns[test.split("::")[0]] += 1
-        order.append((turns[test.split("::")[0]], seconds.get(test, 1), test))
+def within(tests: Iterable[str], seconds: dict[str, float], budget: float) -> list[str]:
+    """The shortest tests that fit the time together."""
     chosen: list[str] = []
-    for _, cost, test in sorted(order):
-        budget -= cost
+    for test in sorted(tests, key=lambda test: seconds.get(test, 1)):
+        budget -= seconds.get(test, 1)
         if budget < 0 and chosen:
             break
         chosen.append(test)
     return chosen
 
 
-def fails(tree: Path, tests: Sequence[str], home: Path) -> str:
+def stages(found: set[str], tests: Mapping[str, set[str]], seconds: dict[str, float]) -> Iterator[list[str]]:
+    """The tests to run, those of a few files first: of the files that run the fewest other mutants."""
+    spread = collections.Counter(
+        file for line in tests.values() for file in {test.split("::")[0] for test in line}
+    )
+    files = sorted({test.split("::")[0] for test in found}, key=spread.__getitem__)
+    few, others = set(files[:FEW]), set(files[FEW:])
+    for some in (few, others):
+        yield within((test for test in found if test.split("::")[0] in some), seconds, SECONDS)
+    yield within(
+        (test for test in seconds if test.split("::")[0] in few and test not in found), seconds, SECONDS
+    )
+
+
+def fails(tree: Path, tests: Sequence[str]) -> str:
     """The first of these tests that fails in the tree; an empty text if none does."""
     names = tree / "tests.args"
     names.write_text("\n".join(tests))
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "", f"@{names}"]
-    environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nothing but the mutated file is compiled again
     try:
         done = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=4 * SECONDS
@@ -117,16 +130,17 @@ def run(out: Path, part: int, parts: int) -> None:
         if mutant.key in done:
             continue
         path = tree / "hlotext" / mutant.path
+        compiled = Path(importlib.util.cache_from_source(str(path)))
         source = path.read_text()
+        found = {test for line in mutant.lines for test in tests.get(f"{mutant.path}:{line}", ())}
+        failed = ""
         path.write_text(mutant.apply(source))
-        found = sorted({test for line in mutant.lines for test in tests[f"{mutant.path}:{line}"]})
-        chosen = within(found, seconds, SECONDS)
-        failed = fails(tree, chosen, out) if chosen else ""
-        if not failed and found:
-            files = {test.split("::")[0] for test in found}
-            rest = {test for test in seconds if test.split("::")[0] in files} - set(chosen)
-            failed = fails(tree, [*chosen[:1], *within(sorted(rest), seconds, SECONDS)], out)
+        compiled.unlink(missing_ok=True)
+        for chosen in stages(found, tests, seconds):
+            if chosen and not failed:
+                failed = fails(tree, chosen)
         path.write_text(source)
+        compiled.unlink(missing_ok=True)
         state = (
             "killed" if failed else "equivalent" if mutant.key in known else "alive" if found else "not run"
         )

@@ -113,11 +113,11 @@ def _walk(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr | ast.s
 
 
 def _bodies(tree: ast.Module) -> Iterator[tuple[ast.stmt, set[int]]]:
-    """What is mutated of a module: functions, and constants with the lines that use them."""
+    """The mutated parts of a module: functions, and constants with the lines of the file that use them."""
     uses: dict[str, set[int]] = defaultdict(set)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            uses[node.id].add(node.lineno)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            uses[node.id if isinstance(node, ast.Name) else node.attr].add(node.lineno)
     pending: list[ast.stmt] = list(tree.body)
     while pending:
         node = pending.pop(0)
@@ -127,7 +127,7 @@ def _bodies(tree: ast.Module) -> Iterator[tuple[ast.stmt, set[int]]]:
             case ast.ClassDef(body=body):
                 pending.extend(body)
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                if isinstance(node.value, ast.Constant | ast.Set | ast.BinOp):
+                if name in uses and isinstance(node.value, ast.Constant | ast.Set | ast.BinOp):
                     yield node, uses[name]
 
 
