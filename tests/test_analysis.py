@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hlotext as hlo
-from hlotext import analysis
+from hlotext import analysis, cost, memory
+from hlotext.analysis.equal_computations import equal_computations
 from tests import support
 
 COLLECTIVES = """HloModule m, num_partitions=8
@@ -57,6 +60,54 @@ def test_facts_are_found_once_for_each_revision() -> None:
     again = analysis.communications(module)
     assert again is not first
     assert "sent" in [one.start.name for one in again]
+
+
+def test_costs_times_and_memory_are_computed_once_for_each_revision() -> None:
+    """For each chip, mesh, trip count and platform; and an edit is seen."""
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\nENTRY e {\n  p = f32[64]{0} parameter(0)\n  n = f32[64]{0} negate(p)\n"
+        "  ROOT r = f32[64]{0} exponential(n)\n}\n"
+    )
+    asked: list[Callable[[], Any]] = [
+        lambda: cost.analyze(module),
+        lambda: cost.estimate(module, "v5e"),
+        lambda: cost.estimate(module, "v6e"),
+        lambda: cost.analyze(module).as_tpu("v5e"),
+        lambda: memory.assign(module, "tpu", "v5e"),
+        lambda: memory.assign(module, "cpu"),
+    ]
+    first = [ask() for ask in asked]
+    assert all(ask() is one for ask, one in zip(asked, first, strict=True))
+    assert len(set(map(id, first))) == len(asked)
+    before = [
+        first[0].run.flops, first[1].seconds, first[3].bytes_accessed, len(first[5].values)
+    ]  # fmt: skip
+    parameter, negated, root = module.entry.instructions
+    root.operands = [parameter]
+    negated.erase()
+    again = [ask() for ask in asked]
+    assert not any(ask is one for ask, one in zip(again, first, strict=True))
+    after = [again[0].run.flops, again[1].seconds, again[3].bytes_accessed, len(again[5].values)]
+    assert all(new < old for new, old in zip(after, before, strict=True))
+
+
+def test_equal_computations_are_told_apart_by_what_they_do() -> None:
+    """Names and metadata aside; callees count as what they are."""
+
+    def body(name: str, operation: str) -> str:
+        line = f'  r.{name} = f32[4] {operation}(p.{name}), metadata={{op_name="{name}"}}'
+        return f"{name} {{\n  p.{name} = f32[4] parameter(0)\n{line}\n}}\n"
+
+    module = hlo.parse(
+        f"HloModule m\n{body('a', 'negate')}{body('b', 'negate')}{body('c', 'sine')}"
+        "x {\n  p.x = f32[4] parameter(0)\n  f.x = f32[4] fusion(p.x), kind=kLoop, calls=a\n}\n"
+        "y {\n  p.y = f32[4] parameter(0)\n  f.y = f32[4] fusion(p.y), kind=kLoop, calls=b\n}\n"
+        "z {\n  p.z = f32[4] parameter(0)\n  f.z = f32[4] fusion(p.z), kind=kLoop, calls=c\n}\n"
+        "ENTRY e {\n  p = f32[4] parameter(0)\n  x1 = f32[4] call(p), to_apply=x\n"
+        "  y1 = f32[4] call(x1), to_apply=y\n  z1 = f32[4] call(y1), to_apply=z\n}\n"
+    )
+    found = {one.name: first.name for one, first in equal_computations(module).items()}
+    assert found == {"a": "a", "b": "a", "c": "c", "x": "x", "y": "x", "z": "z", "e": "e"}
 
 
 LOOP = """HloModule m

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import cost
+from hlotext.cost.counting import Counting
 from hlotext.cost.float32 import float32_sum, is_exact, round_to_float32
 from hlotext.cost.rules.contraction import valid_pairs
+from hlotext.ir.nodes.computation import post_order
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.window import WindowDimension
 from tests.support import ROOT
@@ -37,6 +39,35 @@ def test_single_instructions_cost_what_xla_says(row: dict[str, Any]) -> None:
     """Every opcode that XLA's figures are recorded for."""
     found = cost.analyze(hlo.parse(row["text"]), age="0.10.2")
     assert {key: getattr(found, ours) for key, ours in FIGURES.items()} == {key: row[key] for key in FIGURES}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_equal_computations_cost_what_each_costs_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting one of several equal bodies, and fusions of one kind, changes no figure of any instruction."""
+    module = hlo.load(ROOT / "corpus" / name)
+
+    def figures(counting: Counting) -> list[object]:
+        return [
+            [
+                (c.name, counting.amounts[c], counting.owned[c], counting.figures[c])
+                for c in module.computations
+            ],
+            [
+                [work._replace(bodies=(), applied=()) for work in counting.works[c]]
+                for c in module.computations
+            ],
+            [[body for work in counting.works[c] for body in work.bodies] for c in module.computations],
+            {c: weight for c, weight in counting.weights.items() if any(weight)},
+            counting.bytes_by_space(),
+            [one.name for one in counting.uncounted],
+        ]
+
+    shared = figures(Counting(module))
+    monkeypatch.setattr(
+        "hlotext.cost.counting.equal_computations",
+        lambda module: {c: c for c in post_order(module.computations)},
+    )
+    assert figures(Counting(module)) == shared
 
 
 def test_every_opcode_has_a_rule() -> None:

@@ -100,7 +100,10 @@ def test_results_that_the_compiler_writes_over_operands() -> None:
 def test_without_places_in_fast_memory_all_else_is_the_same(text: str) -> None:
     """All in HBM has the same place, and the fast memory has none; so it is after a repair."""
     module = hlo.parse(text)
-    whole, main = memory.assign(module), memory.assign(module, places_fast_memory=False)
+    main, whole = memory.assign(module, places_fast_memory=False), memory.assign(module)
+    assert (
+        memory.assign(module, places_fast_memory=False) is whole
+    )  # what is known already is not computed again
     places = [
         sorted(
             (one.memory_space, one.bytes, [(piece.value.name, *piece[1:]) for piece in one.slices])

@@ -49,7 +49,7 @@ class CompilerLimits:
 class Rates:
     """Peak rates of one device. None if unknown."""
 
-    peaks: Mapping[str, Figure] = attrs.field(factory=dict)
+    peaks: Mapping[str, Figure] = attrs.field(factory=dict, hash=False)
     """Dense products, operations per second, by type: `bf16`, `int8`, `fp8`, `f64`; for f32 by JAX's precision:
     `tf32` (the default), `f32x3` (high), `f32` (highest). A type without a peak uses that of `bf16`."""
     bandwidth: Figure | None = None

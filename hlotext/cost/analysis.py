@@ -317,14 +317,7 @@ def analyze(
     of the text, else the newest. `costs` maps custom-call targets to costs (`target_costs`). Raises ValueError for anything
     else.
     """
-    found = age_for(module, age)
-    known = _analyses(module)
-    if (found, costs) not in known:
-        known[found, costs] = Analysis(module, found, costs)
-    return known[found, costs]
+    return _analysis(module, age_for(module, age), costs)
 
 
-@fact
-def _analyses(module: Module) -> dict[tuple[XlaAge, TargetCosts | None], Analysis]:
-    """Cached analyses, by age and table of targets."""
-    return {}
+_analysis = fact(Analysis)

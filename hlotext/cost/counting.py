@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hlotext.analysis import CallGraph, call_graph, communications, memory_space
 from hlotext.analysis.communication import KINDS, chain_of
+from hlotext.analysis.equal_computations import equal_computations
 from hlotext.analysis.mosaic import MosaicKernel, kernels
 from hlotext.cost.custom_calls import kernel_work, known_work
 from hlotext.cost.op_cost import NOTHING, CalleeCost, CannotCountError, OpCost, Rule
@@ -16,7 +17,7 @@ from hlotext.cost.sizes import ShapeSizes
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.xla_sums import Figures, figures_of, total_of
 from hlotext.ir.caches import weighted_cache
-from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
@@ -49,6 +50,8 @@ _RULES_BY_OPCODE: dict[str, Rule] = {
 _ALL_REDUCES = frozenset(opcode for opcode, kind in KINDS.items() if kind == "all-reduce")
 _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "free")
 """More than half of all instructions, so that they are not worth a call each."""
+_OWN = KINDS.keys() | {"custom-call"}
+"""What is counted by more than its own line."""
 
 
 class Counting:
@@ -77,9 +80,23 @@ class Counting:
         """Instructions of no known cost, and why."""
         # The devices of each communication, by the instruction that begins it.
         self._begun = {one.instruction: one.participants for one in communications(module)}
-        self.callees_first = post_order(module.computations)
+        self._first = equal_computations(module)
+        self._alike: set[Computation] = set()
+        """Computations of which equal ones cost the same: without calls, communication, and what cannot be counted."""
+        self._fusions: dict[tuple[Computation, int, object], tuple[OpCost, Computation]] = {}
+        """Work of fusions, and the body counted, by equal bodies, shapes and kinds."""
+        self.counted_as: dict[Computation, Computation] = {}
+        """The equal computation that was counted, for those that were not counted themselves."""
+        self.callees_first = list(self._first)
         for computation in self.callees_first:
-            self._count(computation)
+            first = self._first[computation]
+            if first is not computation and first in self._alike:
+                self.works[computation] = self.works[first]
+                self.owned[computation] = self.owned[first]
+                self.amounts[computation] = self.amounts[first]
+                self.counted_as[computation] = first
+            else:
+                self._count(computation)
 
     def _count(self, computation: Computation) -> None:
         works: list[OpCost] = []
@@ -88,12 +105,17 @@ class Counting:
         flops: float = 0
         transcendentals: float = 0
         accessed: float = 0
+        is_alike = True
+        uncounted = len(self.uncounted)
         for place, instruction in enumerate(computation.instructions):
-            if instruction.opcode in _FREE:
+            opcode = instruction._head.opcode
+            if opcode in _FREE:
                 works.append(NOTHING)
                 owned.append(_ZERO)
                 continue
-            work = self._work(instruction)
+            if opcode in _OWN:
+                is_alike = False
+            work = self._fusion_work(instruction) if opcode == "fusion" else self._work(instruction)
             works.append(work)
             own = self.own(instruction, work) if work is not NOTHING else _ZERO
             owned.append(own)
@@ -107,6 +129,8 @@ class Counting:
                 calls.append((place, work))
         if calls:
             self.callers[computation] = calls
+        elif is_alike and len(self.uncounted) == uncounted:
+            self._alike.add(computation)
         total = Amount(flops, transcendentals, accessed)
         for place, work in calls:
             for body, times, has_bytes in self.calls(computation, place, work):
@@ -121,6 +145,9 @@ class Counting:
         """XLA's figures for each computation."""
         found: dict[Computation, Figures] = {}
         for computation in self.callees_first:
+            if (first := self.counted_as.get(computation)) is not None:
+                found[computation] = found[first]
+                continue
             figures = {
                 place: figures_of(work, found)
                 for place, work in enumerate(self.works[computation])
@@ -128,6 +155,23 @@ class Counting:
             }
             found[computation] = total_of(computation, figures)
         return found
+
+    def _fusion_work(self, fusion: Instruction) -> OpCost:
+        """The work of a fusion, of those with one shape and equal bodies counted once."""
+        body: Any = fusion._attributes.get("calls")
+        first = self._first.get(body)
+        if first is None or first not in self._alike:
+            return self._work(fusion)
+        key = first, id(fusion._head.shape), fusion._attributes.get("kind")
+        known = self._fusions.get(key)
+        if known is None:
+            work = self._work(fusion)
+            if work is not NOTHING:
+                self._fusions[key] = work, body
+            return work
+        work, counted = known
+        self.sizes.note_equal_body(body, counted)
+        return work._replace(bodies=(body,)) if work.bodies else work
 
     def _work(self, instruction: Instruction) -> OpCost:
         if instruction.opcode not in _RULES_BY_OPCODE:

@@ -17,13 +17,13 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.facts import fact
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
 from hlotext.cost.sizes import ShapeSizes, device_size
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import as_tpu
-from hlotext.ir import gc_control
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -113,8 +113,6 @@ class Estimate:
     chip: Chip
     seconds: float
     """Length of the schedule: loops scaled by trip counts, transfers overlapping the core."""
-    roofline_seconds: float | None
-    """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips."""
     instructions: tuple[InstructionTime, ...]
     """Instructions that the core runs in sequence, largest `InstructionTime.weight` first."""
     transfers: tuple[TransferTime, ...]
@@ -145,6 +143,14 @@ class Estimate:
         a kernel may take fewer branches than count.
         """
         return is_optimized(self.module) and not self.at_most_calls
+
+    @functools.cached_property
+    def roofline_seconds(self) -> float | None:
+        """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips."""
+        try:
+            return as_tpu(self.module, self.chip).least_seconds
+        except ValueError:
+            return None
 
     @property
     def exposed(self) -> float:
@@ -203,7 +209,7 @@ def estimate(
     trips: Mapping[str, int] | None = None,
     costs: TargetCosts | None = None,
 ) -> Estimate:
-    """Lower bound on the run time of a module on a chip.
+    """Lower bound on the run time of a module on a chip. Cached until the module is edited.
 
     Peaks, bandwidths and kernel launch times are those of the chip's row; latencies are unknown and not counted, so small
     programs take longer. `trips` maps names of loop bodies to trip counts, `costs` custom-call targets to costs
@@ -212,15 +218,21 @@ def estimate(
     of computations that are not loop bodies.
     """
     row = chip_named(chip) if isinstance(chip, str) else chip
-    with gc_control.gc_paused(collect_first=False):  # what is made here stays
-        graph = call_graph(module)
-        counting = Counting(
-            module, ShapeSizes(device_size), graph.with_trips(trips) if trips else graph, costs
-        )
-        return _estimate(module, row, mesh_of(module, mesh), counting)
+    return _estimate(module, row, mesh_of(module, mesh), tuple(sorted((trips or {}).items())), costs)
 
 
-def _estimate(module: Module, row: Chip, found: FoundMesh | None, counting: Counting) -> Estimate:
+@fact
+def _estimate(
+    module: Module,
+    row: Chip,
+    found: FoundMesh | None,
+    trips: tuple[tuple[str, int], ...],
+    costs: TargetCosts | None,
+) -> Estimate:
+    graph = call_graph(module)
+    counting = Counting(
+        module, ShapeSizes(device_size), graph.with_trips(dict(trips)) if trips else graph, costs
+    )
     roofline = Roofline(counting, row)
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)
@@ -257,7 +269,6 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None, counting: Coun
         module,
         row,
         walks[module.entry].seconds,
-        _compiler_seconds(module, row),
         tuple(sorted(instructions, key=lambda one: (-one.weight, -one.seconds))),
         tuple(sorted(transfers, key=lambda one: (-one.exposed, -one.seconds))),
         dict(sorted(busy.items(), key=lambda item: -item[1])),
@@ -270,14 +281,6 @@ def _estimate(module: Module, row: Chip, found: FoundMesh | None, counting: Coun
         module.is_scheduled,
         walks,
     )
-
-
-def _compiler_seconds(module: Module, chip: Chip) -> float | None:
-    """The seconds of the TPU compiler's own analysis; None for a chip without its compiler's rates."""
-    try:
-        return as_tpu(module, chip).least_seconds
-    except ValueError:
-        return None
 
 
 def _transfer_time(one: ScheduledTransfer, runs: int, exposed: float) -> TransferTime:

@@ -94,7 +94,10 @@ class Roofline:
         self.chip = chip
         self._products: dict[Computation, Mapping[str, float]] = {}
         for computation in counting.callees_first:
-            self._products[computation] = self._products_in(computation)
+            first = counting.counted_as.get(computation)
+            self._products[computation] = (
+                self._products_in(computation) if first is None else self._products[first]
+            )
 
     def of(self, instruction: Instruction, work: OpCost) -> LowerBound:
         """Of one instruction that runs once, with the body of a fusion, without the bodies of loops and calls."""

@@ -45,6 +45,14 @@ class ShapeSizes:
         self.bodies: dict[Computation, Body] = {}
         """Bytes accessed by the bodies of fusions, filled in on demand."""
 
+    def note_equal_body(self, body: Computation, counted: Computation) -> None:
+        """Notes of the body of a fusion what is known of an equal one, for fusions around it."""
+        if counted in self.bodies:
+            self.bodies[body] = self.bodies[counted]
+        for parameter, other in zip(body.parameters, counted.parameters, strict=True):
+            if other in self.parameter_reads:
+                self.parameter_reads[parameter] = self.parameter_reads[other]
+
     def of(self, shape: Shape | None) -> int:
         """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""
         found = self._sizes.get(id(shape))

@@ -15,6 +15,7 @@ import attrs
 from hlotext.analysis.backend import Backend
 from hlotext.analysis.chips import Chip, Rates
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.facts import fact
 from hlotext.cost.counting import Counting
 from hlotext.cost.custom_calls import known_work
 from hlotext.cost.op_cost import NOTHING, CalleeCost, OpCost, moved
@@ -58,12 +59,16 @@ class TpuCost:
 
 
 def as_tpu(module: Module, chip: Chip | str) -> TpuCost:
-    """XLA:TPU's cost analysis of a module compiled for a chip.
+    """XLA:TPU's cost analysis of a module compiled for a chip. Cached until the module is edited.
 
     Raises ValueError for a chip that is not known or no TPU.
     """
-    found = chip_named(chip) if isinstance(chip, str) else chip
-    return _TpuCounting(module, _rates_of(found)).cost(found)
+    return _figures(module, chip_named(chip) if isinstance(chip, str) else chip)
+
+
+@fact
+def _figures(module: Module, chip: Chip) -> TpuCost:
+    return _TpuCounting(module, _rates_of(chip)).cost(chip)
 
 
 class _Rates(NamedTuple):
@@ -139,7 +144,8 @@ class _TpuCounting(Counting):
         entry = self.graph.module.entry
         timed: dict[Computation, _Timed] = {}
         for computation in self.callees_first:
-            timed[computation] = self._timed(computation, timed)
+            first = self.counted_as.get(computation)
+            timed[computation] = self._timed(computation, timed) if first is None else timed[first]
         return TpuCost(chip, *self.figures[entry], *timed[entry])
 
     def _timed(self, computation: Computation, known: Mapping[Computation, _Timed]) -> _Timed:

@@ -24,7 +24,7 @@ from hlotext.lint.helpers import (
     takers,
     works,
 )
-from hlotext.lint.price import DEFAULTS, estimate_once
+from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, source
 
@@ -142,7 +142,7 @@ def _multiplies(instruction: Instruction) -> bool:
 def _estimated(module: Module) -> cost.Estimate | None:
     backend = backend_of(module)
     name = CHIPS.get(backend) if backend is not None else None
-    return estimate_once(module, chip(name), {}) if name is not None else None
+    return cost.estimate(module, chip(name)) if name is not None else None
 
 
 @fact

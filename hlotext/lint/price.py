@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, fact, most_trips
+from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, most_trips
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.formatting import pluralize
@@ -129,21 +129,7 @@ class Prices:
         """Seconds of the module where loops of unknown length run once."""
         if not self.rounds:
             return self.step
-        return estimate_once(self.estimate.module, self.chip, {}).seconds
-
-
-@fact
-def _estimates(module: Module) -> dict[tuple[str, tuple[tuple[str, int], ...]], cost.Estimate]:
-    """The estimates of a module that were asked for, by chip and rounds."""
-    return {}
-
-
-def estimate_once(module: Module, row: Chip, trips: Mapping[str, int]) -> cost.Estimate:
-    """The time of a module on a chip, made once, whoever asks."""
-    known, key = _estimates(module), (row.name, tuple(sorted(trips.items())))
-    if key not in known:
-        known[key] = cost.estimate(module, row, trips=trips or None)
-    return known[key]
+        return cost.estimate(self.estimate.module, self.chip).seconds
 
 
 def chip_row(backend: Backend | None, chip: str = "") -> Chip:
@@ -174,7 +160,7 @@ def prices_of(
             most = most_trips(loop)
             bounded += most is not None
             rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
-    estimate = estimate_once(module, row, taken)
+    estimate = cost.estimate(module, row, trips=taken)
     name = row.name if chip else f"{row.name} (default chip)"
     parts = []
     if free := len(rounds) - bounded:

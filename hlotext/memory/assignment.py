@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import attrs
@@ -10,6 +11,7 @@ import attrs
 from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.facts import fact
 from hlotext.ir import gc_control
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -40,8 +42,15 @@ class Model:
     flow: Dataflow
     schedule: Schedule
     pairs: InPlacePairs
+    buffers: Sequence[Buffer]
     ranges: LiveRanges
     sharing: Sharing
+    platform: Platform
+    is_timed: bool
+    """True where values are placed by time too, see `TimedAssigner`."""
+    chip: Chip | None
+    """None where it is not known."""
+    notes: tuple[str, ...]
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -97,6 +106,16 @@ class Assignment:
         """(moment, live bytes) for every moment of the schedule, static ones included."""
         return tuple(enumerate(peaks.timeline(self, memory_space)))
 
+    @functools.cached_property
+    def live_bytes(self) -> dict[Allocation, list[int]]:
+        """Bytes that live in allocations at each moment, of those that were asked for (`peaks.live_bytes`)."""
+        return {}
+
+    @functools.cached_property
+    def shared_buffers(self) -> Mapping[Value, Buffer]:
+        """The buffer of each value that shares one."""
+        return {value: buffer for buffer in self.buffers or () if len(buffer) > 1 for value in buffer}
+
     @property
     def fast_memory(self) -> FastMemory | None:
         """Bounds of XLA's allocation in the chip's fast memory; None without one or its places, and for what was read from
@@ -137,27 +156,57 @@ def assign(
 ) -> Assignment:
     """Assigns the memory of a module, from its text alone, as XLA's compiler for that platform does.
 
+    Cached until the module is edited, except with `aliases`: callers must not modify it.
+
     The platform is derived from the text if possible; `platform` (`cpu`, `gpu`, `tpu`) sets it. On TPU rules depend on the
     chip: without `chip` one that fits the text is assumed, and `notes` says so. Without a schedule the order of the text is
     used, and `notes` says that too. With `aliases` (output index to parameter
     number and index) these outputs lie in parameters, not those that the header names. Rules differ with the age of XLA
     too: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells, else the newest is taken.
-    On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out, and
-    all other memory is the same.
+    On TPU the places in the chip's fast memory take most of the time; without `places_fast_memory` they are left out unless
+    they are known already, and all other memory is the same.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
     fit, or have no known size, or a platform that is neither told nor given; ValueError for what is no age.
     """
-    notes: list[str] = []
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
     backend = _backend(module, platform, known_chip)
     if known_chip is not None and known_chip.backend is not backend:
         raise MemoryModelError(
             f"{known_chip.name} is a {known_chip.backend.value}, but the module is for {backend.value}"
         )
-    choice = choose_chip(module, known_chip, backend=backend)
     known_age = age_for(module, age)
-    is_timed = backend is Backend.TPU and known_age.has(xla_changes.FAST_MERGE)
+    if aliases is not None:
+        model = _model(module, backend, known_chip, known_age, aliases)
+        return _assigned(model, backend, known_age, places_fast_memory)
+    known = _assignments(module, backend, known_chip, known_age)
+    if True not in known and places_fast_memory not in known:
+        model = _own_model(module, backend, known_chip, known_age)
+        known[places_fast_memory] = _assigned(model, backend, known_age, places_fast_memory)
+    return known.get(True) or known[False]
+
+
+@fact
+def _assignments(module: Module, backend: Backend, chip: Chip | None, age: XlaAge) -> dict[bool, Assignment]:
+    """The assignments that were asked for, with places in fast memory and without."""
+    return {}
+
+
+@fact
+def _own_model(module: Module, backend: Backend, chip: Chip | None, age: XlaAge) -> Model:
+    return _model(module, backend, chip, age, None)
+
+
+def _model(
+    module: Module,
+    backend: Backend,
+    chip: Chip | None,
+    age: XlaAge,
+    aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]] | None,
+) -> Model:
+    notes: list[str] = []
+    choice = choose_chip(module, chip, backend=backend)
+    is_timed = backend is Backend.TPU and age.has(xla_changes.FAST_MERGE)
     rules = _rules(backend, choice, is_timed, notes)
     with gc_control.gc_paused(collect_first=False):
         schedule = flatten(module)
@@ -172,29 +221,41 @@ def assign(
             )
         pairs = InPlacePairs(rules.no_ops)
         buffers = find_buffers(flow, pairs)
-        starts_late = known_age.has(xla_changes.ASYNC_RESULTS_BEGIN_LATE)
+        starts_late = age.has(xla_changes.ASYNC_RESULTS_BEGIN_LATE)
         ranges = find_live_ranges(flow, schedule, buffers, async_results_begin_late=starts_late)
         sharing = Sharing(flow, pairs, rules.hint)
-        kind = TimedAssigner if is_timed else Assigner
+    known = choice.chip if choice is not None and choice.is_known else None
+    return Model(flow, schedule, pairs, buffers, ranges, sharing, rules, is_timed, known, tuple(notes))
+
+
+def _assigned(model: Model, backend: Backend, age: XlaAge, places_fast_memory: bool) -> Assignment:
+    kind = TimedAssigner if model.is_timed else Assigner
+    with gc_control.gc_paused(collect_first=False):
         result = kind(
-            flow, schedule, buffers, ranges, sharing, rules, places_fast_memory=places_fast_memory
+            model.flow,
+            model.schedule,
+            model.buffers,
+            model.ranges,
+            model.sharing,
+            model.platform,
+            places_fast_memory=places_fast_memory,
         ).run()
-    if known_age.has(xla_changes.PAGES):
+    if age.has(xla_changes.PAGES):
         for allocation in result.allocations:
             allocation.page = 0
     return Assignment(
-        module=module,
+        module=model.flow.module,
         backend=backend,
-        chip=choice.chip if choice is not None and choice.is_known else None,
-        age=known_age,
-        values=tuple(flow.values),
-        buffers=tuple(buffers),
-        schedule=schedule.instructions,
+        chip=model.chip,
+        age=age,
+        values=tuple(model.flow.values),
+        buffers=tuple(model.buffers),
+        schedule=model.schedule.instructions,
         allocations=result.allocations,
-        notes=tuple(notes),
+        notes=model.notes,
         heaps=result.heaps,
-        platform=rules,
-        model=Model(flow, schedule, pairs, ranges, sharing),
+        platform=model.platform,
+        model=model,
         places_fast_memory=places_fast_memory,
     )
 

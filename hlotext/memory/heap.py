@@ -181,11 +181,20 @@ def _ending(
 
 def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
     """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
-    spatial = _place(simulation, alignment, _by_size, None)
-    assert spatial is not None
+
+    def place(order: Sequence[Interval], limit: int | None) -> HeapResult | Interval:
+        return _placed(simulation, alignment, order, limit)
+
+    return _best_of_two(simulation, alignment, place)
+
+
+def _best_of_two(simulation: Simulation, alignment: int, place: _Place) -> HeapResult:
+    spatial = place(sorted(simulation.intervals, key=_by_size), None)
+    assert isinstance(spatial, HeapResult)
     if spatial.bytes <= _least(simulation, alignment):
         return spatial
-    return _place(simulation, alignment, _by_length, spatial.bytes) or spatial
+    temporal = place(sorted(simulation.intervals, key=_by_length), spatial.bytes)
+    return temporal if isinstance(temporal, HeapResult) else spatial
 
 
 def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
@@ -193,13 +202,13 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
 
     For memory that a compiler filled by a search of its own, which comes near to what lives at most.
     """
-    best = place_by_size(simulation, alignment)
+    place = _placer(simulation, alignment)
+    best = _best_of_two(simulation, alignment, place)
     least = _least(simulation, alignment)
     order = sorted(simulation.intervals, key=_by_size)
     tries = min(_REPAIRS, _MOST_PLACED // max(1, len(order)))
     if best.bytes <= least or not tries:
         return best
-    place = _placer(simulation, alignment, order)
     for _ in range(tries):
         found = place(order, best.bytes)
         if isinstance(found, HeapResult):
@@ -212,21 +221,23 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
     return best
 
 
-def _placer(
-    simulation: Simulation, alignment: int, intervals: Sequence[Interval]
-) -> Callable[[Sequence[Interval], int], HeapResult | Interval]:
-    """A function that places these intervals in an order, below a limit: for many orders of the same ones."""
+_Place = Callable[[Sequence["Interval"], int | None], "HeapResult | Interval"]
+"""Places intervals in an order; or returns the first one that reaches the limit."""
+
+
+def _placer(simulation: Simulation, alignment: int) -> _Place:
+    """A function that places the intervals of a simulation, for many orders of them."""
+    intervals = simulation.intervals
     taken = [rounded_up(interval.size, alignment) for interval in intervals]
     if len(intervals) > overlaps.MOST or sum(taken) > _END or any(i.pieces for i in intervals):
         return lambda order, limit: _placed(simulation, alignment, order, limit)
     number_of = {interval: number for number, interval in enumerate(intervals)}
-    numbered = tuple(intervals)
     known = overlaps.Overlaps([_times(i) for i in intervals], [i.size for i in intervals], taken)
 
-    def place(order: Sequence[Interval], limit: int) -> HeapResult | Interval:
+    def place(order: Sequence[Interval], limit: int | None) -> HeapResult | Interval:
         found = known.place([number_of[interval] for interval in order], limit)
         if isinstance(found, int):
-            return numbered[found]
+            return intervals[found]
         heap, offsets = found
         chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
         for interval in order:
@@ -244,7 +255,7 @@ def _times(interval: Interval) -> list[tuple[int, int]]:
 
 _REPAIRS = 64
 """Maximum number of repeated placements."""
-_MOST_PLACED = 100_000
+_MOST_PLACED = 20_000
 """Places that these tries may ask for together."""
 
 
@@ -285,17 +296,6 @@ def _life(interval: Interval) -> tuple[int, int]:
     if not members:
         return interval.start, interval.stop
     return min(interval.start, *(m.start for m in members)), max(interval.stop, *(m.stop for m in members))
-
-
-def _place(
-    simulation: Simulation,
-    alignment: int,
-    key: Callable[[Interval], tuple[int, int, int]],
-    limit: int | None,
-) -> HeapResult | None:
-    """Places everything in the order of a key; None as soon as that takes as many bytes as the limit."""
-    found = _placed(simulation, alignment, sorted(simulation.intervals, key=key), limit)
-    return found if isinstance(found, HeapResult) else None
 
 
 def _placed(

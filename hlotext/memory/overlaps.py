@@ -26,13 +26,17 @@ class Overlaps:
         flat = np.array([time for each in times for time in each], dtype=np.int64).reshape(-1, 2)
         firsts, lasts = flat[:, 0].copy(), flat[:, 1].copy()
         begins = np.cumsum([0, *map(len, times[:-1])]) if times else np.empty(0, dtype=np.int64)
-        self._rows = np.zeros((len(times), len(times)), dtype=bool)
+        first, last = firsts[begins], lasts[begins]
+        self._rows = first <= last[:, None]
+        self._rows &= self._rows.T
         for number, each in enumerate(times):
-            for first, last in each:
-                alive = (firsts <= last) & (lasts >= first)
-                self._rows[number] |= np.logical_or.reduceat(alive, begins)
+            if len(each) > 1:
+                alive = np.zeros(len(flat), dtype=bool)
+                for start, stop in each:
+                    alive |= (firsts <= stop) & (lasts >= start)
+                self._rows[number] = self._rows[:, number] = np.logical_or.reduceat(alive, begins)
 
-    def place(self, order: Sequence[int], limit: int) -> tuple[int, dict[int, int]] | int:
+    def place(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
         """The bytes needed and the offset of each in this order; or the first one that reaches the limit."""
         sizes, taken, rows = self._sizes, self._taken, self._rows
         placed = np.zeros((3, len(order) + 1), dtype=np.int64)  # by offset: begin, end, number
@@ -54,7 +58,7 @@ class Overlaps:
                 elif length < size:
                     offset = int(stops[-1])
             heap = max(heap, offset + size)
-            if heap >= limit:
+            if limit is not None and heap >= limit:
                 return number
             offsets[number] = offset
             at = int(placed[0, :count].searchsorted(offset))

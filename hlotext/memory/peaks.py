@@ -83,6 +83,14 @@ def live_in(allocation: Allocation, moments: int) -> list[int]:
     return list(itertools.accumulate(change[:moments]))
 
 
+def live_bytes(assignment: Assignment, allocation: Allocation) -> list[int]:
+    """`live_in` of one of its allocations, computed once."""
+    known = assignment.live_bytes
+    if allocation not in known:
+        known[allocation] = live_in(allocation, len(assignment.schedule))
+    return known[allocation]
+
+
 def _begun(allocation: Allocation) -> dict[int, list[tuple[int, int]]]:
     """Places by the moment at which something is made there, in the order of their offsets."""
     found: dict[int, list[tuple[int, int]]] = {}
@@ -106,7 +114,7 @@ def timeline(assignment: Assignment, memory_space: int) -> list[int]:
     total = [static_bytes(assignment, memory_space)] * moments
     for allocation in assignment.allocations:
         if allocation.memory_space == memory_space and allocation.is_temporary:
-            total = [a + b for a, b in zip(total, live_in(allocation, moments), strict=True)]
+            total = [a + b for a, b in zip(total, live_bytes(assignment, allocation), strict=True)]
     return total
 
 

@@ -192,8 +192,7 @@ def space_name(assignment: Assignment, memory_space: int) -> str:
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
     """Use of a memory space."""
     mine = [a for a in assignment.allocations if a.memory_space == memory_space and not a.is_thread_local]
-    moments = len(assignment.schedule)
-    temporary = [peaks.live_in(a, moments) for a in mine if a.is_temporary]
+    temporary = [peaks.live_bytes(assignment, a) for a in mine if a.is_temporary]
     peak = assignment.peak(memory_space)
     rows = live_arrays(assignment, memory_space, peak.time)
     instruction = peak.instruction
@@ -317,9 +316,7 @@ class _Describer:
         module = assignment.module
         self._scopes = scopes(module) if module is not None and module.computations else None
         self._places = source_locations(module) if module is not None and module.computations else {}
-        self._buffer_of = {
-            value: buffer for buffer in assignment.buffers or () for value in buffer if len(buffer) > 1
-        }
+        self._buffer_of = assignment.shared_buffers
 
     def _writer(self, value: Value) -> Instruction | None:
         """The instruction that fills it: of a loop's state what a round writes there last, if that is known."""

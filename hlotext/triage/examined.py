@@ -15,7 +15,7 @@ from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_beside
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
-from hlotext.lint.price import DEFAULTS, estimate_once
+from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import told
 from hlotext.triage.contents import MAIN, Content, Layer, contents_of
 
@@ -92,7 +92,7 @@ def _examined(
     config = settings.config
     backend = config.profile or backend_of(module)
     chip, is_assumed = _chip(module, backend, compilation, config.chip)
-    estimate = estimate_once(module, chip, _known_trips(module, config.trips))
+    estimate = cost.estimate(module, chip, trips=_known_trips(module, config.trips))
     assignment, problem = _memory(module, text, backend, chip if not is_assumed else None)
     contents, layers = contents_of(assignment) if assignment is not None else ((), ())
     found = lint.run(module, attrs.evolve(config, chip=chip.name if not is_assumed else config.chip), place)

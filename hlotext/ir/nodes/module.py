@@ -116,8 +116,8 @@ class Module(ModuleMethods):
     _stored_bodies: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The names of computations, and of their instructions by ids in the proto that was read, where those that call others
     stand in another order: XLA's order of computations follows the ids."""
-    _facts: tuple[int, dict[str, Any]] | None = None
-    """Facts computed by `hlotext.analysis`, by name, and the revision that they are true of."""
+    _facts: tuple[int, dict[Any, Any]] | None = None
+    """Facts computed by `hlotext.analysis`, by name and arguments, and the revision that they are true of."""
 
     @property
     def name(self) -> str:

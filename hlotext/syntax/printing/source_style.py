@@ -486,6 +486,8 @@ def computation_text(computation: Computation) -> str:
         return _SourceLine(PrintOptions(print_large_constants=True)).computation(
             computation, 0, computation.is_entry
         )
+    if not computation.is_modified:
+        return source.text[computation._start : computation._end]
     copier = _Copier(module, source)
     copier.run = _Run(source.text, start=computation._start, end=computation._start)
     copier.computation(computation)

@@ -1,0 +1,47 @@
+"""Computations that do the same, as the fusions of repeated layers do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from hlotext.analysis.facts import fact
+from hlotext.ir.nodes.computation import Computation, post_order
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
+
+_LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value"}
+
+
+@fact
+def equal_computations(module: Module) -> Mapping[Computation, Computation]:
+    """For each computation the first, callees first, that holds the same in the same order, names and metadata aside.
+
+    What is written differently may count as different: opcodes, shapes and attributes are compared as the objects that equal
+    texts share.
+    """
+    found: dict[Computation, Computation] = {}
+    first_of: dict[Hashable, Computation] = {}
+    known: dict[int, Hashable] = {}
+    for computation in post_order(module.computations):
+        place = {}
+        rows: list[Hashable] = [computation.execution_thread]
+        for number, node in enumerate(computation._instructions):
+            place[node] = number
+            attributes = node._attributes
+            own = known.get(id(attributes))
+            if own is None:
+                said: list[Hashable] = []
+                for name, value in attributes.items():
+                    if name not in _LEFT_OUT:
+                        same = found.get(value) if isinstance(value, Computation) else None
+                        said.append((name, id(value if same is None else same)))
+                own = known[id(attributes)] = tuple(said)
+            head = id(node._head)
+            operands = node._operands
+            if len(operands) == 1:
+                rows.append((head, own, place.get(operands[0])))
+            else:
+                rows.append((head, own, *[place.get(operand) for operand in operands]))
+        rows.append(place.get(computation.root) if place else None)
+        found[computation] = first_of.setdefault(tuple(rows), computation)
+    return found
