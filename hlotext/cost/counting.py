@@ -51,7 +51,7 @@ _ALL_REDUCES = frozenset(opcode for opcode, kind in KINDS.items() if kind == "al
 _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "free")
 """More than half of all instructions, so that they are not worth a call each."""
 _OWN = KINDS.keys() | {"custom-call"}
-"""What is counted by more than its own line."""
+"""Opcodes whose cost depends on other lines too."""
 
 
 class Counting:

@@ -28,6 +28,11 @@ def line(text: str) -> str:
     return _without_commands(text) if "##" in text or "::" in text else text
 
 
+def one_line(text: str) -> str:
+    """The same of a text that may have several lines, with one blank for several."""
+    return line(" ".join(text.split()) if "  " in text or not text.isprintable() else text.strip())
+
+
 def lines(text: str) -> str:
     """Escapes a text of several lines, keeping line breaks, tabs and blanks."""
     if not text.isprintable():

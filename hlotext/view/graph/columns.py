@@ -146,7 +146,7 @@ def _chunks(instructions: Sequence[hlo.Instruction]) -> Iterator[str]:
 
 
 def _line(one: hlo.Instruction) -> str:
-    text = escape.line(" ".join(str(one).split()))
+    text = escape.one_line(str(one))
     return text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} … ({len(text):,} characters)"
 
 

@@ -95,7 +95,7 @@ class Operations:
                 "in": escape.line(home.name) if home is not None else "",
                 "shape": _cut(str(one.shape), 400) if one.shape is not None else "?",
                 "bytes": total_of(one.shape).allocated_bytes,
-                "text": _cut(escape.line(" ".join(str(one).split())), _TEXT),
+                "text": _cut(escape.one_line(str(one)), _TEXT),
                 "scope": escape.line(str(named.of(one))),
                 "op_name": escape.line(one.metadata.op_name) if one.metadata is not None else "",
                 "operands": self._near(one.operands),
