@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -193,7 +194,10 @@ def test_refused_paths(tmp_path: Path, words: Mapping[str, str]) -> None:
     (inside / "m.mlir").write_text("module @m {\n  func.func @main() { return }\n}\n", "utf-8")
     (inside / "module_0001.jit_f.cpu_after_optimizations.txt").symlink_to(outside / "secret.hlo")
     (inside / "module_0001.jit_f.before_optimizations.txt").write_text(HOSTILE, "utf-8")
+    os.mkfifo(inside / "pipe")
+    os.mkfifo(inside / "module_0001.jit_f.0001.pipeline.after_pass.txt")
     cases = {
+        "pipe": "neither",
         "../outside/secret.hlo": "..",
         "folder/../../outside/secret.hlo": "..",
         str(outside / "secret.hlo"): "outside",

@@ -92,7 +92,9 @@ class FolderStorage:
         outward = set(outward_links(self.root))
         for where, folders, files in os.walk(self.root):
             folders.sort()
-            files = [file for file in files if os.path.join(where, file) not in outward]
+            paths = {file: os.path.join(where, file) for file in files}
+            # Without pipes and devices, which would be read for ever.
+            files = [file for file, path in paths.items() if path not in outward and os.path.isfile(path)]
             below = os.path.relpath(where, self.root).replace(os.sep, "/")
             prefix = "" if below == "." else f"{below}/"
             archives = []

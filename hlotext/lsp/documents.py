@@ -45,11 +45,6 @@ class Document:
 
     # ---- positions
 
-    @property
-    def line_count(self) -> int:
-        """Number of lines; an empty document has one."""
-        return len(self._starts)
-
     def line_of(self, offset: int) -> int:
         """The line of an offset, from 0."""
         return int(np.searchsorted(self._starts, offset, side="right")) - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lsprotocol import types
@@ -81,29 +81,27 @@ def prepared_calls(view: View, params: Any) -> list[types.CallHierarchyItem]:
     return [call_item(view, computation) for computation in called]
 
 
+def _grouped(
+    view: View, calls: Iterable[tuple[hlo.Computation, hlo.Instruction]], kind: Callable[..., Any]
+) -> list[Any]:
+    """Computations, each with the places of the instructions that call."""
+    ranges: dict[hlo.Computation, list[types.Range]] = {}
+    for computation, caller in calls:
+        if computation.bounds[0] >= 0 and caller.bounds[0] >= 0:
+            ranges.setdefault(computation, []).append(view.name_range(caller))
+    return [kind(call_item(view, computation), found) for computation, found in ranges.items()]
+
+
 def incoming(view: View, computation: hlo.Computation) -> list[types.CallHierarchyIncomingCall]:
     """Computations that call one."""
-    ranges: dict[hlo.Computation, list[types.Range]] = {}
-    for caller in computation.callers:
-        if caller.computation is not None and caller.bounds[0] >= 0:
-            ranges.setdefault(caller.computation, []).append(view.name_range(caller))
-    return [
-        types.CallHierarchyIncomingCall(call_item(view, home), found)
-        for home, found in ranges.items()
-        if home.bounds[0] >= 0
-    ]
+    calls = ((caller.computation, caller) for caller in computation.callers if caller.computation is not None)
+    return _grouped(view, calls, types.CallHierarchyIncomingCall)
 
 
 def outgoing(view: View, computation: hlo.Computation) -> list[types.CallHierarchyOutgoingCall]:
     """Computations that one calls."""
-    ranges: dict[hlo.Computation, list[types.Range]] = {}
-    for instruction in computation:
-        for callee in dict.fromkeys(instruction.called_computations):
-            if callee.bounds[0] >= 0 and instruction.bounds[0] >= 0:
-                ranges.setdefault(callee, []).append(view.name_range(instruction))
-    return [
-        types.CallHierarchyOutgoingCall(call_item(view, callee), found) for callee, found in ranges.items()
-    ]
+    calls = ((callee, one) for one in computation for callee in dict.fromkeys(one.called_computations))
+    return _grouped(view, calls, types.CallHierarchyOutgoingCall)
 
 
 # ---- symbols and folding

@@ -124,11 +124,6 @@ class View:
         self.reading = reading
         self._edits = document.edits_since(reading.edit_count)
 
-    @property
-    def is_current(self) -> bool:
-        """True if the text has not changed since it was read."""
-        return self._edits == []
-
     def before(self, offset: int) -> int:
         """The offset in the text that was read."""
         return before(offset, self._edits) if self._edits else offset

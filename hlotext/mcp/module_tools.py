@@ -23,17 +23,16 @@ from hlotext.analysis import (
 )
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.chips import chip as chip_named
-from hlotext.findings import escape
 from hlotext.findings.finding import Finding
 from hlotext.matchers import PatternError, parse_pattern
-from hlotext.mcp.answers import Answer, ChipName, Cursor, Limit, ModuleId, Name, answer
+from hlotext.mcp.answers import Answer, ChipName, Cursor, Limit, ModuleId, Name, answer, clean
 from hlotext.mcp.store import Opened, RefusedError, Store
-from hlotext.memory.usage import live_arrays, space_usage
+from hlotext.memory.usage import LiveArray, live_arrays, space_usage
 
 FindingKind = Literal["read", "verify", "lint", "all"]
 _NEIGHBOURS = 10
 _MOST_LINES = 80
-_MOST_TEXT = 8_000
+_MOST_LINE, _MOST_TEXT = 1_000, 8_000
 _PATTERN = "Part of a name, an opcode, or an op line with gaps: 'all-*(...)', 'bf16[*] dot(_, _)'."
 
 
@@ -196,22 +195,16 @@ def text(
     first, last = 1, source.position(len(source.text))[0]
     if computation:
         found = next((c for c in one.module.computations if c.name == computation.removeprefix("%")), None)
-        span = found.span if found is not None else None
-        if span is None:
+        if found is None or found.span is None:
             raise RefusedError(f"no computation is called {computation!r} in {one.id}")
-        first, last = span.line, span.end_line
-    begin = max(first, first + start - 1 if computation else start)
+        first, last = found.span.line, found.span.end_line
+    begin = first + start - 1
     lines: list[str] = []
-    size = 0
     for number in range(begin, min(last, begin + count - 1) + 1):
-        bounds = source.bounds(number)
-        length = bounds[1] - bounds[0]
-        line = source.text[bounds[0] : min(bounds[1], bounds[0] + 1_000)]
-        line = escape.line(line) + (f" ... ({length:,} characters)" if length > 1_000 else "")
-        size += len(line)
-        if size > _MOST_TEXT and lines:
+        lines.append(f"{number}: {clean(source.text[slice(*source.bounds(number))], _MOST_LINE)}")
+        if sum(map(len, lines)) > _MOST_TEXT and len(lines) > 1:
+            lines.pop()
             break
-        lines.append(f"{number}: {line}")
     facts = {
         "module": one.id,
         "first_line": first,
@@ -219,11 +212,8 @@ def text(
         "shown_from": begin,
         "text": "\n".join(lines),
     }
-    after = begin + len(lines)
-    offset = after - first + 1 if computation else after
-    following = (
-        [f"text(module={one.id!r}, computation={computation!r}, start={offset})"] if after <= last else []
-    )
+    rest = f"text(module={one.id!r}, computation={computation!r}, start={start + len(lines)})"
+    following = [rest] if begin + len(lines) <= last else []
     return answer(facts, following=following, most_text=_MOST_TEXT + 2_000)
 
 
@@ -253,18 +243,12 @@ def memory_of(
         "notes": list(found.notes),
     }
 
+    def row(a: LiveArray) -> tuple[Any, ...]:
+        return a.label, a.bytes, a.padding, a.kind, a.opcode, a.shape, a.first, a.last, a.place, a.op_name
+
     following = [f"instruction(module={one.id!r}, name={arrays[0].name!r})"] if arrays else []
-    return answer(
-        facts,
-        "mcp.memory",
-        arrays,
-        lambda a: (
-            *(a.label, a.bytes, a.padding, a.kind, a.opcode, a.shape, a.first, a.last, a.place, a.op_name),
-        ),
-        f"{one.id}/memory",
-        (limit, cursor),
-        following=following,
-    )
+    source = f"{one.id}/memory/{chip}"
+    return answer(facts, "mcp.memory", arrays, row, source, (limit, cursor), following=following)
 
 
 def _choice(one: Opened, name: str | None) -> ChipChoice | None:
@@ -302,33 +286,29 @@ def cost_of(
         "is_exact": run.is_exact,
         "unknown_loops": [i.name for i in run.unknown_loops[:5]],
         "chip": chip_text(choice) if choice is not None else None,
-        "estimated_seconds": estimate.seconds if estimate is not None else None,
-        "waiting_for_transfers_seconds": estimate.exposed if estimate is not None else None,
-        "bound_by_seconds": {b.value: s for b, s in estimate.by_bound.items()}
-        if estimate is not None
-        else None,
+        **dict.fromkeys(("estimated_seconds", "waiting_for_transfers_seconds", "bound_by_seconds")),
     }
+    if estimate is not None:
+        facts["estimated_seconds"], facts["waiting_for_transfers_seconds"] = (
+            estimate.seconds,
+            estimate.exposed,
+        )
+        facts["bound_by_seconds"] = {bound.value: seconds for bound, seconds in estimate.by_bound.items()}
     source = f"{one.id}/cost/{by}/{chip}"
     if by == "instruction":
         if estimate is None:
             raise RefusedError(f"the text does not name the chip: pass chip, one of {', '.join(CHIPS)}")
 
-        def timed(part: cost.InstructionTime) -> tuple[Any, ...]:
+        def row(part: cost.InstructionTime) -> tuple[Any, ...]:
             node, least = part.instruction, part.least
             run = part.runs, part.bound.value, least.flops, least.bytes
             return part.name, node.opcode, part.seconds, *run, responsible_frame(node)
 
-        return answer(facts, "mcp.cost_times", estimate.instructions, timed, source, (limit, cursor))
+        return answer(facts, "mcp.cost_times", estimate.instructions, row, source, (limit, cursor))
     parts = sorted(analysis.by(by).items(), key=lambda item: (-item[1].bytes_accessed, -item[1].flops))
-    return answer(
-        facts,
-        "mcp.cost",
-        parts,
-        lambda part: (part[0], part[1].flops, part[1].bytes_accessed),
-        source,
-        (limit, cursor),
-        following=[f"cost(module={one.id!r}, by='instruction')"],
-    )
+    rows = [(name, part.flops, part.bytes_accessed) for name, part in parts]
+    following = [f"cost(module={one.id!r}, by='instruction')"]
+    return answer(facts, "mcp.cost", rows, tuple, source, (limit, cursor), following=following)
 
 
 def communication_of(

@@ -104,8 +104,7 @@ def make_server(roots: Sequence[Path], seconds: float = SECONDS) -> Any:
 
     for name, function in _FUNCTIONS.items():
         _add_tool(server, work, name, functools.partial(function, store))
-    _add_resources(server)
-    _add_prompts(server)
+    _add_pages(server)
     return server
 
 
@@ -131,61 +130,46 @@ def described(name: str) -> str:
     return f"{_FUNCTIONS[name].__doc__}{f' Rows: {rows}.' if rows else ''}"
 
 
-def _add_resources(server: Any) -> None:
-    """Pages of codes, opcodes, passes, layouts and schemas."""
-
-    def rule(code: str) -> str:
-        if code not in every_code():
-            raise ValueError(f"no finding has the code {escape.line(code)}")
-        return code_of(code).page()
-
-    def opcode(name: str) -> str:
-        return str(OPCODES[name])[:MOST_CHARACTERS]
-
-    def pass_page(name: str) -> str:
-        return f"# {name}\n\n{PASSES[name].__doc__ or ''}"
-
-    def layout_page(shape: str) -> str:
-        return str(layout.explain(hlo.parse_shape(shape)))
-
-    def schema(command: str) -> str:
-        return json.dumps(schemas.schema(command))
-
-    for uri, function, description in (
-        ("hlotext://rule/{code}", rule, "The page of a finding's code: why it matters, how to repair it."),
-        ("hlotext://opcode/{name}", opcode, "What an opcode takes."),
-        ("hlotext://pass/{name}", pass_page, "What a pass of hlotext does."),
-        ("hlotext://layout/{shape}", layout_page, "A shape and its layout in words."),
-        ("hlotext://schema/{command}", schema, "The JSON Schema of a command's output."),
-    ):
-        server.resource(uri, description=description, mime_type="text/plain")(function)
+def _rule(code: str) -> str:
+    if code not in every_code():
+        raise ValueError(f"no finding has the code {escape.line(code)}")
+    return code_of(code).page()
 
 
-def _add_prompts(server: Any) -> None:
-    """Questions that people begin with."""
-    for name, what, how in (
-        ("slow_step", "what takes the time", "cost by instruction, then findings"),
-        ("out_of_memory", "what fills the memory", "memory, then instruction of the largest arrays"),
-        (
-            "new_collective",
-            "why there is a collective that nobody asked for",
-            "communication, then origin of the largest",
-        ),
-        (
-            "regression",
-            "what differs between two builds",
-            "open both final texts, compare, then passes of the newer",
-        ),
-    ):
-        text = f"Find {what} in {{path}}: open it; {how}. Name the Python lines, and say which figures are estimates."
-        server.prompt(name=name, description=f"Find {what}.")(_filled(text))
+_RESOURCES: tuple[tuple[str, Callable[..., str], str], ...] = (
+    ("rule/{code}", _rule, "The page of a finding's code: why it matters, how to repair it."),
+    ("opcode/{name}", lambda name: str(OPCODES[name])[:MOST_CHARACTERS], "What an opcode takes."),
+    ("pass/{name}", lambda name: f"# {name}\n\n{PASSES[name].__doc__ or ''}", "What a pass of hlotext does."),
+    ("layout/{shape}", lambda shape: str(layout.explain(hlo.parse_shape(shape))), "A shape in words."),
+    (
+        "schema/{command}",
+        lambda command: json.dumps(schemas.schema(command)),
+        "The schema of a command's JSON.",
+    ),
+)
+_PROMPTS = (
+    ("slow_step", "what takes the time", "cost by instruction, then findings"),
+    ("out_of_memory", "what fills the memory", "memory, then instruction of the largest arrays"),
+    ("new_collective", "why there is an unexpected collective", "communication, then origin of the largest"),
+    (
+        "regression",
+        "what differs between two builds",
+        "open and compare both final texts, then passes of the newer",
+    ),
+)
+"""Questions that people begin with: name, what is asked, the tools in order."""
 
 
-def _filled(text: str) -> Callable[[str], str]:
-    def prompt(path: str) -> str:
-        return text.replace("{path}", path)
+def _add_pages(server: Any) -> None:
+    for uri, function, text in _RESOURCES:
+        name = uri.partition("/")[0]
+        server.resource(f"hlotext://{uri}", name=name, description=text, mime_type="text/plain")(function)
+    for name, what, how in _PROMPTS:
 
-    return prompt
+        def prompt(path: str, what: str = what, how: str = how) -> str:
+            return f"Find {what} in {path}: open it; {how}. Name the Python lines, and say which figures are estimates."
+
+        server.prompt(name=name, description=f"Find {what}.")(prompt)
 
 
 def serve(roots: Sequence[Path]) -> None:

@@ -73,6 +73,8 @@ class Store:
                 continue
             if path.resolve() != path:
                 raise RefusedError(f"{text!r} leads through a link, which is refused")
+            if not (path.is_file() or path.is_dir()):  # a pipe would be read for ever
+                raise RefusedError(f"{text!r} is neither a file nor a folder")
             if path.is_file() and path.stat().st_size > MOST_BYTES:
                 raise RefusedError(f"{text!r} is larger than {MOST_BYTES:,} bytes")
             return path
