@@ -292,6 +292,33 @@ ENTRY %e (t: (f32[2], (f32[3], s32[]))) -> f32[3] {
     assert {name: edge.before for name, edge in pairing.edges.items()} == {"a.1": ("a",), "b.1": ("b",)}
 
 
+def test_a_fusion_wrapped_in_one_of_its_name_is_its_clone() -> None:
+    """The outer one takes the name; what it wraps does what the old one did."""
+    inner = """
+%body{0} (p{0}: f32[2]) -> f32[2] {{
+  %p{0} = f32[2]{{0}} parameter(0)
+  ROOT %n{0} = f32[2]{{0}} negate(%p{0})
+}}
+"""
+    outer = """
+%wrapper (q: f32[2]) -> f32[2] {
+  %q = f32[2]{0} parameter(0)
+  %e = f32[2]{0} exponential(%q)
+  ROOT %f.1 = f32[2]{0} fusion(%e), kind=kCustom, calls=%body.clone
+}
+"""
+    main = """
+ENTRY %main (a: f32[2]) -> f32[2] {{
+  %a = f32[2]{{0}} parameter(0)
+  ROOT %f = f32[2]{{0}} fusion(%a), kind=kCustom, calls=%{0}
+}}
+"""
+    old = State(f"HloModule m\n{inner.format('')}{main.format('body')}")
+    new = State(f"HloModule m\n{inner.format('.clone')}{outer}{main.format('wrapper')}")
+    edge = paired(old, new).edges["f.1"]
+    assert (edge.kind, edge.before) == ("cloned", ("f",))
+
+
 def test_reports_tell_the_same_chains(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("bokeh")

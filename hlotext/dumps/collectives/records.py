@@ -71,7 +71,7 @@ class Suggestion:
     """The rule that found it, one of `hlotext.dumps.collectives.advice.RULES`."""
     measured: tuple[int, int]
     """Number of recompilations with changes by this rule on this platform, and number that spared the collective:
-    `(57, 62)` is 57 of 62."""
+    `(125, 137)` is 125 of 137."""
     measured_on: str
     """The compilers of these recompilations, such as `CPU with Shardy`."""
     bytes_spared: int | None

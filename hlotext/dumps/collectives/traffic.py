@@ -12,7 +12,7 @@ from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.following import Step, contracted
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD
-from hlotext.dumps.collectives.specs import dimensions_of, whole
+from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
 from hlotext.ir.tables import opcodes
 
 _MOST_READERS = 8
@@ -56,7 +56,7 @@ class Traffic:
         gone = frozenset(axes)
         found = [one for one in self._effects.get(site, ()) if one.axes <= gone]
         total = sum(one.sent * (one.factor - 1) for one in found if one.part is not part)
-        return total - wire * runs + self._gathered(site, gone)
+        return total - wire * runs
 
     def _all(self) -> dict[Site, list[_Effect]]:
         found: dict[Site, list[_Effect]] = defaultdict(list)
@@ -122,24 +122,15 @@ class Traffic:
         mesh = self._partitioner.mesh
         return mesh.sizes[mesh.names.index(axis)] if mesh is not None else 1
 
-    def _gathered(self, site: Site, axes: frozenset[str]) -> int:
-        """Bytes sent to gather what a constraint takes, where another annotation brings the axes there too."""
+    def is_held(self, site: Site, spec: Spec) -> bool:
+        """True if what a constraint takes has axes from another annotation that the constraint is to lose or to move.
+
+        They are there all the same, and have to be gathered or moved for it.
+        """
         if site.kind != "constraint" or not site.node.operands:
-            return 0
-        operand = site.node.operands[0]
-        left = [
-            axis
-            for dimension, cut in enumerate(site.spec.axes)
-            for axis in cut
-            if axis in axes and self._annotations.origins(operand, dimension, axis)
-        ]
-        dimensions, mesh = dimensions_of(site.node), self._partitioner.mesh
-        if not left or dimensions is None or mesh is None or site.node.shape is None:
-            return 0
-        size = 1
-        for one in site.spec.local(dimensions, mesh):
-            size *= one
-        factor = 1
-        for axis in left:
-            factor *= self._size(axis)
-        return int(size * site.node.shape.element_type.byte_width * (factor - 1))
+            return False
+        return any(
+            axis not in wanted and self._annotations.origins(site.node.operands[0], dimension, axis)
+            for dimension, (had, wanted) in enumerate(zip(site.spec.axes, spec.axes, strict=False))
+            for axis in had
+        )

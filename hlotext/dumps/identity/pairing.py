@@ -245,6 +245,9 @@ class Pairing:
             for one, other in zip(new.callees, old.callees, strict=True):
                 a, b = self.new.parts.get(one), self.old.parts.get(other)
                 if a is not None and b is not None and a.ops and b.ops:
+                    if inlines and a.root is not None and self._wraps(a.root, b):
+                        self.link(a.root, (new, context), old, before, SURE, "cloned")
+                        continue
                     self.pair_parts(
                         a, (new, context) if inlines else None, b, (old, before) if inlines else None
                     )
@@ -272,6 +275,11 @@ class Pairing:
             mine, theirs = self.new.ops.get(one), self.old.ops.get(other)
             if mine is not None and theirs is not None:
                 self.slot(mine, context, theirs, before)
+
+    def _wraps(self, root: Op, body: Part) -> bool:
+        """True for a fusion inside another one that has taken its name: it does what that one did."""
+        inner = self.new.parts.get(root.callees[0]) if root.opcode == "fusion" and root.callees else None
+        return inner is not None and self.is_open(root) and self._same_form(inner, body)
 
     def _aligned(self, new: Op, old: Op) -> Iterator[tuple[str, str]]:
         """The operands that stand in the same slot."""
