@@ -32,6 +32,9 @@ SizeOf = Callable[[Shape], int]
 class ShapeSizes:
     """Sizes of shapes by one measure. What has no known size counts 0 and is remembered in `unknown`."""
 
+    counts_touched = True
+    """True if bytes that fusions touch are counted beside those that XLA counts (`OpCost.touched`)."""
+
     def __init__(self, size_of: SizeOf = host_shape_size) -> None:
         self._size_of = size_of
         # Equal shapes of a module are nearly always one object: by identity a size is found in half the time.

@@ -105,6 +105,8 @@ def _rates_of(chip: Chip) -> _Rates:
 class _TpuSizes(ShapeSizes):
     """Sizes with all padding; arrays without tiles in whole blocks of 1,024 elements."""
 
+    counts_touched = False
+
     def __init__(self, table_alignment: int) -> None:
         super().__init__(functools.partial(_size, table_alignment=table_alignment))
 

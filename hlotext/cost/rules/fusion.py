@@ -34,7 +34,9 @@ def _fusion(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
     written = _written(instruction.shape, body.root, sizes)
     read = tuple([_read(parameter, sizes) for parameter in body.parameters])
     own: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    if is_selective or _has_more(read, body.parameters, sizes):
+    if not sizes.counts_touched:
+        chained = []
+    elif is_selective or _has_more(read, body.parameters, sizes):
         own = touched(instruction, body, sizes)
     if chained:
         own = _once(instruction, body, chained, *(own or (written, read)))
