@@ -2,9 +2,9 @@
 
     python -m tests.accuracy RELEASE CHECK OUTPUT [CHECK OUTPUT ...]
 
-RELEASE is that of the jaxlib that wrote what a check compares with; CHECK its name (`tpu_cost`, `memory`, ...), OUTPUT a file
-with what it printed, of `passes` what `--json` wrote. Rows of other checks and releases stay. The documentation's table and
-the reports' are made of it.
+RELEASE is that of the jaxlib that wrote what a check compares with; CHECK its name (`tpu_cost`, `memory`, ...), OUTPUT a
+file with what it printed, of `passes` what `--json` wrote. `passes` says the releases itself, of `versions` RELEASE is
+taken. Rows of other checks and releases stay. The documentation's table and the reports' are made of it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,23 @@ _ANSWERS: dict[str, dict[str, str]] = {
         "source of high confidence right": "source, said to be sure",
         "owner named": "the pass that did it",
     },
+    "versions": {
+        "memory model allocations": "memory: allocations",
+        "memory model allocations outside VMEM": "memory: allocations",
+        "thunks predicted": "thunks",
+        "cost": "cost of modules",
+    },
 }
 """What items of each check are called in the table; of other items there is no row."""
+
+
+def of_release(text: str, release: str) -> Iterator[tuple[str, str, int, int]]:
+    """(item, platform, right, of) of a release, of rows that say platform and release first."""
+    for line in text.splitlines():
+        found = re.match(rf"(cpu|gpu|tpu)\s+{re.escape(release)}\s+(\S.*?)\s+(\d+)\s+(\d+)\s+[\d.]+ %", line)
+        if found is not None:
+            platform, item, right, of = found.groups()
+            yield item, platform, int(right), int(of)
 
 
 def parsed(check: str, text: str) -> Iterator[tuple[str, str, int, int]]:
@@ -111,7 +126,9 @@ def rows_of(check: str, release: str, text: str) -> Iterator[Row]:
         yield from of_passes(text)
         return
     sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for item, platform, right, of in parsed(check, text):
+    for item, platform, right, of in (
+        of_release(text, release) if check == "versions" else parsed(check, text)
+    ):
         answer = _ANSWERS[check].get(item)
         if answer is not None and of:
             score = sums[answer, platform]

@@ -27,6 +27,11 @@ _THUNKS = """                         exact of   thunks right of
 gpu    predicted             9    9          158    158  100.00 %
 gpucb  predicted            13   13          270    272  100.00 %
 """
+_VERSIONS = """cpu  0.10.2  thunks predicted                           11     12   91.67 %     5    6
+cpu  0.12.0.1 thunks predicted                           90     90  100.00 %    15   15
+tpu  0.10.2  memory model allocations outside VMEM       30     31   96.77 %     2    3
+tpu  0.10.2  memory model offsets                         1      2   50.00 %     0    1
+"""
 _PASSES = json.dumps(
     [
         {"pass": "algsimp", "platform": "cpu", "after": "a", "verdict": "equal"},
@@ -45,6 +50,7 @@ _PASSES = json.dumps(
         ("tpu_cost", _PLAIN, [("TPU cost: bytes", "tpu", 491, 494), ("chip from the dump", "tpu", 494, 494)]),
         ("memory", _PLATFORMS, [("memory: lives", "tpu", 5919, 5919), ("memory: places", "tpu", 4915, 4921)]),
         ("thunks", _THUNKS, [("thunks", "gpu", 428, 430)]),
+        ("versions", _VERSIONS, [("thunks", "cpu", 11, 12), ("memory: allocations", "tpu", 30, 31)]),
         ("cost", "cost_visible.json: 1059 of 1060\n", [("cost of modules", "all", 1059, 1060)]),
         ("passes", _PASSES, [("steps of algebraic simplification", "cpu", 1, 2), ("steps of other passes", "tpu", 1, 1)]),
     ],
