@@ -82,11 +82,10 @@ class FloatNormalization(Pass):
             raise FloatTypeError(f"{self.low} and {self.high} are no type and a wider one")
         if self.platform == "tpu":
             raise FloatTypeError("tpu is neither cpu nor gpu")
-        on_gpu = self.platform == "gpu"
-        if self.platform in ("", "auto"):
-            on_gpu = layouts_count(module) and not is_tpu(module)
-            if not on_gpu and low.name == "bf16" and multiplies_8_bit_floats(module):
-                return PassResult.of({})
+        is_late = layouts_count(module) and not is_tpu(module)
+        if self.platform != "cpu" and not is_late and low.name == "bf16" and multiplies_8_bit_floats(module):
+            return PassResult.of({})
+        on_gpu = is_late if self.platform in ("", "auto") else self.platform == "gpu"
         normalizer = _Normalizer(module, FloatSupport(low, high, on_gpu, age_for(module, self.age or None)))
         computations = [c for c in post_order(module.computations) if not c.is_sugared]
         skipped = normalizer.split_callees(computations)
