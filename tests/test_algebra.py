@@ -242,3 +242,15 @@ def test_floats_share_factors_that_are_powers_of_two(factor: str, after: str) ->
     module = module_of(f"{three}; k = multiply(x, {factor}); l = multiply(y, {factor}); add(k, l)")
     AlgebraicSimplifier(platform="cpu").run(module)
     assert opcodes(module.entry.root) == after
+
+
+@pytest.mark.parametrize(("control", "after"), [("", "constant"), (", control-predecessors={first}", "")])
+def test_an_order_that_is_asked_for_stays(control: str, after: str) -> None:
+    """`ReplaceWithNewInstruction` leaves instructions with control dependencies alone."""
+    module = hlo.parse(
+        f"""ENTRY e {{ n = s32[] parameter(0)  c = s32[] constant(3)  first = s32[] negate(n)
+  sum = s32[] add(c, n){control}
+  ROOT t = (s32[], s32[]) tuple(first, sum) }}"""
+    )
+    AlgebraicSimplifier(platform="cpu").run(module)
+    assert module.entry.root.operands[1].operands[1].opcode == (after or "parameter")

@@ -104,12 +104,15 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _walk(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, ast.stmt]]:
-    """The nodes below one, each with the innermost statement that it is a part of; defaults of parameters apart."""
+    """The nodes below one with the innermost statement of each; no defaults, types, or `strict=` of what cannot differ."""
     if isinstance(node, ast.expr | ast.stmt):
         yield node, statement
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.arguments):
-            yield from _walk(child, child if isinstance(child, ast.stmt) else statement)
+    for field, value in ast.iter_fields(node):
+        if field in ("args", "annotation", "returns") and not isinstance(node, ast.Call):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not (isinstance(child, ast.keyword) and child.arg == "strict"):
+                yield from _walk(child, child if isinstance(child, ast.stmt) else statement)
 
 
 def _bodies(tree: ast.Module) -> Iterator[tuple[ast.stmt, set[int]]]:
