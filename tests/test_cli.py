@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,8 @@ from hlotext.cli import COMMANDS, FORMER, GROUPS, common, main
 from tests import support
 from tests.cli_support import run, run_process
 
+RING = "corpus/cpu/ring_attention.cpu_4.after_optimizations.txt"
+GPU = "corpus/gpu/resnet_train.h100_1x1x1.after_optimizations.txt"
 MODULE = "corpus/cpu/data_parallel.cpu_4.0006.spmd-cleanup.after_dce.before_tuple-simplifier.txt"
 READABLE = sorted(support.INVALID.glob("unknown_*.txt"))
 """What a later XLA may write: kept as it stands, with a note."""
@@ -80,30 +84,36 @@ def test_former_spellings(former: str, now: tuple[str, ...]) -> None:
         assert run("schema", former).stdout == run("help", "schema", *words).stdout
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The words in capitals of the mistakes."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    contents = {
+        "EMPTY": b"",
+        "BINARY": bytes(range(256)),
+        "PYTHON": b"import jax\n",
+        "MLIR": b"module @m {\n}\n",
+        "JSON": b'{"a": 1}',
+        "GZIP": b"\x1f\x8bjunk",
+    }
+    for name, content in contents.items():
+        (folder / name.lower()).write_bytes(content)
+    (folder / "junk.tar").write_bytes(b"junk" * 200)
+    (folder / "folder").mkdir()
+    found = {name: str(folder / name.lower()) for name in (*contents, "FOLDER")}
+    return found | {"TAR": str(folder / "junk.tar"), "MODULE": MODULE, "RING": RING, "GPU": GPU}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
-    [
-        ("shwo x", "did you mean `show`?"),
-        ("timeline x", "did you mean `hlotext dump timeline`?"),
-        ("trcae x", "did you mean `dump trace`?"),
-        ("opcode add", "did you mean `hlotext help opcode`?"),
-        (MODULE, f"did you mean `hlotext show {MODULE}`?"),
-        ("dump tests/data/dumps", "did you mean `hlotext dump list tests/data/dumps`?"),
-        ("dump timelien x", "did you mean `timeline`?"),
-        ("help memroy", "did you mean `memory`?"),
-        ("help dump tarce", "did you mean `trace`?"),
-        ("help rule C1001", "did you mean `C101`?"),
-        ("help pass algsim", "did you mean `algsimp`?"),
-        ("help opcode alreduce", "did you mean `all-reduce`"),
-        ("help schema memroy", "did you mean `memory`?"),
-        ("show --limt 3 x", "Did you mean '--limit'?"),
-    ],
+    [line.split("|") for line in (support.DATA / "mistakes.txt").read_text("utf-8").splitlines()[1:]],
 )
-def test_did_you_mean(line: str, said: str) -> None:
-    """A misspelling is answered in one or two lines."""
-    result = run(*line.split())
+def test_mistakes(line: str, said: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is answered in one or two lines that name what is wrong or what to type."""
+    monkeypatch.chdir(support.ROOT)
+    result = run(*(files.get(word, word) for word in shlex.split(line)))
     assert result.exit_code in (1, 2)
-    assert said in result.stderr
+    assert re.sub("MODULE", MODULE, said) in result.stderr
     assert len(result.stderr.splitlines()) <= 2
 
 

@@ -28,6 +28,7 @@ from hlotext.matchers import PatternError, parse_pattern
 from hlotext.mcp.answers import Answer, ChipName, Cursor, Limit, ModuleId, Name, answer, clean
 from hlotext.mcp.store import Opened, RefusedError, Store
 from hlotext.memory.usage import LiveArray, live_arrays, space_usage
+from hlotext.syntax.source.reporter import did_you_mean
 
 FindingKind = Literal["read", "verify", "lint", "all"]
 _NEIGHBOURS = 10
@@ -135,12 +136,8 @@ def instruction(store: Store, module: ModuleId, name: Name) -> Answer:
     if isinstance(node, hlo.Computation):
         raise RefusedError(f"{name!r} is a computation: text(module, computation={name!r}) shows it")
     if node is None:
-        word = name.removeprefix("%").rstrip("0123456789").rstrip(".")
-        near = [i.name for i in one.module.instructions() if word and word in i.name][:5]
-        raise RefusedError(
-            f"no instruction is called {name!r} in {one.id}"
-            + (f"; there are {', '.join(near)}" if near else "")
-        )
+        near = did_you_mean(name.removeprefix("%"), {i.name for i in one.module.instructions()})
+        raise RefusedError(f"no instruction is called {name!r} in {one.id}{near and f'; {near}'}")
     home = node.computation
     assert home is not None
     graph, size = call_graph(one.module), total_of(node.shape)

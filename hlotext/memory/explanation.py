@@ -12,6 +12,7 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment, Model
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Range, Value
+from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen
@@ -68,7 +69,8 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
     if not found:
         known = assignment.module.find(wanted) if assignment.module is not None else None
         if known is None:
-            raise MemoryModelError(f"no instruction is named {name}")
+            near = did_you_mean(wanted, {value.name for value in assignment.values})
+            raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
         found = [v for v in assignment.values if any(place is known for place, _ in v.positions)]
         if not found:
             raise MemoryModelError(f"{name} writes no memory of its own")

@@ -25,6 +25,7 @@ from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.value_sets import shape_of
 from hlotext.memory.values import Value
+from hlotext.syntax.source.reporter import did_you_mean
 
 
 @attrs.frozen
@@ -316,7 +317,8 @@ def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[A
     assert before.module is not None
     target = before.module.find(name)
     if not isinstance(target, Instruction):
-        raise MemoryModelError(f"no instruction is named {name}")
+        near = did_you_mean(name, {one.name for one in before.module.instructions()})
+        raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
     alone = _with_again(before, target, [], memory_space)
     makers = _makers(before, target, memory_space)
     if not makers:

@@ -51,7 +51,7 @@ def guess_format(text: str) -> str:
             return kind
     unprintable = sum(not c.isprintable() and not c.isspace() for c in head)
     if "\0" in head or unprintable > len(head) // 10:
-        return "a binary file (for a serialized HloModuleProto: print its text first)"
+        return "a binary file, but not a proto of XLA"
     for pattern, kind in _TEXT:
         if re.search(rf"^(?:{pattern})", head, re.MULTILINE):
             return kind
