@@ -161,3 +161,27 @@ ENTRY e {{
     rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
     body = next(c for c in module.computations if c.name == "body")
     assert (body.root.operands[0].opcode == "copy") is stays
+
+
+def test_an_order_that_another_implies_is_not_forced() -> None:
+    """`w` is written over `p`, after `f` and `g` read it, late ones first; `s` reads it too, but comes before `f` anyway."""
+    array = "f32[1024]{0:T(1024)}"
+    module = hlo.parse(
+        f"""HloModule m, input_output_alias={{ {{0}}: (0, {{}}, may-alias) }}
+
+ENTRY e {{
+  p = {array} parameter(0)
+  q = {array} parameter(1)
+  c = {array} copy(p)
+  g = {array} exponential(c)
+  s = {array} reverse(c), dimensions={{0}}
+  f = {array} add(c, s)
+  w = {array} tanh(q)
+  z = {array} copy(w), control-predecessors={{c}}
+  ROOT t = ({array}, {array}, {array}) tuple(z, f, g)
+}}
+"""
+    )
+    rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
+    assert [i.name for i in module.entry["w"].control_predecessors] == ["f", "g"]
+    assert [o.name for o in module.entry.root.operands] == ["w", "f", "g"]
