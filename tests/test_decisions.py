@@ -10,7 +10,12 @@ import pytest
 
 import hlotext as hlo
 from hlotext import matchers, tables
+from hlotext.analysis.mosaic import MosaicKernel
 from hlotext.bugreport import report
+from hlotext.cost import undercounted
+from hlotext.cost.custom_calls import kernel_work
+from hlotext.cost.op_cost import OpCost
+from hlotext.cost.roofline import is_host_copy
 from hlotext.cost.target_costs import Formula
 from hlotext.edit import parameters
 from hlotext.ir.errors import EditError
@@ -19,6 +24,7 @@ from hlotext.layout.explain import ArrayExplanation, explain
 from hlotext.lint import registry
 from hlotext.lint.moving import _before_fetching
 from hlotext.lint.wording import described
+from hlotext.memory import what_if
 from hlotext.rewrite import outline
 from hlotext.rewrite.passes import all_passes
 from hlotext.textproto.reader import unescape
@@ -214,3 +220,47 @@ ENTRY e {{ x = f32[] parameter(0)  ROOT y = f32[] parameter(1) }}"""
 def test_operations_in_words(line: str, words: str) -> None:
     module = hlo.parse(f"ENTRY e {{ x = f32[4,3] parameter(0)  i = s32[2,1] parameter(1)  ROOT r = {line} }}")
     assert described(module.entry.root) == words
+
+
+@pytest.mark.parametrize(
+    ("shape", "matrices"),
+    [("f32[512,256]", 1), ("f32[3,512,256]", 3), ("f32[3,256,512]", 3), ("f32[0,512,256]", 0)],
+)
+def test_least_time_of_decompositions(shape: str, matrices: int) -> None:
+    """For each matrix 2/3 * `m * n * n` operations, 10e12 in a second."""
+    module = hlo.parse(
+        f"""ENTRY e {{ x = {shape} parameter(0)
+  ROOT c = {shape} custom-call(x), custom_call_target="cusolver_getrf_ffi" }}"""
+    )
+    seconds = undercounted.least_seconds(module.entry.root)
+    assert seconds == pytest.approx(matrices * 2 / 3 * 512 * 256**2 / 10e12)
+
+
+def test_operations_of_a_kernel_are_those_in_products_and_the_others() -> None:
+    kernel = MosaicKernel(flops=10, transcendentals=3, products=(("bf16", 4), ("f32", 2)))
+    work = kernel_work(kernel, OpCost(is_unknown=True))
+    assert work is not None
+    assert (work.flops, work.transcendentals, work.is_unknown) == (16, 3, False)
+    assert work.products == {"bf16": 4, "f32": 2}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_host"),
+    [("", "", False), ("S(5)", "", True), ("", "S(5)", True), ("S(1)", "", False)],
+)
+def test_copies_over_the_link_to_the_host(source: str, target: str, is_host: bool) -> None:
+    module = hlo.parse(
+        f"ENTRY e {{ x = f32[4]{{0{':' * bool(source)}{source}}} parameter(0)\n"
+        f"ROOT c = f32[4]{{0{':' * bool(target)}{target}}} copy(x) }}"
+    )
+    assert is_host_copy(module.entry.root) is is_host
+
+
+def test_what_is_donated_already_is_said() -> None:
+    module = hlo.parse(
+        """HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e { x = f32[1024]{0} parameter(0)  ROOT y = f32[1024]{0} negate(x) }"""
+    )
+    found = what_if.donate(module, [0], "gpu")
+    assert found.notes[0] == "parameter 0 is donated already"
+    assert found.peak_before == found.peak_after
