@@ -185,7 +185,7 @@ def _peak_memory(module: Module, age: XlaAge | None, choice: ChipChoice | None) 
         return None
     try:
         chip = choice.chip if choice is not None and choice.chip.backend is backend_of(module) else None
-        peak = memory.assign(module, chip=chip, age=age).peak()
+        peak = memory.assign(module, chip=chip, age=age, places_fast_memory=False).peak()
     except memory.MemoryModelError:
         return None
     name = peak.instruction.name if isinstance(peak.instruction, Instruction) else ""

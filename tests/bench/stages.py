@@ -19,13 +19,11 @@ from hlotext.view.report import report_input, report_page
 
 
 def _diff(path: str, module: hlo.Module) -> object:
-    other = hlo.load(path)
-    root = other.entry.instructions[len(other.entry.instructions) // 2]
-    root.name = "renamed_in_the_other"
+    other = hlo.parse(str(module).replace(" add(", " subtract(", 1))
     gc.collect()
     begin = time.process_time()
     found = diff.compare(module, other)
-    assert not found.is_equal or found.changes.renamed
+    assert len(found.changes) == 1
     assert found.totals["flops"].difference == found.totals["peak_memory"].difference == 0
     _diff.spent = time.process_time() - begin  # type: ignore[attr-defined]
     return found
