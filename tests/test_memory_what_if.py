@@ -126,3 +126,19 @@ def test_a_result_that_a_reader_of_the_argument_needs_is_not_written_over_it(oth
     found = what_if.donate(hlo.parse(_TWO_ARGUMENTS.replace("OTHER", other)), [0], "gpu")
     assert found.peak_before - found.peak_after == pytest.approx(saved, abs=64)
     assert any("is needed when the result" in note for note in found.notes) is not bool(saved)
+
+
+def test_an_argument_that_no_result_takes_is_not_said_to_be_donated() -> None:
+    module = hlo.parse("""HloModule m, is_scheduled=true, entry_computation_layout={(f32[1024]{0}, f32[8]{0})->f32[1024]{0}}
+
+ENTRY e {
+  x = f32[1024]{0} parameter(0)
+  y = f32[8]{0} parameter(1)
+  z = f32[] constant(0)
+  s = f32[8]{0} sine(y)
+  p = f32[1024]{0} pad(s, z), padding=0_1016
+  ROOT r = f32[1024]{0} add(x, p)
+}""")
+    found = what_if.donate(module, [0, 1], "cpu")
+    assert found.what == "donate 0"
+    assert "no result has the shape of parameter 1" in " ".join(found.notes)

@@ -70,7 +70,8 @@ def donate(
     compiler, which inserts copies before it schedules, copies there (`RemoveUnnecessaryCopies` with a
     `DependencyHloOrdering`), and such a parameter counts only if `is_hopeful`; `unsure` of the outcome names those that
     count. Of a result that is not written over its own parameter element by element it copies too, for a moment, which is
-    left out. Raises MemoryModelError for a parameter that is not there, and as `assign` does.
+    left out. `what` names the parameters whose arrays a result takes, the notes why the others are none. Raises
+    MemoryModelError for a parameter that is not there, and as `assign` does.
     """
     before = before or assign(module, platform, chip)
     assert before.model is not None
@@ -85,7 +86,9 @@ def donate(
         age=before.age,
         places_fast_memory=before.places_fast_memory,
     )
-    found = _compared(f"donate {', '.join(map(str, parameters))}", memory_space, before, after, notes)
+    taken = {number for number, _ in aliases.values()}.intersection(parameters)
+    said = [number for number in parameters if number in taken] or parameters
+    found = _compared(f"donate {', '.join(map(str, said))}", memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))
 
 
