@@ -18,6 +18,7 @@ from hlotext.cost.op_cost import OpCost
 from hlotext.cost.roofline import is_host_copy
 from hlotext.cost.target_costs import Formula
 from hlotext.edit import parameters
+from hlotext.execution import plain
 from hlotext.ir.errors import EditError
 from hlotext.layout import formats
 from hlotext.layout.explain import ArrayExplanation, explain
@@ -264,3 +265,14 @@ ENTRY e { x = f32[1024]{0} parameter(0)  ROOT y = f32[1024]{0} negate(x) }"""
     found = what_if.donate(module, [0], "gpu")
     assert found.notes[0] == "parameter 0 is donated already"
     assert found.peak_before == found.peak_after
+
+
+def test_algorithms_of_products_are_left_out_of_plain_text() -> None:
+    """They are of another platform's units."""
+    module = hlo.parse(
+        """ENTRY e { x = f32[2,2] parameter(0)  ROOT d = f32[2,2] dot(x, x), lhs_contracting_dims={1},
+  rhs_contracting_dims={0}, algorithm=dot_bf16_bf16_f32 }"""
+    )
+    text = plain(module).text
+    assert "lhs_contracting_dims={1}" in text
+    assert "algorithm" not in text
