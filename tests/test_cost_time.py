@@ -179,6 +179,19 @@ def test_chips_of_ones_own() -> None:
             chips.read_chip(text)
 
 
+def test_an_estimate_of_an_edited_module_is_not_completed() -> None:
+    """What an estimate computes on access is of the module as it was estimated, or is refused."""
+    module = hlo.parse(TPU[0]["text"])
+    first, second = (cost.estimate(module, chip=TPU[0]["chip"]) for _ in range(2))
+    assert first is second
+    module.entry.root.name = "edited"
+    with pytest.raises(RuntimeError, match="was edited since"):
+        _ = first.roofline_seconds
+    again = cost.estimate(module, chip=TPU[0]["chip"])
+    assert again is not first
+    assert again.roofline_seconds == pytest.approx(TPU[0]["seconds"], rel=1e-5)
+
+
 def test_a_chip_without_rates_says_nothing() -> None:
     """No numbers are made up."""
     found = cost.estimate(hlo.parse(LOOP), chips.Chip("v99", Backend.TPU))

@@ -131,6 +131,8 @@ class Estimate:
     """False where the text is in no schedule: then its order is taken for one."""
     walks: Mapping[Computation, Walk]
     """One run of each computation that the core runs, from time 0: loops and calls as one step each."""
+    _revision: int
+    """The revision of the module that was estimated."""
 
     @property
     def walk(self) -> Walk:
@@ -146,7 +148,14 @@ class Estimate:
 
     @functools.cached_property
     def roofline_seconds(self) -> float | None:
-        """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips."""
+        """libtpu's `optimal_seconds` without custom calls: loops once, no overlap. None for other chips.
+
+        Computed on first access. Raises RuntimeError where the module was edited before that.
+        """
+        if self.module.revision != self._revision:
+            raise RuntimeError(
+                f"module {self.module.name} was edited since it was estimated: estimate it again"
+            )
         try:
             return as_tpu(self.module, self.chip).least_seconds
         except ValueError:
@@ -280,6 +289,7 @@ def _estimate(
         tuple(one.instruction for one in instructions if one.least.is_at_most),
         module.is_scheduled,
         walks,
+        module.revision,
     )
 
 
