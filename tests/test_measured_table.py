@@ -27,6 +27,7 @@ TRACE = support.DATA / "proto" / "two_programs.xplane.pb"
 
 def test_the_table_of_a_trace(tmp_path: Path) -> None:
     """A row an operation and device, with the instruction's number; sums are those of the trace, launches once."""
+    pytest.importorskip("google.protobuf")
     trace = hlo.proto.read_trace(TRACE.read_bytes())
     found = tables.tables_of(TRACE, ("modules", "instructions", "measured"))
     rows, names = found["measured"].to_rows(), {row["module"]: row["name"] for row in found["modules"]}
@@ -68,6 +69,7 @@ def test_the_table_of_several_devices() -> None:
 def test_the_query_of_measured_times() -> None:
     """Operations by measured time, each with its opcode."""
     pytest.importorskip("duckdb")
+    pytest.importorskip("google.protobuf")
     result = run("sql", "-q", "measured", "-p", "rows=3", TRACE, "--format", "json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""The chips, one row each: what a device has. Other rooms add columns; every number names its source."""
+"""The chips, one row each: what a device has. Other packages add columns; every number names its source."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def command(
 
     Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and
     others) are next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those
-    of the allocator, padding included. For a log with an out-of-memory message: the allocations by operation and shape; with
-    --dump DIR also changes that would fit.
+    of the allocator, padding included. For a log with an out-of-memory error: the allocations by operation and shape;
+    with --dump DIR, also changes that would make the program fit.
 
     \b
     Examples:

@@ -151,7 +151,7 @@ class Graph:
     # ---- forming fusions
 
     def open(self, node: Node, kind: FusionKind = FusionKind.LOOP) -> Body:
-        """The body of a node: that of the fusion that it is, or of a new one that holds the instruction alone."""
+        """The node's fusion body; for a node that is no fusion, a new body that holds only its instruction."""
         if node.body is not None:
             return node.body
         callees = node.origin.called_computations if node.origin.opcode == "fusion" else ()

@@ -113,7 +113,7 @@ class Traffic:
         return found
 
     def by_link(self) -> Mapping[Interconnect, TrafficTotal]:
-        """By what carries it; copies to and from the host not among them."""
+        """Totals of traffic by interconnect, excluding host copies."""
         found: dict[Interconnect, TrafficTotal] = {}
         for flow in self.flows:
             link = flow.communication.link

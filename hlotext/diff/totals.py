@@ -76,8 +76,8 @@ class Totals:
 
     @functools.cached_property
     def collective_bytes(self) -> TotalChange:
-        """Bytes that each device sends in them in one run, loops as often as they run (an unknown number counts once, as with
-        `flops`); None where the number of devices is unknown."""
+        """Bytes that each device sends in collectives and transfers per run, weighted by trip counts (an unknown one is taken
+        as 1, as in `flops`); None if the number of devices is unknown."""
         return self._both("collective_bytes", "bytes", _wire)
 
     @functools.cached_property

@@ -138,7 +138,7 @@ def clone_module(module: Module) -> Module:
 
 
 def own_attributes(instruction: Instruction) -> Mapping[str, Any]:
-    """The attributes for a copy. What an async-start or a fusion runs is copied too: only one instruction may call it."""
+    """Attributes for a copy of the instruction; what an async-start or fusion calls is cloned, as it has one caller."""
     callees = instruction.called_computations if instruction.opcode in OWNERS else ()
     return (
         {**instruction._attributes, "calls": clone_computation(callees[0])}

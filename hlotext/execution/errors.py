@@ -1,4 +1,4 @@
-"""The one error of this room, raised in every file of it."""
+"""The one error of this package, raised in every file of it."""
 
 
 class NotExecutable(ValueError):  # noqa: N818 - says what the module is

@@ -102,7 +102,7 @@ _of_files: dict[Path, tuple[type[Rule], ...]] = {}
 
 
 def loaded_rule(code: str) -> type[Rule] | None:
-    """The rule of a code in a file that was loaded, for who only has the code."""
+    """The rule with this code in the rule files loaded so far; None if there is none."""
     return next((rule for rules in _of_files.values() for rule in rules if rule.code == code), None)
 
 

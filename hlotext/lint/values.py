@@ -23,7 +23,7 @@ class Value:
     fusions: tuple[Instruction, ...] = ()
 
     def operands(self) -> list[Value]:
-        """The operands as values; those of a fusion's parameter are what the fusion is given."""
+        """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
         return [Value(operand, self.fusions) for operand in self.instruction.operands]
 
 

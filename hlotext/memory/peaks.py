@@ -185,7 +185,7 @@ def _changes(events: Sequence[HeapEvent]) -> list[int]:
 
 
 def statistics(assignment: Assignment) -> MemoryStatistics:
-    """Sums over the allocations by what they are for (`CompiledMemoryStats`)."""
+    """Allocation bytes summed by use: arguments, outputs, aliases, temporaries (`CompiledMemoryStats`)."""
     sums = dict.fromkeys(("argument", "output", "alias", "temp"), 0)
     host = dict(sums)
     for allocation in assignment.allocations:

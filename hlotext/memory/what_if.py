@@ -236,7 +236,7 @@ class _Order:
         )
 
     def must_follow(self, held: Value, result: Value | None) -> bool:
-        """True if the result needs all that reads the parameter, in whatever order the program runs."""
+        """True if the result depends on every other reader of the parameter, so that any schedule runs it after them."""
         for writer in self._writers(held, result):
             others = self._mask(held, writer)
             if self._needs.get(writer, 0) & others != others:

@@ -109,7 +109,7 @@ class Builder(OpcodeMethods):
         return builder
 
     def finish(self, root: Instruction) -> Computation:
-        """The computation, with that root; a new one is added to the module."""
+        """Sets the root and returns the computation, after adding it to the module if it is new."""
         self.computation.root = root
         module = self.computation.module
         if module is not None and self.computation._is_draft:

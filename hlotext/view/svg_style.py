@@ -15,8 +15,9 @@ def opening(name: str, attributes: str, title: str) -> str:
 
 
 def style(name: str, light: Mapping[str, str], dark: Mapping[str, str], media: str = "") -> str:
-    """A style element: declarations by selector, and others where the reader's screen is dark. All hold inside of pictures
-    of that name alone. `media` further bounds the dark ones, as `screen`.
+    """A `<style>` element: CSS declarations by selector, with overrides for dark mode, scoped to pictures of that name.
+
+    `media` is prepended to the media query of the dark mode, such as `screen`.
     """
     query = f"{media} and (prefers-color-scheme:dark)" if media else "(prefers-color-scheme:dark)"
     return f"<style>{_rules(name, light)}@media {query}{{{_rules(name, dark)}}}</style>"

@@ -30,7 +30,7 @@ def _dynamic_update_slice(instruction: Instruction, sizes: ShapeSizes) -> OpCost
 
 @rule("gather")
 def gather(instruction: Instruction, sizes: ShapeSizes) -> OpCost:
-    """The gathered part of the table, and the indices."""
+    """Reads the gathered elements, not the whole operand, and the indices; writes the result."""
     size = sizes.of(instruction.shape)
     return OpCost(written=(size,), read=(size, sizes.operand(instruction.operands[1])), at_once=True)
 

@@ -173,7 +173,7 @@ class Specs:
 
 
 def placements(have: Spec, axes: Sequence[str], others: Sequence[str] = ()) -> Iterator[tuple[int, Spec]]:
-    """Specs that differ from one in where these axes are, with the number of axes that moved or went, fewest first.
+    """Specs reachable from `have` by moving or dropping some of these axes, with the number of axes changed, fewest first.
 
     `others` are axes that may cut a dimension of the new spec although the collective does not go along them.
     """

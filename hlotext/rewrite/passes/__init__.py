@@ -115,7 +115,7 @@ _CLASSES = {
     "sort-iota-fusion": "sort_iota_fusion:SortIotaFusion",
     "all-reduce-promotion": "all_reduce_promotion:AllReducePromotion",
 }
-"""Module and class of each pass of this room, by its name."""
+"""Module and class of each pass of this package, by its name."""
 
 
 class _Passes(Mapping[str, type[Pass]]):
@@ -137,7 +137,7 @@ class _Passes(Mapping[str, type[Pass]]):
 
 
 PASSES: Mapping[str, type[Pass]] = _Passes()
-"""Every pass of this room by its name."""
+"""Every pass of this package by its name."""
 
 MODELS: dict[str, str] = {
     "async-collective-creator": "hlotext.compiler.async_collectives:AsyncCollectiveCreator",

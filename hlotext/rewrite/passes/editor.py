@@ -89,9 +89,9 @@ class XlaEditor:
         name: str | None = None,
         original: Instruction | None = None,
     ) -> Instruction:
-        """A new instruction; with `like` one derived from another (`HloInstruction::AddInstruction`).
+        """Adds an instruction to the computation; with `like`, sharding and metadata come from that one (`AddInstruction`).
 
-        An `original`, of which it is a copy, may have an opcode that is not known.
+        For a copy, pass its `original`: an unknown opcode is accepted then.
         """
         home = computation
         if home is None and self.place is not None:

@@ -168,7 +168,7 @@ def infer_stochastic_convert(op: Op) -> Shape:
 
 @rule("bitcast_convert", Open.ELEMENT_TYPE)
 def infer_bitcast_convert(op: Op) -> Shape:
-    """The stated type; widths that differ add or take a last dimension.
+    """The operand's shape with the stated element type; a narrower one appends a minor-most dimension, a wider removes it.
 
     As `ShapeInference::InferBitcastConvertShape`.
     """

@@ -200,9 +200,9 @@ class AttributeLists:
 
 
 def printed_when_said(opcode: str, *names: str) -> frozenset[str] | None:
-    """Those of some attributes of an opcode that XLA prints only when they say something, not when false or empty.
+    """Of the given attributes of an opcode, those that XLA omits when they are false or empty.
 
-    None where it prints them in another order, prints further ones, or decides by more than the attributes' own values.
+    None if XLA prints them in another order, prints others too, or decides by more than their values.
     """
     row = opcodes.OPCODES[opcode]
     known = opcodes.allowed_attributes(row)

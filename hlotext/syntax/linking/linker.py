@@ -478,7 +478,7 @@ class Linker:
         computations.insert(place, computation)
 
     def finish_module(self) -> None:
-        """Resolves what was named before it was defined, and checks the header against the computations."""
+        """Resolves forward references to computations, then checks the header against the computations."""
         lists: dict[tuple[Instruction, str], None] = {}
         for scope, instruction, name, reference in self.pending:
             found = self.computations.get(reference.name)

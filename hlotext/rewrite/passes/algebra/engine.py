@@ -267,7 +267,7 @@ class Simplifier(PostOrderVisitor):
         return layouts.reshape_is_bitcast(source, target)
 
     def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
-        """Makes an instruction a bitcast of a value (`ReplaceWithBitcast`)."""
+        """Replaces an instruction with a bitcast of `operand`, by default its first one (`ReplaceWithBitcast`)."""
         value = operand if operand is not None else i.operands[0]
         return self.replace_with(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
 
