@@ -29,6 +29,55 @@ def sound(module: hlo.Module) -> None:
 
 # ---- entry layouts
 
+PER_RESULT = """HloModule a, entry_computation_layout={(f32[64,10]{0,1:T(8,128)}, f32[4]{0})->f32[64,10]{0,1:T(8,128)}}, \
+allow_spmd_sharding_propagation_to_parameters={true,false}, allow_spmd_sharding_propagation_to_output={true}, \
+frontend_attributes={arg_layout_modes="default;{0}",out_layout_modes="{0,1}",out_memory_spaces="0"}
+
+ENTRY e {
+  p = f32[64,10] parameter(0)
+  q = f32[4] parameter(1)
+  ROOT a = f32[64,10] negate(p)
+}
+"""
+
+
+def header(module: hlo.Module) -> str:
+    return str(module).partition("\n")[0]
+
+
+def test_a_new_result_leaves_the_others_as_they_are() -> None:
+    """Results keep their layouts, and every list of the header has an entry for each, as PJRT and the partitioner count."""
+    module = hlo.parse(PER_RESULT)
+    entry = module.entry
+    added = rewrite.add_parameter(entry, "f32[8]")
+    assert "propagation_to_parameters={true,false,false}" in header(module)
+    assert 'arg_layout_modes="default;{0};default"' in header(module)
+    entry.root = rewrite.Builder.after(entry.root).tuple(entry.root, added)
+    sound(module)
+    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0})}" in header(module)
+    assert "propagation_to_output={true,false}" in header(module)
+    assert 'out_layout_modes="{0,1};default",out_memory_spaces="0;0"' in header(module)
+    entry.root = rewrite.Builder.after(entry.root).tuple(*entry.root.operands, entry["q"])
+    sound(module)
+    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0}, f32[4]{0})}" in header(module)
+    assert "propagation_to_output={true,false,false}" in header(module)
+    # Of fewer results nothing is known.
+    entry.root = entry["a"]
+    sound(module)
+    assert "propagation_to_output" not in header(module)
+    assert "out_layout_modes" not in header(module)
+
+
+def test_one_flag_for_all_results_stays() -> None:
+    """A list of one entry speaks of all results of a tuple."""
+    module = hlo.parse(PER_RESULT)
+    entry = module.entry
+    entry.root = rewrite.Builder.after(entry.root).tuple(entry.root, entry["p"])
+    module.attributes["allow_spmd_sharding_propagation_to_output"] = (True,)
+    entry.root = rewrite.Builder.after(entry.root).tuple(*entry.root.operands, entry["q"])
+    assert "propagation_to_output={true}" in header(module)
+
+
 PLAIN = """HloModule m, entry_computation_layout={(f32[2,3]{1,0}, (f32[4,5]{1,0}, s32[]))->(f32[2,3]{1,0}, f32[4,5]{1,0})}
 
 ENTRY e {

@@ -166,6 +166,20 @@ def test_a_region_in_another_type() -> None:
     assert str(module) == text
 
 
+def test_a_region_with_constants() -> None:
+    """Constants stay and are converted for the region; nothing is left that nobody uses."""
+    module = hlo.parse(
+        "HloModule m\n\nENTRY e {\n  x = f32[4] parameter(0)\n  s = f32[4] sine(x)\n  c = f32[] constant(0.5)\n"
+        "  b = f32[4] broadcast(c), dimensions={}\n  ROOT y = f32[4] maximum(s, b)\n}\n"
+    )
+    rewrite.convert_region([at(module, name) for name in ("s", "c", "b", "y")], "bf16")
+    assert [(i.opcode, str(i.shape)) for i in module.entry] == [
+        ("parameter", "f32[4]"), ("convert", "bf16[4]"), ("sine", "bf16[4]"), ("constant", "f32[]"), ("convert", "bf16[]"),
+        ("broadcast", "bf16[4]"), ("maximum", "bf16[4]"), ("convert", "f32[4]"),
+    ]  # fmt: skip
+    assert hlo.verify(module) == []
+
+
 @pytest.mark.parametrize(("refused", "said"), [
     (lambda m: rewrite.keep_loop_values(at(m, "w"), [0]), "value 1 of w is needed by q"),
     (lambda m: rewrite.keep_loop_values(at(m, "w"), [1]), "value 0 of w is needed by r"),

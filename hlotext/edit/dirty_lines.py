@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hlotext.edit.per_argument_attributes import results_resized
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
@@ -273,17 +274,30 @@ def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruc
     ]
     new = ComputationLayout(tuple(fitted), result)
     if new != old:
-        journal.set(module, "_attributes", {**module._attributes, ENTRY_LAYOUT: new})
+        counts = [len(one.tuple_shapes) if one.is_tuple else 1 for one in (old.result_shape, result)]
+        attributes = (
+            module._attributes if counts[0] == counts[1] else results_resized(module._attributes, *counts)
+        )
+        journal.set(module, "_attributes", {**attributes, ENTRY_LAYOUT: new})
         touch_header(journal, module)
 
 
 def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
     """The old shape where it differs in layouts at most, else the new one with layouts filled in.
 
+    Elements of a tuple fit those at the same place in the old one, the first the array that the tuple has replaced.
     Where layouts count: in tiles, padding and memory spaces at most, which the header of TPU text lacks.
     """
     if old == shape:
         return shape
+    if shape.is_tuple and old is not None and old.text_without_layout() != shape.text_without_layout():
+        parts = old.tuple_shapes if old.is_tuple else (old,)
+        return Shape.tuple(
+            tuple(
+                _fitting(parts[n] if n < len(parts) else None, part, layouts_count)
+                for n, part in enumerate(shape.tuple_shapes)
+            )
+        )
     new = _laid_out(shape)
     if old is None or old.text_without_layout() != shape.text_without_layout():
         return new

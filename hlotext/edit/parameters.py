@@ -46,6 +46,9 @@ def add_parameter(
         if computation.is_entry:
             edit.recheck_header(typed=False)
             argument_added(module)
+            flags = module._attributes.get(_FLAGS)
+            if isinstance(flags, tuple) and len(flags) == number and flags != (False,):
+                module.attributes[_FLAGS] = (*flags, False)
         _insert(edit, computation, parameter)
         for caller in callers:
             if value is None:

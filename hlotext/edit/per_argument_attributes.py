@@ -8,7 +8,8 @@ pjrt/utils.cc).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.configs import FrontendAttributes
@@ -19,6 +20,8 @@ PER_ARGUMENT = {"arg_layout_modes": "default", "arg_memory_spaces": "0"}
 OF_RESULTS = {"out_layout_modes": "default", "out_memory_spaces": "0"}
 
 _NAME = "frontend_attributes"
+_FLAGS = "allow_spmd_sharding_propagation_to_output"
+"""A header list with an entry for each result, or one for all of them."""
 
 
 def argument_added(module: Module) -> None:
@@ -29,6 +32,31 @@ def argument_added(module: Module) -> None:
 def argument_removed(module: Module, number: int) -> None:
     """Takes the entry of a parameter out of the lists of arguments. Call it before the edit."""
     _change(module, PER_ARGUMENT, lambda _, entries: [*entries[:number], *entries[number + 1 :]])
+
+
+def results_resized(attributes: Mapping[str, Any], before: int, after: int) -> dict[str, Any]:
+    """Header attributes for another number of results: lists get the default for each new one.
+
+    Of fewer results nobody knows which are gone: the lists are taken out. A list of another length than `before` stays.
+    """
+    found = dict(attributes)
+    notes, flags = found.get(_NAME), found.get(_FLAGS)
+    if isinstance(notes, FrontendAttributes):
+        kept = dict(notes)
+        for name in OF_RESULTS.keys() & kept.keys():
+            if _length(kept[name]) == before:
+                kept[name] = ";".join([kept[name], *[OF_RESULTS[name]] * (after - before)])
+                if after < before:
+                    del kept[name]
+        if kept:
+            found[_NAME] = FrontendAttributes(kept)
+        else:
+            del found[_NAME]
+    if isinstance(flags, tuple) and len(flags) == before and flags != (False,):
+        found[_FLAGS] = (*flags, *[False] * (after - before))
+        if after < before:
+            del found[_FLAGS]
+    return found
 
 
 def resize_lists(module: Module) -> None:

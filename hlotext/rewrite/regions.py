@@ -74,8 +74,8 @@ def sink_constants(fusion: Instruction) -> int:
 def convert_region(instructions: Iterable[Instruction], element_type: ElementType | str) -> list[Instruction]:
     """Computes a region in another floating type: converted where values come in, and back where they go out.
 
-    Floats of the region become that type; integers and truth values stay. What is in the region and calls computations (a
-    reduction) is refused, since what it calls has types of its own.
+    Floats of the region become that type, constants by a conversion behind them; integers and truth values stay. An
+    instruction of the region that calls a computation (a reduction) is refused: the computation has types of its own.
 
     Args:
         instructions: The region, all of one computation, in any order.
@@ -104,7 +104,7 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
                 or i.opcode in traits.COLLECTIVE_KINDS
             ):
                 raise EditError(f"{i.name} is a {i.opcode}, which computes in types of its own")
-            b = Builder.before(i)
+            b = Builder.after(i) if i.opcode == "constant" else Builder.before(i)
             operands = [_inside(b, operand, type_, new, inward) for operand in i.operands]
             shape = retyped(i.shape, type_) if i.shape.element_type.is_floating else i.shape
             if i.opcode == "parameter" or (i.literal is not None and not i.shape.element_type.is_floating):
@@ -115,12 +115,13 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
             own = {key: value for key, value in i.attributes.items() if key != "control_predecessors"}
             new[i] = b.op(i.opcode, operands, shape=shape, name=i.name, **own)
         for i, one in new.items():
+            if i.opcode == "constant":
+                continue
             outside = [user for user in i.users if user not in wanted and user is not one]
             if not outside and not i.is_root:
                 continue
             back = one if one.shape == i.shape else Builder.after(one).op("convert", (one,), shape=i.shape)
-            if i.opcode != "constant":
-                i.replace_all_uses_with(back)
+            i.replace_all_uses_with(back)
         for i in reversed(list(new)):
             if i.opcode != "constant" and not i.users and not i.is_root:
                 i.erase()
