@@ -41,4 +41,5 @@ autoclass_content = "class"
 nitpicky = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
-suppress_warnings = ["myst.xref_missing"]
+# `bytes` in a signature is the builtin type, and the attribute of several classes: the builtin is no target here.
+suppress_warnings = ["myst.xref_missing", "ref.python"]
