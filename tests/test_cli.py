@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -82,39 +80,6 @@ def test_former_spellings(former: str, now: tuple[str, ...]) -> None:
         assert run("help", former).stdout == run(*words, "--help").stdout
     if former != "schema":
         assert run("schema", former).stdout == run("help", "schema", *words).stdout
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The words in capitals of the mistakes."""
-    folder = tmp_path_factory.mktemp("mistakes")
-    contents = {
-        "EMPTY": b"",
-        "BINARY": bytes(range(256)),
-        "PYTHON": b"import jax\n",
-        "MLIR": b"module @m {\n}\n",
-        "JSON": b'{"a": 1}',
-        "GZIP": b"\x1f\x8bjunk",
-    }
-    for name, content in contents.items():
-        (folder / name.lower()).write_bytes(content)
-    (folder / "junk.tar").write_bytes(b"junk" * 200)
-    (folder / "folder").mkdir()
-    found = {name: str(folder / name.lower()) for name in (*contents, "FOLDER")}
-    return found | {"TAR": str(folder / "junk.tar"), "MODULE": MODULE, "RING": RING, "GPU": GPU}
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [line.split("|") for line in (support.DATA / "mistakes.txt").read_text("utf-8").splitlines()[1:]],
-)
-def test_mistakes(line: str, said: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is answered in one or two lines that name what is wrong or what to type."""
-    monkeypatch.chdir(support.ROOT)
-    result = run(*(files.get(word, word) for word in shlex.split(line)))
-    assert result.exit_code in (1, 2)
-    assert re.sub("MODULE", MODULE, said) in result.stderr
-    assert len(result.stderr.splitlines()) <= 2
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
