@@ -39,6 +39,7 @@ __all__ = [
     "say",
     "write_file",
     "write_json",
+    "write_page",
     "write_picture",
 ]
 
@@ -149,11 +150,20 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
 
 def write_picture(place: str, text: str) -> None:
     """Writes a picture to a file, and says so, or to standard output for `-`. Raises Unreadable."""
+    _write_or_emit(place, text, "")
+
+
+def write_page(place: str, page: str) -> None:
+    """The same for a page, with its size."""
+    _write_or_emit(place, page, f", {len(page.encode()) / 1e6:.1f} MB")
+
+
+def _write_or_emit(place: str, text: str, size: str) -> None:
     if place == "-":
         emit_report(text)
         return
     write_file(place, text)
-    say(f"wrote {place}")
+    say(f"wrote {place}{size}")
 
 
 def say(message: str) -> None:

@@ -8,10 +8,8 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import NotFound, Unreadable, is_folder, read
+from hlotext.cli.common import NotFound, Unreadable, is_folder, read, write_page
 from hlotext.cli.folders import asked, chosen
-from hlotext.cli.output import emit_report
-from hlotext.cli.report import write_page
 from hlotext.dumps.texts import compilation_of
 from hlotext.findings import escape
 from hlotext.syntax.source.inputs import several
@@ -93,10 +91,7 @@ def command(
         raise NotFound(str(error.args[0])) from None
     except (ValueError, hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(f"{file}: {escape.line(str(error).splitlines()[0])}") from None
-    if place == "-":
-        emit_report(text)
-    else:
-        write_page(place, text)
+    write_page(place, text)
 
 
 def _meant(file: str, name: str | None) -> tuple[hlo.Module, dumps.Compilation | None, bool]:

@@ -10,9 +10,8 @@ from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, told
-from hlotext.cli.common import NotFound, Unreadable, say, write_file
+from hlotext.cli.common import NotFound, Unreadable, write_page
 from hlotext.cli.convert_trace import traced
-from hlotext.cli.output import emit_report
 from hlotext.tables.figures import FIGURES
 from hlotext.view import report
 
@@ -119,12 +118,3 @@ def command(
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(str(error).splitlines()[0]) from None
     write_page(place, page)
-
-
-def write_page(place: str, page: str) -> None:
-    """Writes a page to a file, and says so, or to standard output. Raises Unreadable where that is impossible."""
-    if place == "-":
-        emit_report(page)
-        return
-    write_file(place, page)
-    say(f"wrote {place}, {len(page.encode()) / 1e6:.1f} MB")

@@ -9,7 +9,12 @@ import attrs
 
 from hlotext.edit import dirty_lines, identity, instructions, structure, values
 from hlotext.edit.journal import Edit
-from hlotext.edit.per_argument_attributes import argument_added, argument_removed, counts_arguments
+from hlotext.edit.per_argument_attributes import (
+    FLAGS_OF_ARGUMENTS,
+    argument_added,
+    argument_removed,
+    counts_arguments,
+)
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -46,9 +51,6 @@ def add_parameter(
         if computation.is_entry:
             edit.recheck_header(typed=False)
             argument_added(module)
-            flags = module._attributes.get(_FLAGS)
-            if isinstance(flags, tuple) and len(flags) == number and flags != (False,):
-                module.attributes[_FLAGS] = (*flags, False)
         _insert(edit, computation, parameter)
         for caller in callers:
             if value is None:
@@ -125,7 +127,8 @@ def _is_described(module: Module) -> bool:
     """True if the header describes the entry's parameters, one by one or some by number."""
     attributes = module._attributes
     return any(
-        name in attributes for name in (ENTRY_LAYOUT, _FLAGS, *(row[0] for row in _PARAMETER_NUMBERS))
+        name in attributes
+        for name in (ENTRY_LAYOUT, FLAGS_OF_ARGUMENTS, *(row[0] for row in _PARAMETER_NUMBERS))
     ) or counts_arguments(module)
 
 
@@ -160,18 +163,17 @@ def _renumber_header(edit: Edit, module: Module, number: int) -> None:
         attributes[ENTRY_LAYOUT] = attrs.evolve(
             layout, parameter_shapes=(*shapes[:number], *shapes[number + 1 :])
         )
-    flags = attributes.get(_FLAGS)
+    flags = attributes.get(FLAGS_OF_ARGUMENTS)
     if isinstance(flags, tuple) and len(flags) > 1:
         flags = (*flags[:number], *flags[number + 1 :])
-        attributes[_FLAGS] = flags
+        attributes[FLAGS_OF_ARGUMENTS] = flags
         if flags == (False,):  # what its absence says
-            del attributes[_FLAGS]
+            del attributes[FLAGS_OF_ARGUMENTS]
     if attributes != module._attributes:
         edit.journal.set(module, "_attributes", attributes)
         dirty_lines.touch_header(edit.journal, module)
 
 
-_FLAGS = "allow_spmd_sharding_propagation_to_parameters"
 _PARAMETER_NUMBERS: tuple[tuple[str, Any, str], ...] = (
     ("input_output_alias", InputOutputAliasConfig, "parameter_number"),
     ("buffer_donor", BufferDonorConfig, "param_number"),

@@ -20,12 +20,16 @@ PER_ARGUMENT = {"arg_layout_modes": "default", "arg_memory_spaces": "0"}
 OF_RESULTS = {"out_layout_modes": "default", "out_memory_spaces": "0"}
 
 _NAME = "frontend_attributes"
-_FLAGS = "allow_spmd_sharding_propagation_to_output"
-"""A header list with an entry for each result, or one for all of them."""
+FLAGS_OF_ARGUMENTS = "allow_spmd_sharding_propagation_to_parameters"
+_FLAGS_OF_RESULTS = "allow_spmd_sharding_propagation_to_output"
+"""Header lists with an entry for each argument or result, or one for all of them."""
 
 
 def argument_added(module: Module) -> None:
     """Appends an entry for a new parameter to every list of arguments. Call it before the edit."""
+    flags = _more_flags(module.attributes.get(FLAGS_OF_ARGUMENTS), len(module.entry.parameters), 1)
+    if flags is not None:
+        module.attributes[FLAGS_OF_ARGUMENTS] = flags
     _change(module, PER_ARGUMENT, lambda name, entries: [*entries, PER_ARGUMENT[name]])
 
 
@@ -40,23 +44,30 @@ def results_resized(attributes: Mapping[str, Any], before: int, after: int) -> d
     Of fewer results nobody knows which are gone: the lists are taken out. A list of another length than `before` stays.
     """
     found = dict(attributes)
-    notes, flags = found.get(_NAME), found.get(_FLAGS)
+    notes = found.get(_NAME)
     if isinstance(notes, FrontendAttributes):
-        kept = dict(notes)
-        for name in OF_RESULTS.keys() & kept.keys():
-            if _length(kept[name]) == before:
-                kept[name] = ";".join([kept[name], *[OF_RESULTS[name]] * (after - before)])
-                if after < before:
-                    del kept[name]
+        kept = {
+            name: ";".join([text, *[OF_RESULTS[name]] * (after - before)]) if fits else text
+            for name, text in notes.items()
+            if not (fits := name in OF_RESULTS and _length(text) == before) or after > before
+        }
         if kept:
             found[_NAME] = FrontendAttributes(kept)
         else:
             del found[_NAME]
-    if isinstance(flags, tuple) and len(flags) == before and flags != (False,):
-        found[_FLAGS] = (*flags, *[False] * (after - before))
-        if after < before:
-            del found[_FLAGS]
+    flags = _more_flags(found.get(_FLAGS_OF_RESULTS), before, after - before)
+    if flags is not None and after > before:
+        found[_FLAGS_OF_RESULTS] = flags
+    elif flags is not None:
+        del found[_FLAGS_OF_RESULTS]
     return found
+
+
+def _more_flags(flags: object, count: int, more: int) -> tuple[bool, ...] | None:
+    """Flags of so many with False for those that come; None for a list that counts others, or says what its absence says."""
+    if not isinstance(flags, tuple) or len(flags) != count or flags == (False,):
+        return None
+    return *flags, *[False] * more
 
 
 def resize_lists(module: Module) -> None:

@@ -84,8 +84,8 @@ def donate(
 
 def _array(shape: Shape | None, index: ShapeIndex) -> Shape | None:
     """The array at an index of a shape; None where there is none."""
-    for number in index:
-        if shape is None or not shape.is_tuple or not 0 <= number < len(shape.tuple_shapes):
-            return None
-        shape = shape.tuple_shapes[number]
-    return shape if shape is not None and shape.is_array else None
+    try:
+        found = shape.subshape(index) if shape is not None else None
+    except IndexError:
+        return None
+    return found if found is not None and found.is_array else None
