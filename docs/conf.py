@@ -19,7 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_design",
     "sphinx_copybutton",
-    "one_file",
+    "sphinx_llms_txt",
     "tables",
     "live",
 ]
@@ -43,3 +43,6 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 # `bytes` in a signature is the builtin type, and the attribute of several classes: the builtin is no target here.
 suppress_warnings = ["myst.xref_missing", "ref.python"]
+
+llms_txt_full_filename = "hlotext.md"
+llms_txt_summary = "Find what a compiled JAX program does with memory, time and the network"

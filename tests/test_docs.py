@@ -132,32 +132,3 @@ def test_the_lexer_takes_every_text_whole() -> None:
         assert not [value for kind, value in tokens if kind is Error]
     for hostile in ('"', "/*", "[]", "{" * 1000, "\x1b[31m", "a" * 100_000, "f32[]" * 1000):
         assert "".join(value for _, value in lexer.get_tokens(hostile)) == hostile
-
-
-def test_one_file_of_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All pages that the contents list, in their order, with a sentence each in `llms.txt`."""
-    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
-    import one_file  # type: ignore[import-not-found]
-
-    def read(page: str) -> str:
-        return (DOCS / f"{page}.md").read_text("utf-8")
-
-    index = read("index")
-    listed = [
-        page
-        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", index, re.DOTALL | re.MULTILINE)
-        for page in block.splitlines()
-        if page and page[0] != ":" and (DOCS / f"{page}.md").exists()
-    ]
-    pages = one_file.in_order("index", {"index": listed})
-    assert pages == ["index", *listed]
-    whole = one_file.one_file(pages, read)
-    assert [part for part in pages if f"<!-- {part} -->" not in whole] == []
-    assert "{toctree}" not in whole
-    contents = one_file.llms_text(pages, read, lambda page: f"{page}.html")
-    assert contents.startswith(
-        "# hlotext\n\n> Find what a compiled JAX program does with memory, time and the network"
-    )
-    for page in listed:
-        [line] = [line for line in contents.splitlines() if f"({page}.html)" in line]
-        assert line.startswith(f"- [{one_file.title_of(read(page), page)}]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,11 +101,8 @@ def find(
         runs = graph.runs.get(i.computation, 0)
         return *neighbour(i), runs, i.span.line if i.span is not None else None, responsible_frame(i)
 
-    facts = {
-        "module": one.id,
-        "matches": len(found),
-        "result_bytes_of_all": sum(total_of(i.shape).allocated_bytes for i in found),
-    }
+    total = sum(total_of(i.shape).allocated_bytes for i in found)
+    facts = {"module": one.id, "matches": len(found), "result_bytes_of_all": total}
     following = [f"instruction(module={one.id!r}, name={found[0].name!r})"] if found else []
     source = f"{one.id}/find/{sort}/{scope}/{pattern}"
     return answer(facts, "mcp.find", found, row, source, (limit, cursor), following=following)
@@ -121,9 +118,7 @@ def _matcher(pattern: str) -> Callable[[hlo.Instruction], bool]:
         try:
             wanted = parse_pattern(pattern)
         except PatternError as error:
-            raise RefusedError(
-                f"{pattern!r} is no pattern: {error}; such as 'all-*(...)' or 'dot(_, _)'"
-            ) from None
+            raise RefusedError(f"{pattern!r} is no pattern: {error}; as 'all-*(...)', 'dot(_, _)'") from None
         return lambda i: wanted.match(i) is not None
     word = pattern.removeprefix("%")
     return lambda i: i.opcode == word or word in i.name
@@ -178,9 +173,7 @@ def instruction(store: Store, module: ModuleId, name: Name) -> Answer:
 def text(
     store: Store,
     module: ModuleId,
-    computation: Annotated[
-        str, Field(description="Its name; empty for the whole file.", max_length=500)
-    ] = "",
+    computation: Annotated[str, Field(description="Its name; empty for the file.", max_length=500)] = "",
     start: Annotated[int, Field(description="First line, from 1.", ge=1)] = 1,
     count: Annotated[int, Field(ge=1, le=_MOST_LINES)] = 40,
 ) -> Answer:
@@ -202,13 +195,8 @@ def text(
         if sum(map(len, lines)) > _MOST_TEXT and len(lines) > 1:
             lines.pop()
             break
-    facts = {
-        "module": one.id,
-        "first_line": first,
-        "last_line": last,
-        "shown_from": begin,
-        "text": "\n".join(lines),
-    }
+    facts = {"module": one.id, "first_line": first, "last_line": last, "shown_from": begin}
+    facts["text"] = "\n".join(lines)
     rest = f"text(module={one.id!r}, computation={computation!r}, start={start + len(lines)})"
     following = [rest] if begin + len(lines) <= last else []
     return answer(facts, following=following, most_text=_MOST_TEXT + 2_000)
@@ -286,10 +274,8 @@ def cost_of(
         **dict.fromkeys(("estimated_seconds", "waiting_for_transfers_seconds", "bound_by_seconds")),
     }
     if estimate is not None:
-        facts["estimated_seconds"], facts["waiting_for_transfers_seconds"] = (
-            estimate.seconds,
-            estimate.exposed,
-        )
+        facts["estimated_seconds"] = estimate.seconds
+        facts["waiting_for_transfers_seconds"] = estimate.exposed
         facts["bound_by_seconds"] = {bound.value: seconds for bound, seconds in estimate.by_bound.items()}
     source = f"{one.id}/cost/{by}/{chip}"
     if by == "instruction":
@@ -376,9 +362,7 @@ def _findings(one: Opened, kind: FindingKind) -> Iterator[Finding]:
 
 def opened(
     store: Store,
-    path: Annotated[
-        str, Field(description="File or folder below the allowed folders; . lists.", max_length=1_000)
-    ],
+    path: Annotated[str, Field(description="File or folder that is allowed; . lists.", max_length=1_000)],
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Answer:
@@ -398,23 +382,17 @@ def opened(
 def _folder(store: Store, place: Path, limit: int, cursor: str | None) -> Answer:
     folder = store.folder(place)
     if not folder.compilations:
-        names = sorted(
-            one.name + ("/" if one.is_dir() else "") for one in place.iterdir() if not one.is_symlink()
-        )
-        facts = {
-            "folder": store.shown(place),
-            "compilations": 0,
-            "note": "no dump of XLA; these are its files",
-        }
-        paths = [(str(Path(store.shown(place)) / name),) for name in names]
+        inside = [one for one in sorted(place.iterdir()) if not one.is_symlink()]
+        paths = [(store.shown(one) + ("/" if one.is_dir() else ""),) for one in inside]
+        note = "no dump of XLA; these are its files"
+        facts = {"folder": store.shown(place), "compilations": 0, "note": note}
         return answer(facts, "mcp.open_files", paths, tuple, f"{place}", (limit, cursor))
 
     def row(one: Any) -> tuple[Any, ...]:
-        steps: Sequence[Any] = one.steps
-        files = (
-            [store.shown(Path(step.path).absolute()) for step in (steps[0], steps[-1])] if steps else [None]
-        )
-        return one.name, one.platform, len(steps), files[0], files[-1]
+        ends: list[str | None] = [
+            store.shown(Path(step.path).absolute()) for step in one.steps[:1] + one.steps[-1:]
+        ]
+        return one.name, one.platform, len(one.steps), *(ends or [None, None])
 
     ordered = sorted(folder.compilations, key=lambda one: -sum(file.size for file in one.files))
     last = ordered[0].last

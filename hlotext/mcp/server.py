@@ -141,21 +141,13 @@ _RESOURCES: tuple[tuple[str, Callable[..., str], str], ...] = (
     ("opcode/{name}", lambda name: str(OPCODES[name])[:MOST_CHARACTERS], "What an opcode takes."),
     ("pass/{name}", lambda name: f"# {name}\n\n{PASSES[name].__doc__ or ''}", "What a pass of hlotext does."),
     ("layout/{shape}", lambda shape: str(layout.explain(hlo.parse_shape(shape))), "A shape in words."),
-    (
-        "schema/{command}",
-        lambda command: json.dumps(schemas.schema(command)),
-        "The schema of a command's JSON.",
-    ),
+    ("schema/{command}", lambda command: json.dumps(schemas.schema(command)), "Schema of a command's JSON."),
 )
 _PROMPTS = (
     ("slow_step", "what takes the time", "cost by instruction, then findings"),
     ("out_of_memory", "what fills the memory", "memory, then instruction of the largest arrays"),
     ("new_collective", "why there is an unexpected collective", "communication, then origin of the largest"),
-    (
-        "regression",
-        "what differs between two builds",
-        "open and compare both final texts, then passes of the newer",
-    ),
+    ("regression", "what differs between two builds", "compare both final texts, then passes of the newer"),
 )
 """Questions that people begin with: name, what is asked, the tools in order."""
 

@@ -154,9 +154,7 @@ class Store:
             place = self._places.get(name)
             if place is None:
                 if "@" in name:
-                    raise RefusedError(
-                        f"{name!r} is not known to this server: call open with the path of its file"
-                    )
+                    raise RefusedError(f"{name!r} is not known here: call open with the path of its file")
                 opened = self.open(self.path(name))
                 if len(opened) > 1:
                     ids = ", ".join(one.id for one in opened[:10])
@@ -164,9 +162,7 @@ class Store:
                 return opened[0]
             again = self.open(place.path)
             if again[0].place.digest != place.digest:
-                raise RefusedError(
-                    f"{self.shown(place.path)} has changed since {name!r} was opened: open it again"
-                )
+                raise RefusedError(f"{self.shown(place.path)} has changed since {name!r}: open it again")
             return again[place.number]
 
     def compilation(self, name: str) -> dumps.Compilation:
@@ -179,13 +175,11 @@ class Store:
                     return found[0]
                 names = ", ".join(one.name for one in found[:10])
                 raise RefusedError(
-                    f"{name!r} holds {len(found):,} compilations: open one of its files ({names})"
+                    f"{name!r} holds {len(found):,} compilations: open a file of one ({names})"
                 )
         compilation = self.get(name).compilation
         if compilation is None:
-            raise RefusedError(
-                f"{name!r} is in no dump folder: only a dump shows passes and where operations are from"
-            )
+            raise RefusedError(f"{name!r} is in no dump folder: only a dump shows passes and origins")
         return compilation
 
     def folder(self, path: Path) -> dumps.DumpFolder:
