@@ -6,6 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
+from hlotext.compiler.computation_order import in_creation_order
 
 _GROUPS = "replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true"
 _ROOTS = {
@@ -185,3 +186,79 @@ ENTRY e {{
     rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
     assert [i.name for i in module.entry["w"].control_predecessors] == ["f", "g"]
     assert [o.name for o in module.entry.root.operands] == ["w", "f", "g"]
+
+
+@pytest.mark.parametrize(("name", "stays"), [("wide.region_0.1.sunk", True), ("region_0.1", False)])
+def test_copies_go_in_the_order_in_which_xla_made_their_computations(name: str, stays: bool) -> None:
+    """A body that a pass made comes after its caller: by then the loop shares memory with the other branch."""
+    array = "f32[64,128]{1,0:T(8,128)}"
+    state = f"(s32[]{{:T(128)}}, {array})"
+    module = hlo.parse(
+        f"""HloModule m
+
+%fused (a: f32[64,128]) -> f32[64,128] {{
+  a = {array} parameter(0)
+  ROOT r = {array} reverse(a), dimensions={{0}}
+}}
+
+%{name} (t: (s32[], f32[64,128])) -> (s32[], f32[64,128]) {{
+  t = {state} parameter(0)
+  i = s32[]{{:T(128)}} get-tuple-element(t), index=0
+  x = {array} get-tuple-element(t), index=1
+  copy.1 = {array} copy(x)
+  f = {array} fusion(copy.1), kind=kOutput, calls=%fused
+  copy.2 = {array} copy(f), control-predecessors={{copy.1}}
+  ROOT r = {state} tuple(i, copy.2)
+}}
+
+%region_1.2 (t: (s32[], f32[64,128])) -> pred[] {{
+  t = {state} parameter(0)
+  i = s32[]{{:T(128)}} get-tuple-element(t), index=0
+  n = s32[]{{:T(128)}} constant(9)
+  ROOT c = pred[]{{:T(512)}} compare(i, n), direction=LT
+}}
+
+%region_2.3 (x: f32[64,128]) -> f32[64,128] {{
+  x = {array} parameter(0)
+  zero = s32[]{{:T(128)}} constant(0)
+  copy.3 = {array} copy(x)
+  s = {state} tuple(zero, copy.3)
+  w = {state} while(s), condition=%region_1.2, body=%{name}
+  g = {array} get-tuple-element(w), index=1
+  ROOT copy.4 = {array} copy(g)
+}}
+
+%region_3.4 (x: f32[64,128]) -> f32[64,128] {{
+  x = {array} parameter(0)
+  f = {array} tanh(x)
+  ROOT copy.5 = {array} copy(f)
+}}
+
+ENTRY %main.5 (p: s32[], x: f32[64,128]) -> f32[64,128] {{
+  p = s32[]{{:T(128)}} parameter(0)
+  x = {array} parameter(1)
+  ROOT c = {array} conditional(p, x, x), branch_computations={{%region_2.3, %region_3.4}}
+}}
+"""
+    )
+    rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
+    (body,) = (c for c in module.computations if c.name == name)
+    assert (body.root.operands[1].opcode == "copy") is stays
+
+
+def test_bodies_that_constants_sank_into_were_made_from_the_outermost_to_the_innermost() -> None:
+    """The numbers of XLA's proto of such a nest: main 24, a 204, b 210, c 217, d 236, e 244."""
+    nest = {"e": "", "a": "e", "c": "", "d": "", "b": "cd"}  # lines of a text: inner loops first
+
+    def computation(name: str, inner: str, head: str = "") -> str:
+        loops = "".join(
+            f"  w.{ord(i)} = f32[] while(x), condition=%cond.3, body=%wide.region_{i}.sunk\n" for i in inner
+        )
+        return f"{head}%{name} (x: f32[]) -> f32[] {{\n  x = f32[] parameter(0)\n{loops}  ROOT r = f32[] negate(x)\n}}\n\n"
+
+    condition = "  x = f32[] parameter(0)\n  ROOT r = pred[] compare(x, x), direction=EQ\n"
+    text = f"HloModule m\n\n%cond.3 (x: f32[]) -> pred[] {{\n{condition}}}\n\n"
+    text += "".join(computation(f"wide.region_{name}.sunk", inner) for name, inner in nest.items())
+    module = hlo.parse(text + computation("main.24", "ba", "ENTRY "))
+    names = [c.name for c in in_creation_order(module)]
+    assert names == ["cond.3", "main.24", *(f"wide.region_{i}.sunk" for i in "abcde")]

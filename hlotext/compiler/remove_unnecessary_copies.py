@@ -9,7 +9,6 @@ the value that is read too late is named.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from hlotext.analysis import Backend
 from hlotext.analysis.age import age_for
 from hlotext.analysis.chip_choice import ASSUMED_TPU
 from hlotext.analysis.chips import CHIPS
+from hlotext.compiler.computation_order import in_creation_order, number_of
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.live_range_regions import (
     MERGE_FIRST_RESULT,
@@ -48,7 +48,6 @@ SOURCE = "CopyRemover::TryElideCopy"
 REMOVED, KEPT = "removed", "kept"
 _MOST_PAIRS = 1_000_000
 """Pairs of values that are compared for one copy; beyond that it stays, which XLA has no limit for."""
-_NUMBER = re.compile(r"\.(\d+)$")
 
 
 @attrs.frozen
@@ -116,19 +115,11 @@ def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decisi
 
 
 def _copies(module: Module) -> Iterator[Instruction]:
-    """All copies; in each computation in the order in which they were made, which their numbers tell.
-
-    XLA goes by the order in which instructions were added; the text of an unscheduled module is sorted otherwise.
-    """
-    for computation in module.computations:
+    """All copies in the order in which they were made, which the text of an unscheduled module does not keep."""
+    for computation in in_creation_order(module):
         if not computation.is_fusion_body:
             found = [i for i in computation if i.opcode == "copy"]
-            yield from found if module.is_scheduled else sorted(found, key=_made)
-
-
-def _made(copy: Instruction) -> int:
-    number = _NUMBER.search(copy.name)
-    return int(number[1]) if number is not None else -1
+            yield from found if module.is_scheduled else sorted(found, key=lambda copy: number_of(copy.name))
 
 
 def _take_out_of_use(copy: Instruction) -> None:

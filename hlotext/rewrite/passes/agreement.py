@@ -102,7 +102,7 @@ NEWEST_AGREEMENT = {
     "constant-folding": Agreement("constant_folding", 65, 65, 26, 26),
     "convert-mover": Agreement("convert-mover", 1, 1, 37, 37),
     "copy-insertion-adding": Agreement("adding_copies_to_resolve_interference", 40, 40, 0, 0),
-    "copy-insertion-removing": Agreement("removing_unnecessary_copies", 39, 37, 0, 0),
+    "copy-insertion-removing": Agreement("removing_unnecessary_copies", 39, 39, 0, 0),
     "copy-insertion-special": Agreement("adding_special-case_copies", 23, 23, 0, 0),
     "cpu-fusion": Agreement("fusion", 18, 18, 0, 0),
     "cpu-layout-assignment": Agreement("layout-assignment", 15, 10, 0, 0),

@@ -1,0 +1,53 @@
+"""Order in which XLA made what a text lists sorted, as far as names tell it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.module import Module
+
+_NUMBER = re.compile(r"\.(\d+)$")
+_COPIED = re.compile(r"^wide\.|\.(?:clone|sunk)\b")
+"""Names that passes give to the computations that they put in the place of others."""
+_SUNK = re.compile(r"\.sunk(?:\.\d+)?$")
+
+
+def number_of(name: str) -> int:
+    """The number at the end of a name, -1 without one; of two of a kind XLA made the one with the higher number later."""
+    number = _NUMBER.search(name)
+    return int(number[1]) if number is not None else -1
+
+
+def in_creation_order(module: Module) -> list[Computation]:
+    """All computations in the order of `HloModule::computations()`; a text lists callees before callers.
+
+    What the program brought has its number. After it come the computations that passes put in the place of others, the last
+    of them those of `WhileLoopConstantSinking`, which goes from outer loops to inner ones.
+    """
+    sunk = {body: place for place, body in enumerate(_outside_in(module))}
+
+    def key(computation: Computation) -> tuple[int, int]:
+        if _SUNK.search(computation.name):
+            return 2, sunk.get(computation, -1)
+        return (1, 0) if _COPIED.search(computation.name) else (0, number_of(computation.name))
+
+    return sorted(module.computations, key=key)
+
+
+def _outside_in(module: Module) -> Iterator[Computation]:
+    """The bodies of loops in the order in which constants sink into them: a stack of what is called, from the entry on."""
+    stack, seen = [module.entry], set()
+    while stack:
+        computation = stack.pop()
+        if computation in seen:
+            continue
+        seen.add(computation)
+        for i in sorted(computation, key=lambda i: number_of(i.name)):
+            if i.opcode == "while":
+                yield i.attributes["body"]
+            stack += i.called_computations
+
+
+__all__ = ["in_creation_order", "number_of"]
