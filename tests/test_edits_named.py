@@ -54,12 +54,12 @@ def test_a_new_result_leaves_the_others_as_they_are() -> None:
     assert 'arg_layout_modes="default;{0};default"' in header(module)
     entry.root = rewrite.Builder.after(entry.root).tuple(entry.root, added)
     sound(module)
-    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0})}" in header(module)
+    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0:T(128)})}" in header(module)
     assert "propagation_to_output={true,false}" in header(module)
     assert 'out_layout_modes="{0,1};default",out_memory_spaces="0;0"' in header(module)
     entry.root = rewrite.Builder.after(entry.root).tuple(*entry.root.operands, entry["q"])
     sound(module)
-    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0}, f32[4]{0})}" in header(module)
+    assert "->(f32[64,10]{0,1:T(8,128)}, f32[8]{0:T(128)}, f32[4]{0:T(128)})}" in header(module)
     assert "propagation_to_output={true,false,false}" in header(module)
     # Of fewer results nothing is known.
     entry.root = entry["a"]

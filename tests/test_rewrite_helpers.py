@@ -292,3 +292,177 @@ def test_attributes_as_mappings() -> None:
     window = {"size": (2, 2), "stride": "2x2", "pad": [(0, 0), (1, 1)]}
     pooled = b.reduce_window(y, b.constant(0.0, "f32"), window=window, to_apply=larger)
     assert "window={size=2x2 stride=2x2 pad=0_0x1_1}" in str(pooled)
+
+
+PAIR = """HloModule m, num_partitions=4
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT t = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[8,8] parameter(0)
+  g = f32[16,8] all-gather(x), channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}, use_global_device_ids=true
+  n = f32[16,8] negate(g)
+  s = f32[8,8] reduce-scatter(n), channel_id=2, replica_groups={{0,1},{2,3}}, dimensions={0}, use_global_device_ids=true, \
+to_apply=sum
+  ROOT r = f32[8,8] add(s, x)
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["gs", "sg"])
+def test_changes_that_are_right_only_together(order: str) -> None:
+    """Without types a transaction lets everything follow at its end, in whatever order the changes were made."""
+    module = hlo.parse(PAIR)
+    with pytest.raises(rewrite.EditError, match="different sizes"):
+        rewrite.change_attributes(module.instruction("g"), replica_groups="{{0,1,2,3}}")
+    with module.transaction(typed=False):
+        for name in order:
+            rewrite.change_attributes(module.instruction(name), replica_groups="{{0,1,2,3}}")
+    assert [str(one.shape) for one in module.entry] == [
+        "f32[8,8]",
+        "f32[32,8]",
+        "f32[32,8]",
+        "f32[8,8]",
+        "f32[8,8]",
+    ]
+    assert not list(hlo.verify(module))
+    with module.transaction(typed=False):  # plain attributes too; their shapes are the caller's
+        module.attributes["num_partitions"] = 8
+        for name in order:
+            module.instruction(name).attributes["replica_groups"] = "{{0,1,2,3,4,5,6,7}}"
+        for name in "gn":
+            module.instruction(name).shape = "f32[64,8]"
+    assert not list(hlo.verify(module))
+
+
+def test_a_transaction_without_types_refuses_at_its_end_what_does_not_fit() -> None:
+    module = hlo.parse(PAIR)
+    with pytest.raises(rewrite.EditError, match="different sizes"), module.transaction(typed=False):
+        rewrite.change_attributes(module.instruction("s"), replica_groups="{{0,1,2,3}}")
+    assert str(module) == PAIR
+    with pytest.raises(rewrite.EditError), module.transaction(typed=False):
+        module.instruction("n").shape = "f32[5]"
+    assert str(module) == PAIR
+    with pytest.raises(rewrite.EditError):  # afterwards every edit is checked again
+        module.instruction("n").shape = "f32[5]"
+
+
+def test_the_type_of_a_loop_carried_value() -> None:
+    """Operand, body and result change together, with conversions inside and behind the loop."""
+    module = hlo.parse(LOOP)
+    loop = at(module, "w")
+    body = loop.attributes["body"]
+    with module.transaction(typed=False):
+        for state in (loop.operands[0], body.root):
+            number, value = state.operands
+            rewrite.change_operands(state, [number, rewrite.Builder.before(state).convert(value, "bf16")])
+        for element in (body["x"], at(module, "q")):
+            wide = rewrite.Builder.after(element).convert(element, "f32")
+            element.replace_all_uses_with(wide)
+    assert str(loop.shape) == "(s32[], bf16[4]{0})"
+    assert str(body["x"]) == "x = bf16[4]{0} get-tuple-element(s), index=1"
+    assert module.entry.root.opcode == "convert"
+    assert not list(hlo.verify(module))
+
+
+def test_a_value_of_another_type_takes_a_place() -> None:
+    module = hlo.parse(REGION)
+    root = module.entry.root
+    old = root.operands[0]
+    with module.transaction(typed=False):
+        narrow = rewrite.Builder.after(old).convert(old, "bf16")
+        old.replace_all_uses_with(narrow)
+        rewrite.change_operands(root, root.operands)
+    assert root.shape is not None
+    assert root.shape.element_type.name == "bf16"
+    assert not list(hlo.verify(module))
+
+
+RESULTS = """HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
+
+ENTRY e {
+  x = f32[4] parameter(0)
+  s = f32[4] sine(x)
+  ROOT r = f32[4] negate(s), sharding={replicated}
+}
+"""
+
+
+def test_new_results() -> None:
+    """An array becomes the first element of a tuple, in its donation too; a tuple gets longer under its name."""
+    module = hlo.parse(RESULTS)
+    assert rewrite.add_result(module, at(module, "s")) == 1
+    assert "input_output_alias={ {0}: (0, {}, may-alias) }" in str(module)
+    module.entry.root.name = "results"
+    assert rewrite.add_result(module, at(module, "x")) == 2
+    assert str(module.entry.root) == (
+        "ROOT results = (f32[4], f32[4], f32[4]) tuple(r, s, x), sharding={{replicated}, {replicated}, {replicated}}"
+    )
+    assert not list(hlo.verify(module))
+    text = str(module)
+    with pytest.raises(rewrite.EditError, match="results is no array of e"):
+        rewrite.add_result(module, module.entry.root)
+    assert str(module) == text
+
+
+def test_a_tuple_that_is_no_tuple_instruction_gets_a_new_result() -> None:
+    module = hlo.parse(LOOP)
+    module.entry.root = at(module, "w")
+    assert rewrite.add_result(module, at(module, "p")) == 2
+    assert [one.opcode for one in module.entry.root.operands] == ["get-tuple-element"] * 2 + ["parameter"]
+    assert not list(hlo.verify(module))
+
+
+def test_building_goes_on_where_the_place_has_gone() -> None:
+    """Behind what was built last."""
+    module = hlo.parse(RESULTS)
+    place = at(module, "s")
+    b = rewrite.Builder.before(place)
+    place.replace_with(b.cosine(place.operands[0]))
+    b.tanh(at(module, "x"))
+    assert [one.opcode for one in module.entry] == ["parameter", "cosine", "tanh", "negate"]
+
+
+def test_a_scheduling_name_stays_with_its_instruction() -> None:
+    """It is the instruction's own name: what is built, inlined or cloned from it has none."""
+    text = """f { a = f32[4] parameter(0)
+  ROOT s = f32[4] sine(a), metadata={op_name="net" scheduling_name="s"} }
+ENTRY e { x = f32[4] parameter(0)
+  c = f32[4] call(x), to_apply=f
+  ROOT n = f32[4] negate(c), metadata={scheduling_name="n"} }"""
+    module = hlo.parse(text)
+    copies = [*rewrite.inline(at(module, "c")).values()]
+    copies.append(rewrite.Builder.before(module.entry.root).tanh(copies[0]))
+    assert [str(one.metadata) for one in copies] == ['{op_name="net"}', "None"]
+    assert str(module).count("scheduling_name") == 2
+
+
+TILED = """HloModule m, entry_computation_layout={(f32[16,128]{1,0:T(8,128)})->f32[16,128]{1,0:T(8,128)}}
+
+ENTRY e {
+  x = f32[16,128]{1,0} parameter(0)
+  ROOT r = f32[16,128]{1,0} negate(x)
+}
+"""
+
+
+@pytest.mark.parametrize("line", ["{1,0}", "{1,0:T(8,128)}"], ids=["before", "after"])
+def test_new_arguments_and_results_are_laid_out_as_the_others(line: str) -> None:
+    """The header of TPU text has tiles; lines have them after layout assignment."""
+    module = hlo.parse(TILED.replace("{1,0} ", line + " "))
+    added = rewrite.add_parameter(module.entry, "bf16[16,128]", "y")
+    scalar = rewrite.add_parameter(module.entry, "f32[]")
+    rewrite.add_result(module, added)
+    tiled = "T" in line
+    assert str(added.shape) == "bf16[16,128]{1,0:T(8,128)(2,1)}" if tiled else "bf16[16,128]{1,0}"
+    assert str(scalar.shape) == ("f32[]{:T(128)}" if tiled else "f32[]")
+    layout = "f32[16,128]{1,0:T(8,128)}, bf16[16,128]{1,0:T(8,128)(2,1)}"
+    assert f"entry_computation_layout={{({layout}, f32[]{{:T(128)}})->({layout})}}" in str(module)
+    rewrite.change_entry_layout(module, {1: "{0,1}"})
+    assert "bf16[16,128]{0,1:T(8,128)(2,1)}, f32[]" in str(module).splitlines()[0]
+    assert "(f32[16,128]{1,0:T(8,128)}, bf16" in str(module).splitlines()[0]
+    assert not [one for one in hlo.verify(module) if one.severity.value == "error"]

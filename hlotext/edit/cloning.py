@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from hlotext.edit import dirty_lines, graph_checks, structure
 from hlotext.edit.calls import OWNERS
 from hlotext.edit.instructions import check_readable
@@ -16,6 +18,7 @@ from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import COPIED, Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.metadata import Metadata
 
 Nodes = dict[Any, Any]
 """Old node -> new node."""
@@ -140,11 +143,18 @@ def clone_module(module: Module) -> Module:
 def own_attributes(instruction: Instruction) -> Mapping[str, Any]:
     """Attributes for a copy of the instruction; what an async-start or fusion calls is cloned, as it has one caller."""
     callees = instruction.called_computations if instruction.opcode in OWNERS else ()
-    return (
-        {**instruction._attributes, "calls": clone_computation(callees[0])}
-        if callees
-        else instruction._attributes
-    )
+    attributes = derived_attributes(instruction._attributes)
+    return {**attributes, "calls": clone_computation(callees[0])} if callees else attributes
+
+
+def derived_attributes(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Attributes without the scheduling name, which is the instruction's own name (`VerifyInstructionNameUnchanged`)."""
+    metadata = attributes.get("metadata")
+    if not isinstance(metadata, Metadata) or not metadata.scheduling_name:
+        return attributes
+    kept = attrs.evolve(metadata, scheduling_name="")
+    others = {name: value for name, value in attributes.items() if name != "metadata"}
+    return {**attributes, "metadata": kept} if kept.is_printed else others
 
 
 def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = False) -> Mapping[str, Any]:
@@ -154,7 +164,8 @@ def _mapped_attributes(instruction: Instruction, nodes: Nodes, *, own: bool = Fa
             **nodes,
             **{c: nodes[c] if c in nodes else clone_computation(c) for c in instruction.called_computations},
         }
-    return mapped(instruction._attributes, nodes)
+    attributes = derived_attributes(instruction._attributes) if own else instruction._attributes
+    return mapped(attributes, nodes)
 
 
-__all__ = ["clone_computation", "clone_instruction", "clone_module", "own_attributes"]
+__all__ = ["clone_computation", "clone_instruction", "clone_module", "derived_attributes", "own_attributes"]

@@ -268,8 +268,11 @@ def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruc
         *old.parameter_shapes[: len(parameters)],
         *[None] * (len(parameters) - len(old.parameter_shapes)),
     )
+    tiled = any(map(has_tiles, (*old.parameter_shapes, old.result_shape)))
     *fitted, result = [
-        _laid_out(new) if node in relaid else _fitting(before, new, module.is_scheduled)
+        laid_out(new, tiled=tiled)
+        if node in relaid
+        else _fitting(before, new, layouts_count=module.is_scheduled, tiled=tiled)
         for node, before, new in zip(nodes, (*given, old.result_shape), shapes, strict=True)
     ]
     new = ComputationLayout(tuple(fitted), result)
@@ -282,7 +285,7 @@ def fit_entry_layout(journal: Journal, module: Module, relaid: Container[Instruc
         touch_header(journal, module)
 
 
-def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
+def _fitting(old: Shape | None, shape: Shape, *, layouts_count: bool, tiled: bool) -> Shape:
     """The old shape where it differs in layouts at most, else the new one with layouts filled in.
 
     Elements of a tuple fit those at the same place in the old one, the first the array that the tuple has replaced.
@@ -294,11 +297,11 @@ def _fitting(old: Shape | None, shape: Shape, layouts_count: bool) -> Shape:
         parts = old.tuple_shapes if old.is_tuple else (old,)
         return Shape.tuple(
             tuple(
-                _fitting(parts[n] if n < len(parts) else None, part, layouts_count)
+                _fitting(parts[n] if n < len(parts) else None, part, layouts_count=layouts_count, tiled=tiled)
                 for n, part in enumerate(shape.tuple_shapes)
             )
         )
-    new = _laid_out(shape)
+    new = laid_out(shape, tiled=tiled)
     if old is None or old.text_without_layout() != shape.text_without_layout():
         return new
     return old if not layouts_count or _ordered(old) == _ordered(new) else new
@@ -310,8 +313,25 @@ def _ordered(shape: Shape) -> list[Layout | None]:
     return [x and Layout(x.minor_to_major, element_size_in_bits=x.element_size_in_bits) for x in layouts]
 
 
-def _laid_out(shape: Shape) -> Shape:
-    """A shape with the descending layout where an array has none; scalars are written without."""
+def has_tiles(shape: Shape | None) -> bool:
+    """True if an array of a shape has a tiled layout."""
+    return shape is not None and any(
+        leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
+    )
+
+
+def laid_out(shape: Shape, *, tiled: bool) -> Shape:
+    """A shape with the descending layout where an array has none; where `tiled`, with the tiles of the TPU compiler where an
+    array has none. Scalars have no layout without tiles.
+    """
+    from hlotext.layout.errors import LayoutError
+    from hlotext.layout.formats import tpu_layout
+
     if shape.is_tuple:
-        return Shape.tuple(tuple(map(_laid_out, shape.tuple_shapes)))
+        return Shape.tuple(tuple(laid_out(part, tiled=tiled) for part in shape.tuple_shapes))
+    if tiled and shape.is_array and not has_tiles(shape):
+        try:
+            return tpu_layout(shape)
+        except LayoutError:
+            pass  # its tiles are not known
     return shape.with_default_layout() if shape.dimensions else shape

@@ -240,5 +240,5 @@ def shape_added(journal: Journal, module: Module, shape: Shape | None) -> None:
 
 def shape_removed(journal: Journal, module: Module, shape: Shape | None) -> None:
     """Takes notice of a shape that goes, perhaps the last one with tiles."""
-    if module._mixes_precisions is not None and validation.has_tiles(shape):
+    if module._mixes_precisions is not None and dirty_lines.has_tiles(shape):
         journal.set(module, "_mixes_precisions", None)

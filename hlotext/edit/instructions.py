@@ -383,7 +383,7 @@ def _watch(
 
 def _loses_tiles(before: Shape | None, after: Shape) -> bool:
     """True if a change of shape removes tiles: without any, precisions may not mix, anywhere in the module."""
-    return validation.has_tiles(before) and not validation.has_tiles(after)
+    return dirty_lines.has_tiles(before) and not dirty_lines.has_tiles(after)
 
 
 def _watch_attributes(

@@ -27,7 +27,7 @@ _INVERSE: dict[Kind, Kind] = {
 class Journal:
     """The steps of the edits of one module that are going on, one inside of the other; None: of nodes in no module."""
 
-    __slots__ = ("_undo", "announced", "edits", "events", "module")
+    __slots__ = ("_undo", "announced", "edits", "events", "module", "untyped")
 
     def __init__(self, module: Module | None) -> None:
         self.module = module
@@ -37,6 +37,8 @@ class Journal:
         """Number of events that were announced to listeners."""
         self.edits: list[Edit] = []
         """Those that are going on, from the outermost to the innermost."""
+        self.untyped: Edit | None = None
+        """The transaction without types among them, at the end of which all types are checked."""
 
     # ---- steps
 
@@ -109,6 +111,7 @@ class Edit:
         "_whole",
         "computations",
         "finish",
+        "follow",
         "is_transaction",
         "journal",
         "relaid",
@@ -131,6 +134,8 @@ class Edit:
         self.computations: dict[Computation, None] | None = None
         self.finish: Callable[[Edit], None] | None = None
         """Completes the edit as a whole, before it is validated."""
+        self.follow: Any = None
+        """Changes of types whose users wait for the end of a transaction without types: `run()` makes them follow."""
         self.relaid: dict[Instruction, None] | None = None
         """Parameters and roots to which this edit gave another layout."""
 
@@ -152,6 +157,8 @@ class Edit:
             raise
         finally:
             journal.edits.pop()
+            if journal.untyped is self:
+                journal.untyped = None
             module = journal.module
             if not journal.edits and module is not None:
                 module._journal = None
@@ -162,7 +169,9 @@ class Edit:
 
     @property
     def outermost(self) -> Edit:
-        """The innermost transaction, at the end of which types must match; this edit if there is none."""
+        """The transaction at the end of which types must match; this edit if there is none."""
+        if self.journal.untyped is not None:
+            return self.journal.untyped
         for edit in reversed(self.journal.edits):
             if edit.is_transaction:
                 return edit
@@ -170,7 +179,7 @@ class Edit:
 
     def recheck(self, instructions: Iterable[Instruction], *, typed: bool = True) -> None:
         """Judges instructions now and at the end: of this edit, or if not `typed` of the transaction around it."""
-        edit = self if typed else self.outermost
+        edit = self if typed and self.journal.untyped is None else self.outermost
         watched = edit._instructions
         if watched is None:
             watched = edit._instructions = {}
@@ -186,14 +195,14 @@ class Edit:
         before: validation.Counts = validation.NO_ERRORS,
     ) -> None:
         """Validates a new instruction at the end; only errors that its original already had are allowed."""
-        edit = self if typed else self.outermost
+        edit = self if typed and self.journal.untyped is None else self.outermost
         if edit._instructions is None:
             edit._instructions = {}
         edit._instructions[instruction] = before
 
     def recheck_header(self, *, typed: bool = True) -> None:
         """Judges what the header says of the entry computation, now and at the end."""
-        edit = self if typed else self.outermost
+        edit = self if typed and self.journal.untyped is None else self.outermost
         if edit._header is None and self.journal.module is not None:
             edit._header = validation.header_counts(self.journal.module)
 
@@ -220,6 +229,8 @@ class Edit:
     def _commit(self) -> None:
         """Raises EditError for what is wrong and was not."""
         module = self.journal.module
+        if self.follow is not None:
+            self.follow.run()
         if self.finish is not None:
             self.finish(self)
         if module is not None and module._computations and self is self.journal.edits[0]:
@@ -248,8 +259,9 @@ class Edit:
 class Transaction:
     """`Module.transaction()`, and the `Record` that it returns."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, *, typed: bool = True) -> None:
         self._module = module
+        self._typed = typed
         self._edit: Edit | None = None
         self._events: list[Event] = []
         self._steps: list[tuple[Any, ...]] = []
@@ -258,6 +270,9 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         self._edit = Edit(self._module, is_transaction=True).__enter__()
+        journal = self._edit.journal
+        if not self._typed and journal.untyped is None:
+            journal.untyped = self._edit
         return self
 
     def __exit__(

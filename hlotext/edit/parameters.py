@@ -35,8 +35,9 @@ def add_parameter(
 ) -> Instruction:
     """Adds a parameter to a computation; `value` returns the argument for each caller.
 
-    The header's entry layout follows. Raises EditError, and changes nothing, if a caller's operands do not correspond to
-    parameters (`while`, `reduce` ...), or if there is no value.
+    The header's entry layout follows. A shape without layout gets the default one where others have layouts, with the tiles
+    of the TPU compiler where they have tiles. Raises EditError, and changes nothing, if a caller's operands do not
+    correspond to parameters (`while`, `reduce` ...), or if there is no value.
     """
     module = computation._module
     if module is None:
@@ -44,6 +45,9 @@ def add_parameter(
     callers = _callers(computation)
     number = len(computation.parameters)
     found = values.shape(shape, f"parameter {number} of {computation.name}")
+    shapes = [i.shape for i in computation if i.shape is not None]
+    if any(leaf.layout is not None for one in shapes for _, leaf in one.leaves()):
+        found = dirty_lines.laid_out(found, tiled=any(map(dirty_lines.has_tiles, shapes)))
     chosen = module.instruction_names.unique(name or f"param_{number}")
     parameter = Instruction(chosen, "parameter", found, argument=number)
     with Edit(module) as edit:

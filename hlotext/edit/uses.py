@@ -117,7 +117,8 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     if old is new:
         return
     module_of(new)
-    if not same_shape(old._head.shape, new._head.shape):
+    is_same = same_shape(old._head.shape, new._head.shape)
+    if not is_same and (module is None or module._journal is None or module._journal.untyped is None):
         raise EditError(f"{new.name} is {new._head.shape}, not {old._head.shape} as {old.name}")
     users = [user for user in old.users if user is not new]
     for user in users:
@@ -134,7 +135,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
         graph_checks.check_root(computation, new)
     with Edit(module) as edit:
         journal = edit.journal
-        _watch_replacement(edit, old, new, users)
+        _watch_replacement(edit, old, new, users, is_same=is_same)
         edit.check_used((old, new))
         for user in users:
             dirty_lines.mark_dirty(journal, user)
@@ -149,16 +150,22 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
             dirty_lines.touch_signature(journal, computation)
 
 
-def _watch_replacement(edit: Edit, old: Instruction, new: Instruction, users: list[Instruction]) -> None:
-    """Watches what another layout, another buffer, or another sharding may make wrong."""
+def _watch_replacement(
+    edit: Edit, old: Instruction, new: Instruction, users: list[Instruction], *, is_same: bool
+) -> None:
+    """Watches what another type, another layout, another buffer, or another sharding may make wrong."""
     computation, module = old._computation, edit.journal.module
     buffers = buffers_around(old, (new,))
     is_root = old.is_root
     if is_root and graph_checks.passes_sharding(old) and old.sharding != new.sharding:
         edit.recheck_module()
-    if not buffers and (
-        module is None
-        or not ((module.is_scheduled and old._head.shape != new._head.shape) or has_memories(module))
+    if (
+        is_same
+        and not buffers
+        and (
+            module is None
+            or not ((module.is_scheduled and old._head.shape != new._head.shape) or has_memories(module))
+        )
     ):
         return
     edit.recheck((*users, *buffers))

@@ -113,13 +113,6 @@ def is_host(shape: Shape) -> bool:
     return shape.layout is not None and shape.layout.memory_space == HOST_SPACE
 
 
-def has_tiles(shape: Shape | None) -> bool:
-    """True if an array of a shape has a tiled layout."""
-    return shape is not None and any(
-        leaf.layout is not None and leaf.layout.tiles for _, leaf in shape.leaves()
-    )
-
-
 # ---- more than one instruction
 
 

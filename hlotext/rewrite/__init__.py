@@ -10,9 +10,9 @@
 {'sine_to_cosine': 1}
 
 - Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
-- New instructions and computations: `Builder`, `shape_of`, `import_computation`, `add_parameter`, `remove_parameter`.
-- Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `change_entry_layout`, `convert_region`.
-- Donation: `donate`.
+- New instructions and computations: `Builder`, `shape_of`, `import_computation`.
+- Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `change_entry_layout`, `donate`.
+- Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
 - Loops: `add_loop_value`, `keep_loop_values`.
 - Parts: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still fails).
 - Order: `depends_on`, `move_after`, `next_instruction`, `previous_instruction`.
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.propagation import change_attributes, change_operands, change_shape
     from hlotext.rewrite.reduction import Reduction, reduce
     from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
+    from hlotext.rewrite.results import add_result
     from hlotext.rewrite.rewriter import (
         Listener,
         Profile,
@@ -83,6 +84,7 @@ else:
         propagation=("change_attributes", "change_operands", "change_shape"),
         reduction=("Reduction", "reduce"),
         regions=("convert_region", "insert_after", "sink_constants"),
+        results=("add_result",),
         rewriter=(
             "Listener",
             "Profile",
@@ -120,6 +122,7 @@ __all__ = [
     "RuleProfile",
     "add_loop_value",
     "add_parameter",
+    "add_result",
     "apply_rules",
     "bisect",
     "change_attributes",

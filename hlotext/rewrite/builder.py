@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from hlotext.edit import values
+from hlotext.edit.cloning import derived_attributes
 from hlotext.edit.structure import detached_computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -62,6 +63,8 @@ class Builder(OpcodeMethods):
     """Where metadata, frontend attributes and sharding come from; None: nowhere."""
     _next: Computation | None = None
     """The computation of the module before which a new one is to stand; None: at the end."""
+    _last: Instruction | None = None
+    """What was built last; where the place is gone, building goes on behind it."""
 
     @classmethod
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
@@ -155,6 +158,11 @@ class Builder(OpcodeMethods):
             and like.shape.text_without_layout() == found.text_without_layout()
         ):
             new._attributes = {**named, "sharding": like.sharding}
+        last = self._last
+        is_gone = self.place is not None and self.place.computation is None
+        if is_gone and last is not None and last.computation is self.computation:
+            self.place = Builder.after(last).place
+        self._last = new
         return self.computation.add(new, self.place)
 
     def _called(self, key: str, value: Any) -> Any:
@@ -166,8 +174,8 @@ class Builder(OpcodeMethods):
         return next((c for c in module.computations if c.name == name), value) if name else value
 
     def _inherited(self) -> dict[str, Any]:
-        like = self.like
-        return {k: v for k, v in like._attributes.items() if k in INHERITED} if like is not None else {}
+        like = self.like._attributes if self.like is not None else {}
+        return dict(derived_attributes({k: like[k] for k in INHERITED if k in like}))
 
     def _name(self, name: str) -> str:
         module = self.computation.module

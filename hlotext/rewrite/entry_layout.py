@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import attrs
-
+from hlotext.edit import dirty_lines
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
@@ -28,7 +27,8 @@ def change_entry_layout(
     `parameters` maps parameter numbers (with an index for an array inside a tuple) to layouts, `results` for the result
     or arrays of it. Before layouts are assigned the header and the entry's own shapes are all that changes, and XLA goes on
     from there. In a scheduled module layouts are final, so a copy is put behind the parameter, or in front of the root,
-    that lays the array out as the program computes with it. Layouts are values or texts: `"{0,1}"`. Raises EditError, and
+    that lays the array out as the program computes with it. Layouts are values or texts: `"{0,1}"`, where arrays are tiled
+    with the TPU compiler's tiles if it has none. Raises EditError, and
     changes nothing, where there is no such array or the layout does not fit it.
 
     >>> import hlotext as hlo
@@ -51,7 +51,9 @@ def change_entry_layout(
             _change_parameter(module, entry.parameters[number], index, _layout(layout))
         for index, layout in (results or {}).items():
             _change_result(module, index, _layout(layout))
-        _fit_header(module)
+        if ENTRY_LAYOUT not in module.attributes:
+            shapes = tuple(map(_known_shape, entry.parameters))
+            module.attributes[ENTRY_LAYOUT] = ComputationLayout(shapes, _known_shape(entry.root))
 
 
 def _layout(given: Layout | str) -> Layout:
@@ -121,7 +123,7 @@ def _laid_out(shape: Shape, index: Index, layout: Layout, name: str) -> Shape:
     def change(array: Shape) -> Shape:
         if not array.is_array or sorted(layout.minor_to_major) != list(range(array.rank)):
             raise EditError(f"{layout} is no layout of {array.text_without_layout()} in {name}")
-        return array.with_layout(layout)
+        return dirty_lines.laid_out(array.with_layout(layout), tiled=dirty_lines.has_tiles(array))
 
     return _at(shape, index, change, name)
 
@@ -135,17 +137,3 @@ def _at(shape: Shape, index: Index, change: Callable[[Shape], Shape], name: str)
     parts = list(shape.tuple_shapes)
     parts[number] = _at(parts[number], tuple(rest), change, name)
     return Shape.tuple(tuple(parts))
-
-
-def _fit_header(module: Module) -> None:
-    """Says in the header what the entry's own shapes say."""
-    entry = module.entry
-    stated = module.attributes.get(ENTRY_LAYOUT)
-    shapes = tuple(_known_shape(p) for p in entry.parameters)
-    wanted = ComputationLayout(shapes, _known_shape(entry.root))
-    if isinstance(stated, ComputationLayout):
-        wanted = attrs.evolve(
-            stated, parameter_shapes=wanted.parameter_shapes, result_shape=wanted.result_shape
-        )
-    if wanted != stated:
-        module.attributes[ENTRY_LAYOUT] = wanted

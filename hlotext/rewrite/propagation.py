@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hlotext.edit import values
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -18,25 +19,22 @@ MAX_CHANGES = 64
 """Times that one instruction may change before the propagation gives up: no real module needs more than a few."""
 
 
-def change_shape(instruction: Instruction, shape: Shape) -> list[Instruction]:
+def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instruction]:
     """Gives a value (a parameter, most of the time) another shape, and every shape that follows from it.
 
     Follows users, callers and called computations; loops keep one shape for operand, body and result. Shapes that an
     instruction alone states (a reshape's sizes) stay. Raises EditError, and changes nothing, where an operation does not
-    accept its operands any more. Returns the instructions that changed.
+    accept its operands any more. Returns the instructions that changed. Inside `module.transaction(typed=False)` the others
+    follow at its end, so that several changes that are right only together can be made one after the other.
     """
-    return _Propagation(instruction).run(shape)
+    return _change(instruction, values.shape(shape, instruction.name))
 
 
 def change_operands(
     instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
 ) -> list[Instruction]:
     """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does."""
-    module = _module_of(instruction)
-    with module.transaction():
-        propagation = _Propagation(instruction)
-        instruction.change(operands=operands, typed=False)
-        return propagation.run(shape if shape is not None else _inferred(instruction))
+    return _change(instruction, shape, operands=operands)
 
 
 def change_attributes(
@@ -54,15 +52,26 @@ def change_attributes(
     >>> [i.name for i in change_attributes(module.find("s"), slice="{[0:2], [0:4]}")]
     ['s', 'r']
     """
-    module = _module_of(instruction)
     row = opcodes.opcode(instruction.opcode)
     given = {attribute_name(row, name): value for name, value in attributes.items()}
     attributes = {**dict(instruction.attributes), **given}
     kept = {name: value for name, value in attributes.items() if value is not None}
+    return _change(instruction, shape, attributes=kept)
+
+
+def _change(instruction: Instruction, shape: Shape | None, **changes: Any) -> list[Instruction]:
+    """Makes one change, and lets others follow: now, or at the end of a transaction without types."""
+    module = _module_of(instruction)
+    untyped = module._journal.untyped if module._journal is not None else None
     with module.transaction():
-        propagation = _Propagation(instruction)
-        instruction.change(attributes=kept, typed=False)
-        return propagation.run(shape if shape is not None else _inferred(instruction))
+        if changes:
+            instruction.change(**changes, typed=False)
+        propagation = _Propagation(module) if untyped is None or untyped.follow is None else untyped.follow
+        propagation.start(instruction, shape)
+        if untyped is None:
+            return propagation.run()
+        untyped.follow = propagation
+        return [instruction]
 
 
 def _module_of(instruction: Instruction) -> Module:
@@ -80,32 +89,47 @@ def _inferred(instruction: Instruction) -> Shape:
 
 
 class _Propagation:
-    """One change on its way through a module."""
+    """Changes on their way through a module."""
 
-    def __init__(self, instruction: Instruction) -> None:
-        self.start = instruction
-        self.module = _module_of(instruction)
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.starts: dict[Instruction, Shape | None] = {}
+        """Where changes began, with the shapes that were asked for."""
         self.changes: dict[Instruction, int] = {}
         self.pending: dict[Instruction, None] = {}
-        self.delays: dict[Instruction, int] = {}
 
-    def run(self, shape: Shape) -> list[Instruction]:
-        with self.module.transaction():
-            self.set(self.start, shape)
-            if self.start.opcode != "parameter" and not _same(self.start, _inferred(self.start)):
-                raise EditError(f"{self.start.name} is {_inferred(self.start)} by its operands, not {shape}")
-            while self.pending:
-                instruction = next(iter(self.pending))
-                del self.pending[instruction]
-                try:
-                    self.visit(instruction)
-                except EditError:
-                    # A caller fits only once the bodies that it calls are done.
-                    self.delays[instruction] = self.delays.get(instruction, 0) + 1
-                    if not self.pending or self.delays[instruction] > MAX_CHANGES:
-                        raise
-                    self.pending[instruction] = None
-            return list(self.changes)
+    def start(self, instruction: Instruction, shape: Shape | None) -> None:
+        """Sets the shape that an instruction is given, or has by its operands if those fit already."""
+        self.starts[instruction] = shape
+        if shape is None:
+            try:
+                shape = _inferred(instruction)
+            except EditError:
+                if self.module._journal.untyped is None:
+                    raise
+        if shape is not None:
+            self.set(instruction, shape)
+
+    def run(self) -> list[Instruction]:
+        """Lets everything follow. Raises EditError for what accepts its operands no more once all have changed."""
+        self.pending = {**dict.fromkeys(self.starts), **self.pending}
+        refused: dict[Instruction, EditError] = {}
+        steps = -1
+        while self.pending:
+            instruction = next(iter(self.pending))
+            del self.pending[instruction]
+            try:
+                self.visit(instruction)
+            except EditError as error:
+                refused[instruction] = error  # a caller fits only once the bodies that it calls are done
+            if not self.pending and refused:
+                if steps == (steps := sum(self.changes.values())):
+                    raise next(iter(refused.values()))
+                self.pending, refused = dict.fromkeys(refused), {}
+        for instruction, shape in self.starts.items():
+            if shape is not None and instruction.computation is not None and not _same(instruction, shape):
+                raise EditError(f"{instruction.name} is {instruction.shape} by what it is given, not {shape}")
+        return list(self.changes)
 
     def set(self, instruction: Instruction, shape: Shape) -> None:
         """Changes one shape and remembers who must look at it."""
@@ -129,6 +153,8 @@ class _Propagation:
 
     def visit(self, instruction: Instruction) -> None:
         """Brings parameters of called computations, and the shape of one instruction, up to date."""
+        if instruction.computation is None:
+            return  # it went meanwhile
         for computation, shapes in _parameters(instruction):
             parameters = computation.parameters
             if len(parameters) != len(shapes):

@@ -367,14 +367,15 @@ class Module(ModuleMethods):
         """A copy that shares no node with this one; it prints as this one does, edits included."""
         return edit_backend.backend.clone(self)
 
-    def transaction(self) -> AbstractContextManager[EditRecord]:
+    def transaction(self, *, typed: bool = True) -> AbstractContextManager[EditRecord]:
         """`with module.transaction() as record:` undoes every edit made inside when an exception leaves the block.
 
         Inside, edits with `typed=False` and computations that are still being built may leave the module wrong for a while;
-        at the end it must be as right as before, else EditError is raised and everything undone. The record says what was
-        inserted, modified and removed, and can undo it later.
+        at the end it must be as right as before, else EditError is raised and everything undone. With `typed=False` that
+        holds for every edit inside, and the changes of `rewrite.change_shape`, `change_operands` and `change_attributes`
+        are followed together at the end. The record says what was inserted, modified and removed, and can undo it later.
         """
-        return edit_backend.backend.transaction(self)
+        return edit_backend.backend.transaction(self, typed=typed)
 
     def listen(self, listener: Listener) -> AbstractContextManager[None]:
         """`with module.listen(listener):` notifies the listener of every edit right after it."""
