@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hlotext import layout as layouts
 from hlotext.edit.per_argument_attributes import results_resized
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -324,14 +325,11 @@ def laid_out(shape: Shape, *, tiled: bool) -> Shape:
     """A shape with the descending layout where an array has none; where `tiled`, with the tiles of the TPU compiler where an
     array has none. Scalars have no layout without tiles.
     """
-    from hlotext.layout.errors import LayoutError
-    from hlotext.layout.formats import tpu_layout
-
     if shape.is_tuple:
         return Shape.tuple(tuple(laid_out(part, tiled=tiled) for part in shape.tuple_shapes))
     if tiled and shape.is_array and not has_tiles(shape):
         try:
-            return tpu_layout(shape)
-        except LayoutError:
+            return layouts.tpu_layout(shape)
+        except layouts.LayoutError:
             pass  # its tiles are not known
     return shape.with_default_layout() if shape.dimensions else shape

@@ -64,7 +64,7 @@ class Builder(OpcodeMethods):
     _next: Computation | None = None
     """The computation of the module before which a new one is to stand; None: at the end."""
     _last: Instruction | None = None
-    """What was built last; where the place is gone, building goes on behind it."""
+    """The instruction that was built last; where the place is gone, building goes on behind it."""
 
     @classmethod
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:

@@ -94,7 +94,7 @@ class _Propagation:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.starts: dict[Instruction, Shape | None] = {}
-        """Where changes began, with the shapes that were asked for."""
+        """The instructions at which changes began, with the shapes that were asked for."""
         self.changes: dict[Instruction, int] = {}
         self.pending: dict[Instruction, None] = {}
 
