@@ -10,7 +10,8 @@
 {'sine_to_cosine': 1}
 
 - Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
-- New instructions and computations: `Builder`, `shape_of`, `import_computation`.
+- New instructions and computations: `Builder`, `shape_of`, `clone_instruction`, `clone_computation`,
+  `import_computation`.
 - Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `change_entry_layout`, `donate`.
 - Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
 - Loops: `add_loop_value`, `keep_loop_values`.
@@ -24,6 +25,7 @@ Single edits are methods and attributes of the nodes: `Instruction.replace_with`
 
 from typing import TYPE_CHECKING
 
+from hlotext.edit.cloning import clone_computation, clone_instruction
 from hlotext.edit.parameters import add_parameter, remove_parameter
 from hlotext.ir.errors import EditError
 from hlotext.ir.lazy_imports import lazy_submodules
@@ -129,6 +131,8 @@ __all__ = [
     "change_entry_layout",
     "change_operands",
     "change_shape",
+    "clone_computation",
+    "clone_instruction",
     "convert_region",
     "depends_on",
     "donate",
