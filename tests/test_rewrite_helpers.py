@@ -466,3 +466,13 @@ def test_new_arguments_and_results_are_laid_out_as_the_others(line: str) -> None
     assert "bf16[16,128]{0,1:T(8,128)(2,1)}, f32[]" in str(module).splitlines()[0]
     assert "(f32[16,128]{1,0:T(8,128)}, bf16" in str(module).splitlines()[0]
     assert not [one for one in hlo.verify(module) if one.severity.value == "error"]
+
+
+def test_a_number_is_the_value_of_a_scalar_constant() -> None:
+    module = hlo.parse(LOOP)
+    bound = module.computation("c")["n"]
+    bound.literal = 5  # type: ignore[assignment]
+    assert str(bound) == "n = s32[] constant(5)"
+    for wrong in (1.5, float("nan"), 1 << 40, True):
+        with pytest.raises(rewrite.EditError, match="the value of n cannot be"):
+            bound.literal = wrong  # type: ignore[assignment]

@@ -96,7 +96,9 @@ def shape(value: object, where: str) -> Shape:
 
 
 def literal(value: object, shape: Shape | None, where: str) -> Literal:
-    """A literal, or what a text or an array is as one. Raises EditError."""
+    """A literal, or what a text, an array, or a number for a scalar is as one. Raises EditError."""
+    if isinstance(value, bool | int | float) and shape is not None and shape.is_array and not shape.rank:
+        value = str(value).lower()
     found = value
     try:
         if isinstance(value, str) and shape is not None:
