@@ -513,7 +513,7 @@ def test_what_sends_more_in_all_is_not_suggested(tmp_path: Path) -> None:
     found = newer("sharded_vocabulary", tmp_path).collectives()
     made = {(s.name.rpartition("/")[2], s.spec) for one in found for s in one.suggestions}
     assert ("sharding_constraint", "P('data', None, None)") not in made
-    assert [s.bytes_total for one in found for s in one.suggestions if s.name == "mask"][:1] == [-8]
+    assert not [s for one in found for s in one.suggestions if s.name == "mask"]  # a sum of one number
 
 
 def test_readers_in_branches_and_of_merged_tensors_are_found(tmp_path: Path) -> None:

@@ -400,7 +400,7 @@ class Partitioner:
         results = self.sides.after.reach(part.part)[1]
         if results and not results & (results - 1):
             part.result = results.bit_length() - 1
-            part.want_sharding = self._result_sharding(part.result)
+            part.want_sharding = self.result_sharding(part.result)
             if part.tensor is not None and self.specs is not None:
                 dimensions = dimensions_of(part.tensor)
                 if dimensions is not None and self._has_result_sharding():
@@ -411,7 +411,7 @@ class Partitioner:
     def _has_result_sharding(self) -> bool:
         return len(self.sides.before.module.entry) > 0
 
-    def _result_sharding(self, number: int) -> Sharding | None:
+    def result_sharding(self, number: int) -> Sharding | None:
         root = self.sides.before.module.entry.root
         if root.shape is not None and root.shape.is_tuple:
             found = self.sides.sharding(root, number)

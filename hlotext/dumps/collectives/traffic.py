@@ -1,136 +1,141 @@
-"""Estimates what all collectives send if an annotation loses axes: some vanish, others move larger shards."""
+"""Estimates what a changed annotation does to the traffic: which shardings follow, and what each operation then sends."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
-from hlotext.dumps.collectives.following import Step, contracted
-from hlotext.dumps.collectives.partitioner import Partitioner, Written
-from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD
-from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
-from hlotext.ir.tables import opcodes
+from hlotext.dumps.collectives.partitioner import Partitioner
+from hlotext.dumps.collectives.specs import Spec
+from hlotext.dumps.collectives.spreading import Axes, Operation, Spreading
+from hlotext.dumps.collectives.volume import Sent, Volume
 
-_MOST_READERS = 8
-"""Maximum number of elementwise operations followed to one that reads an annotated array."""
+_SHARE = 0.03
+"""Share of all traffic that an estimate which is not sure has to be below zero by."""
+_OFF = 0.5
+"""Maximum error in what the changed operations send now, as a share of the change."""
 
 
 @attrs.frozen
-class _Effect:
-    """Change of one collective if an annotation loses axes."""
+class Estimate:
+    """What a changed annotation does to the traffic."""
 
-    part: Written
-    axes: frozenset[str]
-    """The axes that all have to go."""
-    factor: int
-    """Bytes sent then, in multiples of those sent now: 0 if it vanishes."""
-    sent: int
+    change: int
+    """Bytes that each device sends more per run, in all; negative for less."""
+    is_sure: bool
+    """True if it sends less however the changed operations are carried out, and what they send now is what was estimated."""
+    is_less: bool
+    """True if it sends less, surely or by a margin."""
 
 
 class Traffic:
-    """Bytes sent by the collectives of one compilation, by the annotations that their axes come from.
-
-    An axis of an array comes from the annotations that a walk backwards finds. If they are one, and it loses the axis, so
-    does the array: what was communicated along the axis vanishes, and what is communicated along others grows.
-    """
+    """Bytes sent by a program, and by the same program with one annotation changed."""
 
     def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
-        self._partitioner = partitioner
-        self._annotations = annotations
-        self._effects: dict[Site, list[_Effect]] | None = None
+        self._spreading = Spreading(partitioner, annotations)
+        self._volume = Volume(self._spreading.sizes)
+        self._now = self._spreading.spread()
+        self._sent = {
+            one.number: self._volume.of(one, self._spreading, self._now) for one in self._spreading.operations
+        }
+        self._readers: dict[object, list[int]] = defaultdict(list)
+        """Operations that take an array in a sharding, which only the first of them brings about."""
+        for number, sent in self._sent.items():
+            for key in sent.moves if sent is not None else ():
+                self._readers[key].append(number)
+        self._off = self._errors(partitioner)
+        self._total = sum(_bytes(one.communication) for one in partitioner.written)
+        self._known: dict[tuple[object, ...], Estimate | None] = {}
 
-    def change(self, part: Written, site: Site, axes: Iterable[str]) -> int | None:
-        """Estimated change in bytes that each device sends per run if an annotation loses axes, which spares a collective.
-
-        None if that sends an unknown number of bytes.
-        """
-        wire, runs = part.communication.wire_bytes, part.communication.runs
-        if wire is None or runs is None:
-            return None
-        if self._effects is None:
-            self._effects = self._all()
-        gone = frozenset(axes)
-        found = [one for one in self._effects.get(site, ()) if one.axes <= gone]
-        total = sum(one.sent * (one.factor - 1) for one in found if one.part is not part)
-        return total - wire * runs
-
-    def _all(self) -> dict[Site, list[_Effect]]:
-        found: dict[Site, list[_Effect]] = defaultdict(list)
-        along_all: dict[object, set[str]] = defaultdict(set)
-        for part in self._partitioner.written:
-            along_all[part.tensor, part.users].update(whole(part.axes))
-        for part in self._partitioner.written:
-            wire, runs = part.communication.wire_bytes, part.communication.runs
-            if not wire or not runs:
+    def _errors(self, partitioner: Partitioner) -> dict[object, float]:
+        """For each instruction the bytes by which the estimate of what it sends now is wrong."""
+        off: dict[object, float] = defaultdict(float)
+        for part in partitioner.written:
+            off[part.users[0] if part.users else None] += _bytes(part.communication)
+        paid: dict[object, int] = {}
+        for one in self._spreading.operations:
+            sent = self._sent[one.number]
+            if sent is None:
                 continue
-            along, steps = whole(part.axes), along_all[part.tensor, part.users]
-            sites = [self._only_site(self._cut_along(part, axis), axis) for axis in along]
-            if sites and sites[0] is not None and all(one == sites[0] for one in sites):
-                found[sites[0]].append(_Effect(part, frozenset(along), 0, wire * runs))
-            moved = part.tensor if part.cause in (RESHARD, HALO) else next(iter(part.users), None)
-            spec = self._partitioner.spec(moved) if moved is not None else None
-            for dimension, cut in enumerate(spec.axes if spec is not None else ()):
-                for axis in cut:
-                    assert moved is not None
-                    if axis in steps:
-                        continue  # what is moved in several steps grows by those before
-                    site = self._only_site([(moved, dimension)], axis)
-                    if site is not None:
-                        found[site].append(_Effect(part, frozenset({axis}), self._size(axis), wire * runs))
-        return found
+            off[one.node] -= sent.own * one.runs
+            for key, moved in sent.moves.items():
+                off[one.node] -= moved * max(0, one.runs - paid.get(key, 0))
+                paid[key] = max(paid.get(key, 0), one.runs)
+        return off
 
-    def _cut_along(self, part: Written, axis: str) -> list[Step]:
-        """The arrays' dimensions that make a collective go along an axis."""
-        if part.cause == PARTIAL and part.users:
-            places: list[Step] = contracted(part.users[0])
-        elif part.cause in (RESHARD, HALO) and part.tensor is not None and part.have is not None:
-            places = [(part.tensor, dimension) for dimension in range(part.have.rank)]
-        else:
-            return []
-        return [place for place in places if self._has(*place, axis)]
+    def estimate(
+        self, site: Site | None, node: hlo.Instruction, result: int | None, spec: Spec
+    ) -> Estimate | None:
+        """What all collectives send if an annotation is another one, or an array gets one that has none.
 
-    def _has(self, node: hlo.Instruction, dimension: int, axis: str) -> bool:
-        spec = self._partitioner.spec(node)
-        return spec is not None and dimension < spec.rank and axis in spec.axes[dimension]
+        Args:
+            site: The annotation.
+            node: The array.
+            result: The number of the result that is annotated; None for others.
+            spec: The new annotation.
 
-    def _only_site(self, places: list[Step], axis: str) -> Site | None:
-        """The one annotation that an axis of some dimensions comes from."""
-        sites = {site for place in places for site in self._sites(*place, axis)}
-        return sites.pop() if len(sites) == 1 else None
-
-    def _sites(self, node: hlo.Instruction, dimension: int, axis: str) -> set[Site]:
-        """The annotations that an axis comes from: what made the array, else what it is computed with."""
-        for _ in range(_MOST_READERS):
-            origins = self._annotations.origins(node, dimension, axis)
-            if origins:
-                return {origin.site for origin in origins}
-            users = [
-                user
-                for user in node.user_view
-                if user.opcode in opcodes.ELEMENTWISE and dimensions_of(user) == dimensions_of(node)
-            ]
-            if not users or not self._has(users[0], dimension, axis):
-                break
-            node = users[0]
-        return set()
-
-    def _size(self, axis: str) -> int:
-        mesh = self._partitioner.mesh
-        return mesh.sizes[mesh.names.index(axis)] if mesh is not None else 1
-
-    def is_held(self, site: Site, spec: Spec) -> bool:
-        """True if what a constraint takes has axes from another annotation that the constraint is to lose or to move.
-
-        They are there all the same, and have to be gathered or moved for it.
+        Returns:
+            None where what follows from it is not known.
         """
-        if site.kind != "constraint" or not site.node.operands:
-            return False
-        return any(
-            axis not in wanted and self._annotations.origins(site.node.operands[0], dimension, axis)
-            for dimension, (had, wanted) in enumerate(zip(site.spec.axes, spec.axes, strict=False))
-            for axis in had
+        key = site, node, result, spec
+        if key not in self._known:
+            changed = self._spreading.changed(site, node, result, spec.axes)
+            self._known[key] = self._of(changed, site is not None or result is not None) if changed else None
+        return self._known[key]
+
+    def _of(self, changed: dict[int, Axes], is_annotated: bool) -> Estimate | None:
+        spec = self._spreading.spread(changed)
+        touched = [
+            one
+            for one in self._spreading.operations
+            if any(spec[id(value)] != self._now[id(value)] for value in one.values)
+        ]
+        new: dict[int, Sent | None] = {
+            one.number: self._volume.of(one, self._spreading, spec) for one in touched
+        }
+        change = most = 0.0
+        for one in touched:
+            before, after = self._sent[one.number], new[one.number]
+            if before is None or after is None:
+                return None  # an operation of which it is not known what it sends
+            change += (after.own - before.own) * one.runs
+            if after.most is not None:
+                most += max(0.0, after.most - after.total) * one.runs
+        change += self._moves(touched, new)
+        off = sum(abs(self._off[node]) for node in dict.fromkeys(one.node for one in touched))
+        is_known = not any(
+            self._spreading.is_wrong(value, self._now) for one in touched for value in one.values
         )
+        is_sure = is_annotated and is_known and change + most < 0 and off < _OFF * -change
+        return Estimate(round(change), is_sure, is_sure or change < -_SHARE * self._total)
+
+    def _moves(self, touched: list[Operation], new: dict[int, Sent | None]) -> float:
+        """Bytes more to place operands: each placement is paid once, by all that want it."""
+        asked: dict[object, list[tuple[float, int]]] = defaultdict(list)
+        keys: dict[object, None] = {}
+        for one in touched:
+            before, after = self._sent[one.number], new[one.number]
+            keys.update(dict.fromkeys(before.moves if before is not None else ()))
+            for key, moved in after.moves.items() if after is not None else ():
+                keys[key] = None
+                asked[key].append((moved, one.runs))
+        change = 0.0
+        for key in keys:
+            was = []
+            for number in self._readers.get(key, ()):
+                sent = self._sent[number]
+                assert sent is not None
+                was.append((sent.moves[key], self._spreading.operations[number].runs))
+                if number not in new:
+                    asked[key].append(was[-1])
+            change += max((a * b for a, b in asked[key]), default=0.0) - max(
+                (a * b for a, b in was), default=0.0
+            )
+        return change
+
+
+def _bytes(communication: hlo.analysis.Communication) -> int:
+    return (communication.wire_bytes or 0) * (communication.runs or 1)
