@@ -1,4 +1,4 @@
-"""Which dimensions of an operation's operands and results are cut together: its factors, as Shardy calls them."""
+"""Factors of operations, as Shardy calls them: dimensions of operands and results that are cut together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlotext.dumps.collectives.specs import Dims
 from hlotext.ir.tables import opcodes
 
 PASSES, SUMS, WHOLE, SHIFTS = "passes", "sums", "whole", "shifts"
-"""What cutting a factor costs: nothing; a sum over devices; it has to be gathered; neighbours exchange edges."""
+"""The price of cutting a factor: nothing; a sum over devices; it has to be gathered; neighbours exchange edges."""
 
 
 @attrs.frozen
@@ -126,7 +126,7 @@ def _reverse(make: _Maker, node: hlo.Instruction, _: _Shapes, results: _Shapes) 
 
 
 def _along(make: _Maker, node: hlo.Instruction, operands: _Shapes, results: _Shapes) -> None:
-    """What works along some dimensions, which are to be whole: a concatenation, a sort."""
+    """Operations along some dimensions, which are to be whole: a concatenation, a sort."""
     along = _numbers(node, "dimensions")
     for d, size in enumerate(results[0]):
         places = [(n, d) for n in range(len(operands) + len(results))]
@@ -158,7 +158,7 @@ def _fft(make: _Maker, node: hlo.Instruction, operands: _Shapes, _: _Shapes) -> 
 
 
 def _matrix(make: _Maker, _: hlo.Instruction, operands: _Shapes, results: _Shapes) -> None:
-    """What works on the last two dimensions."""
+    """Operations on the last two dimensions."""
     for d, size in enumerate(results[0]):
         places = [(n, d) for n in range(len(operands) + 1)]
         make.add(size, places, PASSES if d < len(results[0]) - 2 else WHOLE)

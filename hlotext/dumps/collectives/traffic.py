@@ -8,20 +8,23 @@ import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
+from hlotext.dumps.collectives.arrays import Arrays, Axes, Operation
 from hlotext.dumps.collectives.partitioner import Partitioner
 from hlotext.dumps.collectives.specs import Spec
-from hlotext.dumps.collectives.spreading import Axes, Operation, Spreading
+from hlotext.dumps.collectives.spreading import Spreading
 from hlotext.dumps.collectives.volume import Sent, Volume
 
 _SHARE = 0.03
 """Share of all traffic that an estimate which is not sure has to be below zero by."""
+_NET = 0.1
+"""Share of what changes either way that a sure change has to be below zero by."""
 _OFF = 0.5
 """Maximum error in what the changed operations send now, as a share of the change."""
 
 
 @attrs.frozen
 class Estimate:
-    """What a changed annotation does to the traffic."""
+    """Effect of a changed annotation on the traffic."""
 
     change: int
     """Bytes that each device sends more per run, in all; negative for less."""
@@ -35,12 +38,11 @@ class Traffic:
     """Bytes sent by a program, and by the same program with one annotation changed."""
 
     def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
-        self._spreading = Spreading(partitioner, annotations)
-        self._volume = Volume(self._spreading.sizes)
+        self._arrays = Arrays(partitioner, annotations)
+        self._spreading = Spreading(self._arrays)
+        self._volume = Volume(self._arrays.sizes)
         self._now = self._spreading.spread()
-        self._sent = {
-            one.number: self._volume.of(one, self._spreading, self._now) for one in self._spreading.operations
-        }
+        self._sent = {one.number: self._volume.of(one, self._now) for one in self._arrays.operations}
         self._readers: dict[object, list[int]] = defaultdict(list)
         """Operations that take an array in a sharding, which only the first of them brings about."""
         for number, sent in self._sent.items():
@@ -56,7 +58,7 @@ class Traffic:
         for part in partitioner.written:
             off[part.users[0] if part.users else None] += _bytes(part.communication)
         paid: dict[object, int] = {}
-        for one in self._spreading.operations:
+        for one in self._arrays.operations:
             sent = self._sent[one.number]
             if sent is None:
                 continue
@@ -69,7 +71,7 @@ class Traffic:
     def estimate(
         self, site: Site | None, node: hlo.Instruction, result: int | None, spec: Spec
     ) -> Estimate | None:
-        """What all collectives send if an annotation is another one, or an array gets one that has none.
+        """Traffic of all collectives if an annotation is another one, or an array gets one that has none.
 
         Args:
             site: The annotation.
@@ -82,7 +84,7 @@ class Traffic:
         """
         key = site, node, result, spec
         if key not in self._known:
-            changed = self._spreading.changed(site, node, result, spec.axes)
+            changed = self._arrays.changed(site, node, result, spec.axes)
             self._known[key] = self._of(changed, site is not None or result is not None) if changed else None
         return self._known[key]
 
@@ -90,26 +92,23 @@ class Traffic:
         spec = self._spreading.spread(changed)
         touched = [
             one
-            for one in self._spreading.operations
+            for one in self._arrays.operations
             if any(spec[id(value)] != self._now[id(value)] for value in one.values)
         ]
-        new: dict[int, Sent | None] = {
-            one.number: self._volume.of(one, self._spreading, spec) for one in touched
-        }
-        change = most = 0.0
+        new: dict[int, Sent | None] = {one.number: self._volume.of(one, spec) for one in touched}
+        change = most = gross = 0.0
         for one in touched:
             before, after = self._sent[one.number], new[one.number]
             if before is None or after is None:
                 return None  # an operation of which it is not known what it sends
             change += (after.own - before.own) * one.runs
+            gross += abs(after.total - before.total) * one.runs
             if after.most is not None:
                 most += max(0.0, after.most - after.total) * one.runs
         change += self._moves(touched, new)
         off = sum(abs(self._off[node]) for node in dict.fromkeys(one.node for one in touched))
-        is_known = not any(
-            self._spreading.is_wrong(value, self._now) for one in touched for value in one.values
-        )
-        is_sure = is_annotated and is_known and change + most < 0 and off < _OFF * -change
+        is_known = not any(self._arrays.is_wrong(value, self._now) for one in touched for value in one.values)
+        is_sure = is_annotated and is_known and change + most < -_NET * gross and off < _OFF * -change
         return Estimate(round(change), is_sure, is_sure or change < -_SHARE * self._total)
 
     def _moves(self, touched: list[Operation], new: dict[int, Sent | None]) -> float:
@@ -128,7 +127,7 @@ class Traffic:
             for number in self._readers.get(key, ()):
                 sent = self._sent[number]
                 assert sent is not None
-                was.append((sent.moves[key], self._spreading.operations[number].runs))
+                was.append((sent.moves[key], self._arrays.operations[number].runs))
                 if number not in new:
                     asked[key].append(was[-1])
             change += max((a * b for a, b in asked[key]), default=0.0) - max(

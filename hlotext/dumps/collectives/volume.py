@@ -1,4 +1,4 @@
-"""What each device sends for one operation, given the shardings of its operands and results."""
+"""Bytes that each device sends for one operation, given the shardings of its operands and results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 import hlotext as hlo
+from hlotext.dumps.collectives.arrays import Axes, Operation, Value
 from hlotext.dumps.collectives.factors import SHIFTS, SUMS, WHOLE
-from hlotext.dumps.collectives.spreading import Axes, Operation, Spreading, Value
+from hlotext.dumps.collectives.spreading import project
 from hlotext.ir.tables import traits
 
 _MOST_WAYS = 1024
@@ -19,7 +20,7 @@ _MOST_WAYS = 1024
 
 @attrs.frozen
 class Sent:
-    """What one operation sends."""
+    """Bytes that one operation sends."""
 
     moves: dict[object, float]
     """Bytes to place operands otherwise, by array and sharding: who wants the same shares it."""
@@ -102,8 +103,8 @@ class Volume:
         n = self._cut(axes)
         return 2 * size * (n - 1) / n
 
-    def of(self, one: Operation, spreading: Spreading, spec: Mapping[int, Axes]) -> Sent | None:
-        """What is sent per run; None where that is not known."""
+    def of(self, one: Operation, spec: Mapping[int, Axes]) -> Sent | None:
+        """Bytes sent per run; None if unknown."""
         rule, values, count = one.rule, one.values, one.operands
         if one.opcode == "custom-call" or rule is None:
             return None
@@ -127,7 +128,7 @@ class Volume:
             return self._joined(one, specs)
         if one.opcode == "slice" and one.node is not None and all(map(_rotated, one.node.user_view)):
             return Sent({}, 0.0)
-        held = [spreading._project(rule, n, s) for n, s in enumerate(specs)]
+        held = [project(rule, n, s, self._sizes) for n, s in enumerate(specs)]
         axes = list(dict.fromkeys(a for s in specs for cut in s for a in cut))
         choices, all_choices, is_clean = [], [], True
         free = one.opcode in traits.CONTRACTIONS or one.opcode in ("gather", "scatter")
@@ -222,7 +223,7 @@ class Volume:
         axes: Sequence[str],
         placed: Sequence[int | None],
     ) -> Sent:
-        """What is sent if each axis cuts this factor."""
+        """Bytes sent if each axis cuts this factor."""
         rule, values, count = one.rule, one.values, one.operands
         assert rule is not None
         cut: dict[int, list[str]] = {}
