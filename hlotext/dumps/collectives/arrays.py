@@ -16,7 +16,7 @@ from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.factors import Rule, rule_of, rule_of_alike
 from hlotext.dumps.collectives.partitioner import Partitioner
 from hlotext.dumps.collectives.places import is_constraint
-from hlotext.dumps.collectives.specs import Dims, Specs, dimensions_of
+from hlotext.dumps.collectives.specs import Dims, Spec, Specs, dimensions_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.tables import opcodes, traits
 
@@ -79,7 +79,8 @@ class Arrays:
         self.operations: list[Operation] = []
         self._runs = call_graph(annotations.module).runs
         self._pinned: dict[int, list[Value]] = {}
-        self._constrained: dict[object, list[Value]] = {}
+        self._constrained: dict[int | None, dict[Spec, list[Value]]] = {}
+        self._entered: set[Computation] = set()
         self._build()
 
     def _parts_of(self, mesh: DeviceMesh) -> dict[str, list[tuple[str, int]]]:
@@ -168,24 +169,30 @@ class Arrays:
 
     def _build(self) -> None:
         module = self._annotations.module
-        for computation in module.computations:
-            runs = self._runs.get(computation)
-            if self._runs.get(computation, 0) == 0:
-                continue
-            for node in computation:
-                if node.opcode in traits.TUPLES or node.opcode in ("parameter", "opt-barrier"):
-                    continue
-                if node.opcode in traits.CONTROL_FLOW:
-                    self._passed_on(node, runs or 1)
-                else:
-                    self._add(node, runs or 1)
-        self._annotate(module)
         self._results(module.entry)
+        self._enter(module.entry)
+        self._annotate(module)
         for one in self.operations:
             for value in one.values[: one.operands]:
                 value.uses += 1
             for value in dict.fromkeys(one.values):
                 value.operations.append(one)
+
+    def _enter(self, computation: Computation) -> None:
+        """The operations of a computation, with those of what it calls where it calls them."""
+        runs = self._runs.get(computation) or 1
+        for node in computation:
+            if node.opcode in traits.CONTROL_FLOW:
+                if node.opcode == "while":
+                    self._passed_on(node, runs)
+                for called in node.called_computations:
+                    if called not in self._entered:
+                        self._entered.add(called)
+                        self._enter(called)
+                if node.opcode != "while":
+                    self._passed_on(node, runs)
+            elif node.opcode not in traits.TUPLES and node.opcode not in ("parameter", "opt-barrier"):
+                self._add(node, runs)
 
     def _operation(
         self,
@@ -276,9 +283,7 @@ class Arrays:
             is_free = flags[n] if n < len(flags) and len(flags) > 1 else flags[0]
             if value is not None and is_free is not True:
                 value.fixed = value.now
-        for computation in module.computations:
-            if self._runs.get(computation, 0) == 0:
-                continue
+        for computation in (module.entry, *self._entered):
             for one in computation:
                 if one.opcode not in ("copy", "custom-call"):
                     continue
@@ -294,12 +299,10 @@ class Arrays:
                     value.fixed = value.now
                     site = self._annotations.site(one)
                     if site is not None:
-                        self._constrained.setdefault((site.line, site.spec), []).append(value)
+                        self._constrained.setdefault(site.line, {}).setdefault(site.spec, []).append(value)
                 elif target == "SPMDShardToFullShape":
                     value.fixed = value.now
-        for computation in module.computations:
-            if self._runs.get(computation, 0) == 0:
-                continue
+        for computation in (module.entry, *self._entered):
             for one in computation:
                 if is_constraint(one) and one.opcode == "copy":
                     self._pin(one)
@@ -339,11 +342,15 @@ class Arrays:
     def changed(
         self, site: Site | None, node: hlo.Instruction, result: int | None, axes: Axes
     ) -> dict[int, Axes]:
-        """The arrays that an annotation fixes, with another sharding: a line may constrain several."""
+        """The arrays that an annotation fixes, with another sharding: a line may constrain several.
+
+        Empty if its line constrains others otherwise: one change would not be of one annotation.
+        """
         if result is not None:
             found = [self._values.get(("result", result))]
         elif site is not None and site.kind == "constraint":
-            found = list(self._constrained.get((site.line, site.spec), ()))
+            others = self._constrained.get(site.line, {})
+            found = list(others[site.spec]) if list(others) == [site.spec] else []
         else:
             found = [self.value(node)]
         axes = tuple(tuple(name for a in cut for name, _ in self._parts[a]) for cut in axes)

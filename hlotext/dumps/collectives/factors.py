@@ -331,7 +331,8 @@ def _scatter(make: _Maker, node: hlo.Instruction, operands: _Shapes, results: _S
 
 
 _MAKERS: dict[str, Callable[[_Maker, hlo.Instruction, _Shapes, _Shapes], bool | None]] = {
-    **dict.fromkeys(("copy", "reduce-precision"), _elementwise),
+    "copy": _elementwise,
+    **dict.fromkeys(("reduce-precision", "bitcast-convert"), _elementwise),
     "transpose": _transpose,
     "broadcast": _broadcast,
     **dict.fromkeys(("reshape", "bitcast"), _reshape),

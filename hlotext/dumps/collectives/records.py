@@ -70,8 +70,8 @@ class Suggestion:
     rule: str
     """The rule that found it, one of `hlotext.dumps.collectives.advice.RULES`."""
     measured: tuple[int, int]
-    """Number of recompilations with changes by this rule on this platform, and number that spared the collective:
-    `(125, 137)` is 125 of 137."""
+    """Recompilations with changes by this rule on this platform: the number that sent less, and of how many. All that the
+    rule finds count, also those that are not suggested since they would send more."""
     measured_on: str
     """The compilers of these recompilations, such as `CPU with Shardy`."""
     bytes_spared: int | None

@@ -8,7 +8,6 @@ Annotated arrays keep theirs. Here an annotation can be changed, and what follow
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -47,26 +46,33 @@ class Spreading:
         return spec
 
     def _settle(self, spec: dict[int, Axes], closed: set[int]) -> None:
-        """Spreads, stage by stage, until nothing changes: once in the order of the text, then as changes come."""
+        """Spreads, stage by stage, until nothing changes.
+
+        In the order of the text; what changes behind is visited before going on, the last first, as MLIR's greedy driver
+        does: where several shardings are possible, the first wins.
+        """
         for stage, begun in enumerate(self._begun):
-            sweep = list(begun)  # in order, which makes it a heap
-            later: deque[int] = deque()
+            ahead = list(begun)  # in order, which makes it a heap
+            behind: list[int] = []
             waiting = set(begun)
+            place = -1
             left = _MOST_VISITS * len(self._arrays.operations)
-            while left and (sweep or later):
+            while left and (behind or ahead):
                 left -= 1
-                is_sweep = bool(sweep)
-                number = heappop(sweep) if is_sweep else later.popleft()
+                if behind:
+                    number = behind.pop()
+                else:
+                    number = place = heappop(ahead)
                 waiting.discard(number)
                 for value in self._step(self._arrays.operations[number], stage, spec, closed):
                     for other in value.operations:
                         if other.number in waiting:
                             continue
                         waiting.add(other.number)
-                        if is_sweep and other.number > number:
-                            heappush(sweep, other.number)
+                        if other.number > place:
+                            heappush(ahead, other.number)
                         else:
-                            later.append(other.number)
+                            behind.append(other.number)
 
     def _opens(self, one: Operation, stage: int) -> bool:
         """True if an operation lets more through from this stage on."""
@@ -79,7 +85,7 @@ class Spreading:
         )
 
     def _direction(self, one: Operation, stage: int, kind: str) -> int:
-        is_single = stage >= 1 or all(v.uses == 1 for v in one.values[: one.operands])
+        is_single = stage >= 1 or one.opcode == RESULT or all(v.uses == 1 for v in one.values[: one.operands])
         if is_single and (one.opcode in opcodes.ELEMENTWISE or one.opcode in _THROUGH):
             return BOTH
         if stage >= 4:

@@ -114,13 +114,15 @@ def suggestion(
 ) -> str:
     """One change and its price. The bytes spared are those of this collective; `total` is of all, as far as that is known."""
     price = [f"spares {spared:,} bytes that each device sends here per run"] if spared is not None else []
-    if total is not None and total + (spared or 0):
-        price.append(f"sends some {-total:,} bytes less in all")
+    if total is not None:
+        price.append(f"should send {-total:,} bytes less in all")
     if grows:
         price.append(f"holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
     if lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
-    done = f"spared in {measured[0]} of {measured[1]} recompilations on {measured_on}"
+    done = (
+        f"by the rule alone less was sent in {measured[0]} of {measured[1]} recompilations on {measured_on}"
+    )
     return "; ".join((f"{label} as {spec} ({what})", *([", ".join(price)] if price else []), done))
 
 
