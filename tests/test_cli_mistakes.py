@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import attrs
 import pytest
+from click.testing import Result
 
 from tests import support
 from tests.cli_support import run
@@ -29,7 +35,11 @@ CONTENTS = {
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,
 }
-NAMES = {"TAR": "junk.tar", "FOLDER": "folder", "NONE": "none", "MODULES": "modules"}
+FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")
+NAMES = {"TAR": "junk.tar", "LOCKED": "locked", **{word: word.lower() for word in FOLDERS}}
+WITHOUT = (
+    "import sys; sys.modules[sys.argv.pop()] = None; from hlotext.cli import main; main(prog_name='hlotext')"
+)
 LINES = [line.split("|") for line in (support.DATA / "mistakes.txt").read_text("utf-8").splitlines()[3:]]
 
 
@@ -39,9 +49,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("mistakes")
     for word, content in CONTENTS.items():
         (found / place(word)).write_bytes(content)
-    for word in ("FOLDER", "NONE", "MODULES"):
+    for word in FOLDERS:
         (found / place(word)).mkdir()
     (found / place("MODULES") / "step").write_bytes(STEP)
+    (found / place("LOCKED")).write_bytes(STEP)
+    for word in ("LOCKED", "CLOSED"):
+        (found / place(word)).chmod(0)
     return found
 
 
@@ -52,11 +65,36 @@ def place(word: str) -> str:
     return NAMES.get(word, word.lower() if word in CONTENTS else word)
 
 
+@attrs.frozen
+class Ended:
+    """How a process of its own has ended."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def run_apart(arguments: list[str], missing: str) -> Ended:
+    """Runs a command in a process without a package, or in one that may not read every file, as root may."""
+    command = [sys.executable, "-c", WITHOUT, *arguments, missing or "no_such_package"]
+    if not missing and os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read everything")
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return Ended(done.stdout, done.stderr, done.returncode)
+
+
 @pytest.mark.parametrize(("line", "status", "said"), LINES)
 def test_mistakes(line: str, status: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most two lines, the first of which says what is wrong; nothing on standard output, but for what is marked so."""
     monkeypatch.chdir(folder)
-    result = run(*map(place, shlex.split(line)))
+    words, _, missing = line.partition(" WITHOUT ")
+    arguments = list(map(place, shlex.split(words)))
+    if missing or "LOCKED" in words or "CLOSED" in words:
+        result: Ended | Result = run_apart(arguments, missing)
+    else:
+        result = run(*arguments)
     lines = result.stderr.splitlines()
     assert re.sub(r"{([A-Z]+)}", lambda match: place(match[1]), said) in lines[0]
     assert len(lines) <= 2

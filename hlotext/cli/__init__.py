@@ -145,6 +145,19 @@ class _Commands(CommandGroup):
             status = _unwritable(error)
         sys.exit(status if isinstance(status, int) else 0)
 
+    def _invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; output that waits for its columns is printed however the command ends."""
+        failure: BaseException | None = None
+        try:
+            return super().invoke(ctx)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if (options := sys.modules.get("hlotext.cli.table_options")) is not None:
+                with ctx:
+                    options.asked().finish(failure is None or isinstance(failure, click.exceptions.Exit))
+
     def invoke(self, ctx: click.Context) -> Any:
         if sys.stdout is None:
             click.echo("hlotext: standard output is closed", err=True)
@@ -154,12 +167,9 @@ class _Commands(CommandGroup):
                 from hlotext.cli.pager import paged
 
                 with paged():
-                    result = super().invoke(ctx)
+                    result = self._invoke(ctx)
             else:
-                result = super().invoke(ctx)
-            if (asked := sys.modules.get("hlotext.cli.table_options")) is not None:
-                with ctx:
-                    asked.asked().check()
+                result = self._invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
             ctx.exit(_INTERRUPTED)
@@ -171,6 +181,8 @@ class _Commands(CommandGroup):
             click.echo("hlotext: out of memory", err=True)
             ctx.exit(UNREADABLE)
         except OSError as error:
+            if isinstance(error, PermissionError) and error.filename is not None:
+                _refuse(ctx, error, f"{error.filename} cannot be read: {error.strerror}")
             if error.errno not in _UNWRITABLE or error.filename is not None:
                 _internal(ctx, error)
             ctx.exit(_unwritable(error))
@@ -184,6 +196,8 @@ class _Commands(CommandGroup):
         except click.Abort:
             raise
         except Exception as error:
+            if isinstance(error, ImportError) and "pip install 'hlotext[" in str(error):  # a missing extra
+                _refuse(ctx, error, str(error))
             _internal(ctx, error)
         return result
 
@@ -212,8 +226,13 @@ def _internal(ctx: click.Context, error: Exception) -> NoReturn:
     """Says that hlotext itself has failed."""
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    message = escape.line(" ".join(f"{type(error).__name__}: {error}".split()))
-    click.echo(f"hlotext: internal error: {message} ({DEBUG_VARIABLE}=1 shows where)", err=True)
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    _refuse(ctx, error, f"internal error: {message} ({DEBUG_VARIABLE}=1 shows where)")
+
+
+def _refuse(ctx: click.Context, error: Exception, message: str) -> NoReturn:
+    """Says in a line why the command ends without a result."""
+    click.echo(f"hlotext: {escape.line(message)}", err=True)
     _write_failure(ctx, error)
     ctx.exit(UNREADABLE)
 

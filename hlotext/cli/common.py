@@ -237,7 +237,8 @@ class Inputs:
 
     def __init__(self, places: Iterable[str], *, with_errors: bool = False, which: Which = "last") -> None:
         self._with_errors = with_errors
-        self._failed = False
+        self.unreadable = 0
+        """Inputs that could not be read so far."""
         self.has_folders = False
         """True if a path is a folder, so that there may be many modules."""
         self.texts: list[str | ModuleFile] = []
@@ -312,11 +313,11 @@ class Inputs:
 
     def _fail(self, error: Unreadable) -> None:
         error.show()
-        self._failed = True
+        self.unreadable += 1
 
     def finish(self) -> None:
         """To be called after the last file. Raises Exit if one was unreadable."""
-        if self._failed:
+        if self.unreadable:
             raise click.exceptions.Exit(UNREADABLE)
 
 

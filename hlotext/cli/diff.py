@@ -13,6 +13,7 @@ from hlotext.cli import diff_folders
 from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_file, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import echo, emit_report, output
+from hlotext.cli.table_options import table_options
 from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange
@@ -50,6 +51,7 @@ _ROWS = 20
 )
 @click.option("--full", is_flag=True, help="List every change instead of groups.")
 @limit_option(_ROWS)
+@table_options
 @click.option(
     "--format",
     "output_format",

@@ -92,8 +92,9 @@ class FindingsOutput:
             report = reports.FindingsReport(self._found, inputs.places, RULES.__getitem__, hlo.__version__)
             report = cut(report, self._limit)
             write_report(report, "full" if self._is_text else self._format, self._output_file)
-        if self._is_text and not self._quiet:
-            say(reports.summary(self._found, len(inputs.places)))
+        readable = len(inputs.places) - inputs.unreadable
+        if self._is_text and not self._quiet and (readable or self._found):
+            say(reports.summary(self._found, readable))
         if self._is_text:
             say_cut(len(self._found), self._most)
         inputs.finish()

@@ -317,6 +317,8 @@ def _show(
     check: bool,
 ) -> None:
     found, shown = asked.found, asked.found.shown
+    # Names and times that are not there are refused before anything is printed.
+    explanations, outcomes, time = asked.explanations(), list(asked.outcomes()), asked.time
     platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
     chip = f" {shown.chip.name}" if shown.chip is not None else ""
     report.heading(f"{found.module.name} ({platform}{chip})")
@@ -328,11 +330,11 @@ def _show(
     if differences is not None:
         show_differences(report, differences, asked.limit)
     if asked.buffer is not None:
-        for explained in asked.explanations():
+        for explained in explanations:
             show_buffer(report, explained, asked.limit)
         return
     if asked.changes:
-        show_what_if(report, asked.outcomes())
+        show_what_if(report, outcomes)
         return
     if check:
         return
@@ -341,7 +343,7 @@ def _show(
         show_timeline(shown, asked.memory_space)
         return
     arrays = asked.arrays()
-    where = f"{usage.space_name(shown, asked.memory_space)} at {moment_text(shown, asked.time)}"
+    where = f"{usage.space_name(shown, asked.memory_space)} at {moment_text(shown, time)}"
     if asked.by is not None:
         show_groups(report, usage.group_by(arrays, asked.by), asked.by, where, asked.limit)
     else:

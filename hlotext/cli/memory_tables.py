@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hlotext import memory
 from hlotext.analysis import byte_text
@@ -141,7 +141,7 @@ def _life(span: tuple[int, int] | None) -> str:
     return "not in the schedule" if span is None else f"{span[0]}-{span[1]}"
 
 
-def show_what_if(report: Output, outcomes: Iterator[what_if.WhatIf]) -> None:
+def show_what_if(report: Output, outcomes: Sequence[what_if.WhatIf]) -> None:
     """Peaks before and after changes."""
     for outcome in outcomes:
         report.facts(

@@ -87,7 +87,7 @@ def emit(text: str, colour: str | None = None) -> None:
         text = escape.lines(text)
     if colour is not None and is_colourful():
         text = styled(text, colour)
-    click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
+    asked().write(text.encode("utf-8", "surrogateescape"))
 
 
 def emit_report(text: str) -> None:
@@ -206,7 +206,7 @@ class Output:
         return styled(text, style) if self._is_coloured and style and text.strip() else text
 
     def _line(self, text: str) -> None:
-        click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
+        asked().write(f"{text}\n".encode("utf-8", "surrogateescape"))
 
     def _blank(self) -> None:
         if not self._is_first:

@@ -75,7 +75,9 @@ def command(
         given = [np.load(place, allow_pickle=False) for place in arrays] if arrays else None
         ours = run(first, given, seed=seed, wide=wide, timeout=timeout)
         theirs = run(second, ours.arguments, wide=wide, timeout=timeout) if second is not None else None
-    except (OSError, NotExecutable) as error:
+    except OSError as error:
+        raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
+    except NotExecutable as error:
         raise Unreadable(str(error)) from None
     except ValueError as error:
         raise Unreadable(f"--input is not a .npy file: {error}") from None

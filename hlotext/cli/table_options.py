@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import attrs
@@ -39,12 +40,21 @@ class TableOptions:
     columns: tuple[str, ...] = ()
     sort: str = ""
     """The column to sort by; with a leading `-` in the opposite order."""
-    known: dict[str, None] = attrs.field(factory=dict)
-    """All columns of tables so far."""
+    known: dict[str, str] = attrs.field(factory=dict)
+    """All names of columns of tables so far, with their titles."""
+    held: list[bytes] = attrs.field(factory=list)
+    """Output that waits until all tables have been seen."""
+
+    def write(self, data: bytes) -> None:
+        """Prints text, immediately or, where columns are asked for, in `finish`."""
+        if self.columns or self.sort:
+            self.held.append(data)
+        else:
+            click.echo(data, nl=False)
 
     def chosen(self, titles: Sequence[Sequence[str]]) -> list[int] | None:
         """Numbers of the columns to show, given all names of each; None if no columns are asked for."""
-        self.known.update((name, None) for names in titles for name in names)
+        self.known.update((name, names[0]) for names in titles for name in names)
         if not self.columns:
             return None
         return [n for wanted in self.columns if (n := _place(wanted, titles)) is not None]
@@ -71,13 +81,22 @@ class TableOptions:
         texts.sort(key=itemgetter(0), reverse=is_reversed)
         return [*(thing for _, thing in numbers), *(thing for _, thing in texts), *rest]
 
-    def check(self) -> None:
-        """Raises UsageError for a column that no table had."""
+    def finish(self, is_complete: bool) -> None:
+        """Prints what waits. Raises UsageError for a column that no table had, if all tables have been seen."""
         for wanted in (*self.columns, self.sort.removeprefix("-")):
-            if wanted and wanted not in self.known:
-                known = ", ".join(filter(None, self.known)) or "none"
-                meant = did_you_mean(wanted, list(self.known)) or f"columns: {known}"
+            if is_complete and wanted and wanted not in self.known:
+                known = ", ".join(dict.fromkeys(filter(None, self.known.values())))
+                if not known:
+                    raise click.UsageError(
+                        "--columns and --sort are for text tables, and this output has none"
+                    )
+                meant = (
+                    did_you_mean(wanted, list(self.known))
+                    or f"columns: {shorten(known, 110, placeholder=' ...')}"
+                )
                 raise click.UsageError(f"no column {wanted!r}; {meant}")
+        click.echo(b"".join(self.held), nl=False)
+        self.held.clear()
 
 
 def _place(wanted: str, titles: Sequence[Sequence[str]]) -> int | None:
@@ -119,15 +138,19 @@ def _sort(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
         asked().sort = value.strip()
 
 
-def table_options(command: F) -> F:
-    """Adds `--columns` and `--sort`."""
-    command = click.option(
+def columns_option(command: F) -> F:
+    """Adds `--columns`, for a command whose rows have an order of their own."""
+    return click.option(
         "--columns",
         metavar="NAME,...",
         expose_value=False,
         callback=_columns,
         help="Columns of text tables to show, by title or JSON field.",
     )(command)
+
+
+def table_options(command: F) -> F:
+    """Adds `--columns` and `--sort`."""
     return click.option(
         "--sort",
         "_sort_by",
@@ -135,4 +158,4 @@ def table_options(command: F) -> F:
         expose_value=False,
         callback=_sort,
         help="Sort text tables by this column; -NAME reverses.",
-    )(command)
+    )(columns_option(command))

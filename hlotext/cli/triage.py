@@ -17,6 +17,7 @@ from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import TerminalTable, emit_report, output
+from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
 
 _ROWS = 20
@@ -51,6 +52,7 @@ _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     help="Processes.  [default: one per core]",
 )
 @limit_option(_ROWS, "Modules")
+@columns_option
 @click.option(
     "--format",
     "output_format",
@@ -79,7 +81,8 @@ def command(
     found = triage.run(paths, triage.Settings(config), jobs)
     ranked = sorted(found.modules, key=lambda one: -_KEYS[sort](one))
     for failure in found.failures:
-        Unreadable(f"{failure.place}: {failure.problem}", where={"file": failure.place}).show()
+        place = "" if failure.problem.startswith(failure.place) else f"{failure.place}: "
+        Unreadable(f"{place}{failure.problem}", where={"file": failure.place}).show()
     if output_format == "json":
         write_json(_json(found, ranked))
     elif output_format == "markdown":

@@ -87,10 +87,14 @@ class FolderStorage:
     _archives: dict[str, tuple[ArchiveStorage, str]] = attrs.field(factory=dict)
     """Files that lie in an archive inside the folder: the archive, and the name in it."""
 
+    def _refuse(self, error: OSError) -> None:
+        if error.filename == self.root:  # a folder inside that may not be listed hides no more than itself
+            raise InputError(f"{self.root} cannot be read: {error.strerror}")
+
     def names(self) -> Iterator[str]:
         seen: set[str] = set()
         outward = set(outward_links(self.root))
-        for where, folders, files in os.walk(self.root):
+        for where, folders, files in os.walk(self.root, onerror=self._refuse):
             folders.sort()
             paths = {file: os.path.join(where, file) for file in files}
             # Without pipes and devices, which would be read for ever.
