@@ -409,6 +409,45 @@ def test_new_results() -> None:
     assert str(module) == text
 
 
+def test_a_result_taken_away() -> None:
+    """The others keep layouts, donations, shardings and entries of lists."""
+    header = """HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {2}: (1, {}, may-alias) }, \
+entry_computation_layout={(f32[2,4]{1,0}, f32[2,4]{1,0})->(f32[2,4]{1,0}, f32[2,4]{1,0}, f32[2,4]{0,1})}, \
+allow_spmd_sharding_propagation_to_output={true,true,false}, \
+frontend_attributes={out_layout_modes="default;{1,0};{0,1}",out_memory_spaces="0;0;5"}"""
+    module = hlo.parse(
+        header
+        + """
+
+ENTRY e {
+  x = f32[2,4] parameter(0)
+  y = f32[2,4] parameter(1)
+  ROOT r = (f32[2,4], f32[2,4], f32[2,4]) tuple(x, y, y), sharding={{replicated}, {manual}, {replicated}}
+}
+"""
+    )
+    with pytest.raises(IndexError):
+        rewrite.remove_result(module, 3)
+    rewrite.remove_result(module, 0)
+    found = str(module).splitlines()[0]
+    for part in (
+        "input_output_alias={ {1}: (1, {}, may-alias) }",
+        "->(f32[2,4]{1,0}, f32[2,4]{0,1})}",
+        "to_output={true,false}",
+        'frontend_attributes={out_layout_modes="{1,0};{0,1}",out_memory_spaces="0;5"}',
+    ):
+        assert part in found
+    assert (
+        str(module.entry.root)
+        == "ROOT r = (f32[2,4], f32[2,4]) tuple(y, y), sharding={{manual}, {replicated}}"
+    )
+    rewrite.remove_result(module, -1)
+    assert "input_output_alias" not in str(module)
+    assert not list(hlo.verify(module))
+    with pytest.raises(rewrite.EditError, match="no tuple of results"):
+        rewrite.remove_result(hlo.parse(RESULTS), 0)
+
+
 def test_a_tuple_that_is_no_tuple_instruction_gets_a_new_result() -> None:
     module = hlo.parse(LOOP)
     module.entry.root = at(module, "w")

@@ -63,6 +63,25 @@ def results_resized(attributes: Mapping[str, Any], before: int, after: int) -> d
     return found
 
 
+def result_removed(attributes: Mapping[str, Any], number: int, count: int) -> dict[str, Any]:
+    """Header attributes without the entries of one of so many results. A list of another length stays."""
+    found = dict(attributes)
+    notes = found.get(_NAME)
+    if isinstance(notes, FrontendAttributes):
+        kept = dict(notes)
+        for name in OF_RESULTS.keys() & kept.keys():
+            entries = kept[name].split(";")
+            if len(entries) == count:
+                kept[name] = ";".join(entries[:number] + entries[number + 1 :])
+        found[_NAME] = FrontendAttributes(kept)
+    flags = found.get(_FLAGS_OF_RESULTS)
+    if isinstance(flags, tuple) and len(flags) == count > 1:
+        found[_FLAGS_OF_RESULTS] = (*flags[:number], *flags[number + 1 :])
+        if found[_FLAGS_OF_RESULTS] == (False,):  # as its absence says
+            del found[_FLAGS_OF_RESULTS]
+    return found
+
+
 def _more_flags(flags: object, count: int, more: int) -> tuple[bool, ...] | None:
     """Flags of so many with False for those that come; None for a list that counts others, or says what its absence says."""
     if not isinstance(flags, tuple) or len(flags) != count or flags == (False,):

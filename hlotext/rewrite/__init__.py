@@ -12,7 +12,8 @@
 - Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
 - New instructions and computations: `Builder`, `shape_of`, `clone_instruction`, `clone_computation`,
   `import_computation`.
-- Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `change_entry_layout`, `donate`.
+- Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`,
+  `change_entry_layout`, `donate`.
 - Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
 - Loops: `add_loop_value`, `keep_loop_values`.
 - Parts: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still fails).
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.propagation import change_attributes, change_operands, change_shape
     from hlotext.rewrite.reduction import Reduction, reduce
     from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
-    from hlotext.rewrite.results import add_result
+    from hlotext.rewrite.results import add_result, remove_result
     from hlotext.rewrite.rewriter import (
         Listener,
         Profile,
@@ -86,7 +87,7 @@ else:
         propagation=("change_attributes", "change_operands", "change_shape"),
         reduction=("Reduction", "reduce"),
         regions=("convert_region", "insert_after", "sink_constants"),
-        results=("add_result",),
+        results=("add_result", "remove_result"),
         rewriter=(
             "Listener",
             "Profile",
@@ -152,6 +153,7 @@ __all__ = [
     "read_rules",
     "reduce",
     "remove_parameter",
+    "remove_result",
     "replace_preserving_sharding",
     "rule",
     "shape_of",
