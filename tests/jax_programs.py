@@ -451,6 +451,7 @@ def outcomes() -> None:
     import jax
     import numpy as np
 
+    from hlotext import rewrite
     from hlotext.interop.jax import dry_run, from_jax, register_pass
 
     def f(x: Any) -> Any:
@@ -467,6 +468,11 @@ def outcomes() -> None:
         ("jit_f", "changed"),
         ("jit_g", "unchanged"),
     }
+    rules = rewrite.ApplyRules((rewrite.rule("sine($x) => cosine($x)"),))
+    with register_pass(rules, dry_run=True) as registration:  # a pass alone
+        jax.clear_caches()
+        jax.jit(f)(x)
+    assert ("jit_f", "changed") in {(o.module, o.what) for o in registration.outcomes}
     module = from_jax(jax.jit(f), x)
     text = str(module)
     assert str(dry_run(sines_to_cosines, [module, jax.jit(g).lower(x)])) == "would change 1 of 2 modules"

@@ -12,10 +12,11 @@ import hlotext
 from hlotext.interop.jax.protos import module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import PassOutcome, summary
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.passes.base import Pass
 from hlotext.rewrite.pipeline import Pipeline
 
 
-def change_lowered(lowered: Any, function: Callable[[Module], object] | Pipeline) -> Any:
+def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | Pipeline) -> Any:
     """Changes a lowered program before XLA's optimizations, while multiplications, dots and all-gathers are still separate.
 
     JAX has no stage for passes before XLA's optimizations (0.10.2 and 0.12.0.1 offer `pre_scheduler` and `post_scheduler`
@@ -43,7 +44,7 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pipeline
     proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
     module = module_of_proto(proto)
     before, signature = module.revision, _signature(module)
-    function.run(module) if isinstance(function, Pipeline) else function(module)
+    function.run(module) if isinstance(function, Pass | Pipeline) else function(module)
     if module.revision == before:
         return lowered
     if _signature(module) != signature:
@@ -70,7 +71,7 @@ class DryRun:
         return f"would {summary(self.outcomes).replace('changes', 'change').replace('skips', 'skip')}"
 
 
-def dry_run(function: Callable[[Module], object] | Pipeline, sources: Iterable[Any]) -> DryRun:
+def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Iterable[Any]) -> DryRun:
     """Tries a pass on copies of modules, files, and whatever else `hlotext.load` takes; nothing is compiled.
 
     >>> from hlotext.rewrite import Pipeline, parse_passes
@@ -84,7 +85,7 @@ def dry_run(function: Callable[[Module], object] | Pipeline, sources: Iterable[A
             copy = module.clone()
             before = copy.revision
             try:
-                function.run(copy) if isinstance(function, Pipeline) else function(copy)
+                function.run(copy) if isinstance(function, Pass | Pipeline) else function(copy)
             except Exception as error:
                 outcomes.append(PassOutcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
             else:

@@ -18,7 +18,7 @@ from hlotext.interop.jax.probes import check_heard, forgets_donation
 from hlotext.interop.jax.protos import donates, module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import PassOutcome, Registration
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import PLATFORM_NAMES
+from hlotext.rewrite.passes.base import PLATFORM_NAMES, Pass
 from hlotext.rewrite.pipeline import Pipeline
 
 ModulePass = Callable[[Module], "object"]
@@ -29,7 +29,7 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 def register_pass(
-    function: ModulePass | Pipeline,
+    function: ModulePass | Pass | Pipeline,
     *,
     name: str | None = None,
     stage: str = "pre_scheduler",
@@ -40,7 +40,7 @@ def register_pass(
     keep_donation: bool = False,
     dry_run: bool = False,
 ) -> Registration:
-    """Runs a function or a pipeline on every module that JAX compiles, until the registration is removed.
+    """Runs a function, a pass or a pipeline on every module that JAX compiles, until the registration is removed.
 
     The registration is unique, whatever its name: `remove()` removes this pass only, and may be called twice; as
     a context manager it removes itself at the end of the block. Its `outcomes` has the result for each module.
@@ -87,6 +87,8 @@ def register_pass(
     choices.check("stage", stage, [one.name.lower() for one in xla.PipelineStage])
     choices.check("on_error", on_error, ("raise", "skip"))
     choices.check_platforms(platforms)
+    if isinstance(function, Pass):
+        function = Pipeline([function])
     for pass_ in function.passes if isinstance(function, Pipeline) else ():
         if pass_.is_early:
             raise ValueError(
