@@ -74,9 +74,12 @@ class AlgebraicSimplifier(Pass):
         if sensitive is None:
             sensitive = layouts_count(module)
         platform = self._platform(module, sensitive)
-        once = not sensitive and (platform == "gpu" or (platform == "tpu" and is_raw(module)))
+        is_first = platform == "tpu" and not sensitive and is_raw(module)
+        once = is_first or (platform == "gpu" and not sensitive)
         age = age_for(module, self.age or None)
         options = attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive, age=age)
+        if is_first:
+            options = attrs.evolve(options, keeps_dot_param_on_rhs=False)
         simplifier = Simplifier(module, options)
         for computation in nonfusion_computations(module):
             if not len(computation):
@@ -84,7 +87,7 @@ class AlgebraicSimplifier(Pass):
             for _ in range(self.max_iterations or (1 if once else RERUNS)):
                 if not simplifier.run(computation):
                     break
-            if once and platform == "tpu" and age.has(xla_changes.ALGSIMP_TPU_IDENTITIES):
+            if is_first and age.has(xla_changes.ALGSIMP_TPU_IDENTITIES):
                 _drop_identities(simplifier, computation)
         return PassResult.of(simplifier.counts)
 

@@ -56,9 +56,28 @@ def _is_tiled(shape: Shape) -> bool:
 
 
 def is_raw(module: Module) -> bool:
-    """True if a module has not been simplified yet: it holds a broadcast that repeats nothing, as front ends write them, and
-    no reshape or transpose that does nothing, which the first walk of the simplifier leaves."""
-    return _has_idle_broadcast(module) and not _has_idle_move(module)
+    """True if a module has not been simplified yet: it holds what front ends write and one walk of the simplifier replaces.
+
+    That is a broadcast that repeats nothing, or a division by a constant or its subtraction before partitioning, which makes
+    such of its own; and no reshape or transpose that does nothing, which the first walk leaves.
+    """
+    is_partitioned = len(module.computations) and module.entry.name.endswith("_spmd")
+    is_written = _has_idle_broadcast(module) or (not is_partitioned and _has_constant_on_the_right(module))
+    return is_written and not _has_idle_move(module)
+
+
+def _has_constant_on_the_right(module: Module) -> bool:
+    """True if a constant is subtracted or divided by: the simplifier adds its negative or multiplies by its inverse."""
+    for i in module.instructions():
+        if len(i.operands) != 2 or i.opcode not in ("subtract", "divide") or i.operands[0].opcode == "constant":
+            continue
+        right = i.operands[1]
+        whole = i.shape is not None and i.shape.is_array and i.shape.element_type.is_integral
+        if i.opcode == "divide" and whole:
+            continue
+        if right.opcode == "constant" or (right.opcode == "broadcast" and right.operands[0].opcode == "constant"):
+            return True
+    return False
 
 
 def _has_idle_broadcast(module: Module) -> bool:
