@@ -138,3 +138,72 @@ def test_repeated_runs_end(path: Path) -> None:
     (pass_,) = parse_passes(text.splitlines()[0].removeprefix("// passes: "))
     module = hlo.parse(text)
     assert any(not pass_.run(module).changed for _ in range(4))
+
+
+@pytest.mark.parametrize(("kind", "options", "merged"), [
+    ("kLoop", "", [True, False]),
+    ("kCustom", "", [True, True]),
+    ("kLoop", "{only_fusion_computations=false}", [True, True]),
+])  # fmt: skip
+def test_cse_looks_into_fusions_alone_once_tpu_has_fused(kind: str, options: str, merged: list[bool]) -> None:
+    module = hlo.parse(
+        f"""HloModule m, {LAYOUT}
+
+inside {{
+  p = f32[300]{{0:T(512)}} parameter(0)
+  a = f32[300]{{0:T(512)}} sine(p)
+  b = f32[300]{{0:T(512)}} sine(p)
+  ROOT r = f32[300]{{0:T(512)}} add(a, b)
+}}
+
+ENTRY e {{
+  x = f32[300]{{0:T(512)}} parameter(0)
+  f = f32[300]{{0:T(512)}} fusion(x), kind={kind}, calls=inside
+  a = f32[300]{{0:T(512)}} sine(f)
+  b = f32[300]{{0:T(512)}} sine(f)
+  ROOT r = f32[300]{{0:T(512)}} add(a, b)
+}}
+"""
+    )
+    Pipeline(parse_passes(f"cse{options}")).run(module)
+    assert [c.root.operands[0] is c.root.operands[1] for c in module.computations] == merged
+
+
+WEIGHTS = """HloModule m, entry_computation_layout={{(f32[64,8], f32[64,4])->f32[4,8]{{1,0:T(8,128)}}}}
+
+ENTRY {name} {{
+  x = f32[64,8]{{1,0}} parameter(0)
+  w = f32[64,4]{{1,0}} parameter(1)
+  three = f32[] constant(3)
+  c = f32[64,8]{{1,0}} broadcast(three), dimensions={{}}
+  y = f32[64,8]{{1,0}} {opcode}(x, c)
+  d = f32[8,4]{{1,0}} dot(y, w), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  ROOT t = f32[4,8]{{1,0}} transpose(d), dimensions={{1,0}}
+}}
+"""
+
+
+@pytest.mark.parametrize(("name", "opcode", "root"), [
+    ("main", "divide", "dot"),
+    ("main", "multiply", "transpose"),
+    ("main_spmd", "divide", "transpose"),
+])  # fmt: skip
+def test_the_first_walk_on_tpu_swaps_operands_of_a_dot(name: str, opcode: str, root: str) -> None:
+    """A division by a constant shows that no walk was there before, except after partitioning; later ones leave parameters
+    on the right."""
+    module = hlo.parse(WEIGHTS.format(name=name, opcode=opcode))
+    Pipeline(parse_passes("algsimp")).run(module)
+    assert module.entry.root.opcode == root
+
+
+def test_tpu_keeps_outer_products() -> None:
+    text = """ENTRY e {
+  x = f32[8]{0} parameter(0)
+  y = f32[4]{0} parameter(1)
+  ROOT d = f32[8,4]{1,0} dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={}
+}
+"""
+    for platform, opcode in (("tpu", "dot"), ("cpu", "multiply")):
+        module = hlo.parse(text)
+        Pipeline(parse_passes(f"algsimp{{platform={platform}}}")).run(module)
+        assert module.entry.root.opcode == opcode

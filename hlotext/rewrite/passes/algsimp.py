@@ -34,7 +34,9 @@ PLATFORMS = {
         enable_conditional_simplification=True, unconditionally_simplify_reduce_of_transpose_or_reshape=True,
         rewrite_reshape_transpose_as_slice_concatenate=False, enable_hoist_transpose_of_reshape=True,
     ),
-    "tpu": AlgebraicSimplifierOptions(prefers_transposes=True, keeps_dot_param_on_rhs=True),
+    "tpu": AlgebraicSimplifierOptions(
+        prefers_transposes=True, keeps_dot_param_on_rhs=True, enable_dot_to_multiply_rewrite=False
+    ),
 }  # fmt: skip
 """Options of the compilers (`cpu_compiler.cc`, `gpu_compiler.cc`); TPU's are not public, so XLA's defaults."""
 

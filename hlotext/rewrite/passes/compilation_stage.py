@@ -69,13 +69,19 @@ def is_raw(module: Module) -> bool:
 def _has_constant_on_the_right(module: Module) -> bool:
     """True if a constant is subtracted or divided by: the simplifier adds its negative or multiplies by its inverse."""
     for i in module.instructions():
-        if len(i.operands) != 2 or i.opcode not in ("subtract", "divide") or i.operands[0].opcode == "constant":
+        if (
+            len(i.operands) != 2
+            or i.opcode not in ("subtract", "divide")
+            or i.operands[0].opcode == "constant"
+        ):
             continue
         right = i.operands[1]
         whole = i.shape is not None and i.shape.is_array and i.shape.element_type.is_integral
         if i.opcode == "divide" and whole:
             continue
-        if right.opcode == "constant" or (right.opcode == "broadcast" and right.operands[0].opcode == "constant"):
+        if right.opcode == "constant" or (
+            right.opcode == "broadcast" and right.operands[0].opcode == "constant"
+        ):
             return True
     return False
 
@@ -94,6 +100,14 @@ def _has_idle_move(module: Module) -> bool:
         or (i.opcode == "transpose" and list(i.attributes["dimensions"]) == list(range(len(_sizes(i)))))
         for i in module.instructions()
         if len(i.operands) == 1
+    )
+
+
+def has_been_fused(module: Module) -> bool:
+    """True if a TPU module has been through main fusion: before it all fusions are custom ones."""
+    return any(
+        i.opcode == "fusion" and str(i.attributes.get("kind")) in ("kLoop", "kInput", "kOutput")
+        for i in module.instructions()
     )
 
 

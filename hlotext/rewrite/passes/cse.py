@@ -18,6 +18,7 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed
 from hlotext.rewrite.passes.base import Pass, PassResult
+from hlotext.rewrite.passes.compilation_stage import has_been_fused, is_tpu
 from hlotext.rewrite.passes.editor import deduplicate_fusion_operands
 
 
@@ -44,12 +45,21 @@ class CommonSubexpressionElimination(Pass):
 
     is_layout_sensitive: bool = True
     """True to distinguish instructions by layout (`HloCSE`'s option of that name)."""
+    only_fusion_computations: str = attrs.field(
+        default="auto", validator=attrs.validators.in_(("true", "false", "auto"))
+    )
+    """`true` to look into fusions alone, as the TPU compiler does once it has fused; `auto`: on such a module."""
 
     def run(self, module: Module) -> PassResult:
         merger = _Merger(module, self.is_layout_sensitive)
+        if self.only_fusion_computations == "auto":
+            only_fusions = is_tpu(module) and has_been_fused(module)
+        else:
+            only_fusions = self.only_fusion_computations == "true"
         for computation in module.computations:
             if (
                 not computation.is_sugared
+                and (computation.is_fusion_body or not only_fusions)
                 and len(computation)
                 and (computation.is_entry or module.calls_of(computation))
             ):

@@ -123,6 +123,8 @@ def dot_of_no_sum(s: Simplifier, i: Instruction) -> bool:
     b = f32[4,3] broadcast(w4), dimensions={1};
     multiply(a, b)"""
     n = DotNumbers.of(i)
+    if not s.options.enable_dot_to_multiply_rewrite:
+        return False
     if s.options.is_layout_sensitive or n.lhs_contracting or not _is_plain(i):
         return False
     lhs, rhs = i.operands

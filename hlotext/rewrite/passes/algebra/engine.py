@@ -45,6 +45,7 @@ class AlgebraicSimplifierOptions:
     is_layout_sensitive: bool = False
     executing_on_cpu: bool = False
     enable_dot_strength_reduction: bool = True
+    enable_dot_to_multiply_rewrite: bool = True
     supports_non_canonical_dots: bool = True
     keeps_dot_param_on_rhs: bool = False
     """Leaves a transpose of a dot whose second operand alone is made of a parameter (seen in dumps for TPU)."""
