@@ -78,4 +78,6 @@ def test_the_query_of_measured_times() -> None:
     assert len(rows) == 3
     assert rows[0]["operation"] == "while.6"
     assert rows[0]["opcode"] == "while"
-    assert rows == sorted(rows, key=lambda row: -row["measured_seconds"])
+    assert rows == sorted(rows, key=lambda row: -row["all_runs_seconds"])
+    for row in rows:
+        assert row["run_seconds"] == (row["all_runs_seconds"] / row["runs"] if row["runs"] else None)

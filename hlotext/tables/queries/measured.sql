@@ -11,8 +11,10 @@ select
     s.name as operation,
     i.opcode,
     s.kernels,
-    s.seconds / coalesce(s.runs, 1) as measured_seconds,
-    case when s.runs is not null then l.seconds end as least_seconds,
+    s.runs,
+    s.seconds as all_runs_seconds,
+    s.seconds / s.runs as run_seconds,
+    l.seconds as run_least_seconds,
     s.launch_seconds,
     i.file,
     i.line
