@@ -32,6 +32,8 @@ class Spreading:
             [one.number for one in arrays.operations if self._opens(one, stage)] for stage in range(_STAGES)
         ]
         """The operations that let more through from a stage on."""
+        self._known: dict[object, list[tuple[Value, Axes]]] = {}
+        """Steps taken before: with one annotation changed most are the same."""
 
     def spread(self, changed: Mapping[int, Axes] = {}) -> dict[int, Axes]:
         """The shardings of all arrays, by their ids, with these annotations instead."""
@@ -99,13 +101,28 @@ class Spreading:
         return BOTH if stage >= 2 and kind == PASSES else NEITHER
 
     def _step(self, one: Operation, stage: int, spec: dict[int, Axes], closed: set[int]) -> list[Value]:
-        rule = one.rule
-        if rule is None:
+        """Spreads along one operation. Returns the arrays that changed."""
+        if one.rule is None:
+            return []
+        specs = tuple(spec[id(v)] for v in one.values)
+        if one.is_elementwise and len(set(specs)) == 1:
+            return []
+        key = one.number, stage, specs, tuple(id(v) in closed for v in one.values)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._extended(one, one.rule, stage, specs, key[3])
+        for value, new in found:
+            spec[id(value)] = new
+        return [value for value, _ in found]
+
+    def _extended(
+        self, one: Operation, rule: Rule, stage: int, specs: tuple[Axes, ...], closed: tuple[bool, ...]
+    ) -> list[tuple[Value, Axes]]:
+        """The arrays of an operation that get more axes, with their new shardings."""
+        if all(closed):
             return []
         values = one.values
-        if all(id(v) in closed for v in values):
-            return []
-        held = [project(rule, n, spec[id(v)], self._sizes) for n, v in enumerate(values)]
+        held = [project(rule, n, each, self._sizes) for n, each in enumerate(specs)]
         if not any(any(each.values()) for each in held):
             return []
         found: list[tuple[str, ...]] = []
@@ -129,7 +146,7 @@ class Spreading:
         changed = []
         for n in (*range(one.operands, len(values)), *range(one.operands)):
             value = values[n]
-            if id(value) in closed:
+            if closed[n]:
                 continue
             each = held[n]
             is_changed = False
@@ -150,9 +167,8 @@ class Spreading:
                     is_changed = True
             if is_changed:
                 new = tuple(sum((each[f] for f in factors), ()) for factors in rule.dims[n])
-                if new != spec[id(value)]:
-                    spec[id(value)] = new
-                    changed.append(value)
+                if new != specs[n]:
+                    changed.append((value, new))
         return changed
 
     def _fitting(

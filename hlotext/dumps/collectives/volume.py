@@ -40,6 +40,7 @@ class Volume:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = dict(sizes)
         self._moves: dict[object, float] = {}
+        self._known: dict[tuple[int, tuple[Axes, ...]], Sent | None] = {}
 
     def _cut(self, axes: Sequence[str]) -> int:
         return math.prod(self._sizes[a] for a in axes)
@@ -105,12 +106,16 @@ class Volume:
 
     def of(self, one: Operation, spec: Mapping[int, Axes]) -> Sent | None:
         """Bytes sent per run; None if unknown."""
+        specs = tuple(spec[id(v)] for v in one.values)
+        key = one.number, specs
+        if key not in self._known:
+            self._known[key] = self._of(one, specs)
+        return self._known[key]
+
+    def _of(self, one: Operation, specs: Sequence[Axes]) -> Sent | None:
         rule, values, count = one.rule, one.values, one.operands
-        if one.opcode == "custom-call" or rule is None:
+        if one.opcode == "custom-call" or rule is None or any(v.now is None for v in values):
             return None
-        if any(v.now is None for v in values):
-            return None
-        specs = [spec[id(v)] for v in values]
         if one.is_elementwise and len(values) > count:
             want = specs[count]
             if len(set(specs[:count])) == 1 and count > 1:
