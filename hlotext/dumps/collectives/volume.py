@@ -10,7 +10,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.arrays import Axes, Operation, Value
-from hlotext.dumps.collectives.factors import SHIFTS, SUMS, WHOLE
+from hlotext.dumps.collectives.factors import SHIFTS, SUMS, WHOLE, Rule
 from hlotext.dumps.collectives.spreading import project
 from hlotext.ir.tables import traits
 
@@ -242,9 +242,7 @@ class Volume:
                 ]
                 if orders:
                     mine.sort(key=orders[0].index)
-        want = [
-            tuple(tuple(a for f in factors for a in cut.get(f, ())) for factors in dims) for dims in rule.dims
-        ]
+        want = [tuple(self._cut_of(rule, factors, cut) for factors in dims) for dims in rule.dims]
         moves = self._resharded(values[:count], specs, want)
         own = 0.0
         summing = [a for f, mine in cut.items() if rule.factors[f].kind == SUMS for a in mine]
@@ -257,6 +255,18 @@ class Volume:
                 if cut.get(f) and rule.factors[f].kind == SHIFTS:
                     own += self._edges(one, values[0], want[0], d)
         return Sent(moves, own)
+
+    def _cut_of(self, rule: Rule, factors: tuple[int, ...], cut: Mapping[int, list[str]]) -> tuple[str, ...]:
+        """The axes of a dimension with these factors: whole if a more major one is left whole, which no sharding says."""
+        found: list[str] = []
+        is_whole = True
+        for f in factors:
+            if cut.get(f):
+                if not is_whole:
+                    return ()
+                found += cut[f]
+            is_whole &= rule.factors[f].size == self._cut(cut.get(f, ()))
+        return tuple(found)
 
     def _edges(self, one: Operation, value: Value, axes: Axes, dimension: int) -> float:
         """Bytes of what is read over the edges of a shard."""
