@@ -286,12 +286,8 @@ class Volume:
             padding = node.attributes["padding"].dimensions[dimension]
             reach = abs(padding.edge_padding_low) + abs(padding.edge_padding_high)
         elif node is not None and node.opcode == "slice":
-            limits = node.attributes.get("slice")
-            try:
-                start = limits[dimension].start  # type: ignore[index]
-                reach = min(rows, start) or 1
-            except (TypeError, AttributeError, IndexError):
-                reach = rows
+            kept = -(-one.values[-1].dimensions[dimension] // self._cut(axes[dimension]))
+            reach = min(rows, max(1, node.attributes["slice"].starts[dimension]), kept)
         return self.local(value, axes) / rows * min(reach, rows)
 
 
