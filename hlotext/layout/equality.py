@@ -46,6 +46,8 @@ class Relation:
 
     def holds(self, a: Shape, b: Shape) -> bool:
         """True if two shapes are equal under this relation."""
+        if a is b:
+            return True
         if a.tuple_shapes or b.tuple_shapes or not (a.is_array and b.is_array):
             same_kind = a.element_type is b.element_type and len(a.tuple_shapes) == len(b.tuple_shapes)
             return same_kind and all(map(self.holds, a.tuple_shapes, b.tuple_shapes))

@@ -61,9 +61,18 @@ def _run(
 
     _guarded(findings, None, check_header, module, findings)
     _guarded(findings, None, metadata.check_tables, module, findings)
-    for computation in module.computations if within is None else _and_callers(module, within):
+    checked = (
+        module.computations if within is None else list(filter(set(within).__contains__, module.computations))
+    )
+    for computation in checked:
         inside = facts_inside(facts, computation, survey)
         _guarded(findings, computation, _check_computation, computation, memory, survey, inside, findings)
+    if within is not None:
+        for caller in itertools.chain.from_iterable(
+            survey.calls.get(computation, ()) for computation in checked
+        ):
+            if (home := caller.computation) is not None and home not in checked:
+                _check_instruction(caller, memory, facts_inside(facts, home, survey), findings)
     _guarded(findings, None, call_graph.check_calls, module, survey, findings)
     for check in _OF_SURVEY:
         _guarded(findings, None, check, survey, findings)
@@ -90,14 +99,6 @@ def _guarded(findings: FindingCollector, node: Node, check: Callable[..., object
         check(*args)
     except Exception as error:
         findings.failed(node, f"the check {check.__name__.lstrip('_')}", error)
-
-
-def _and_callers(module: Module, within: Collection[Computation]) -> list[Computation]:
-    """These computations and those that call them, in the order of the module."""
-    found = set(within)
-    for computation in within:
-        found.update(i.computation for i in module.calls_of(computation) if i.computation is not None)
-    return [computation for computation in module.computations if computation in found]
 
 
 def facts_inside(facts: VerifierOptions, computation: Computation, survey: Survey) -> VerifierOptions:
@@ -147,6 +148,16 @@ class Memory:
         return number
 
 
+def _check_instruction(
+    instruction: Instruction, memory: Memory, facts: VerifierOptions, findings: FindingCollector
+) -> None:
+    try:
+        for problem in memory.problems(instruction, facts):
+            findings.problem(instruction, problem)
+    except Exception as error:
+        findings.failed(instruction, f"the check of {instruction.opcode}", error)
+
+
 def _check_computation(
     computation: Computation,
     memory: Memory,
@@ -169,11 +180,7 @@ def _check_computation(
         if "control-predecessors" in instruction._attributes:
             order.check_control(instruction, before, findings)
         before.add(instruction)
-        try:
-            for problem in memory.problems(instruction, facts):
-                findings.problem(instruction, problem)
-        except Exception as error:
-            findings.failed(instruction, f"the check of {instruction.opcode}", error)
+        _check_instruction(instruction, memory, facts, findings)
         if is_edited and (is_built or instruction.is_modified):
             edited.check_edited(instruction, findings)
     if not in_order:

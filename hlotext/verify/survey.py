@@ -8,6 +8,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.host_memory import HOST_SPACE
@@ -27,8 +28,8 @@ class Survey:
     """Every result shape once."""
     calls: dict[Computation, list[Instruction]] = attrs.field(factory=dict)
     """The instructions that call each computation, as often as they call it."""
-    callers: list[Instruction] = attrs.field(factory=list)
-    """The instructions that call computations, in the order of the text."""
+    callers: dict[Instruction, tuple[tuple[str, Computation], ...]] = attrs.field(factory=dict)
+    """The instructions that call computations, in the order of the text, each with its attributes and callees."""
     asynchronous: list[Instruction] = attrs.field(factory=list)
     """Every start, update and done, in the order of the text."""
     all_reduces: list[Instruction] = attrs.field(factory=list)
@@ -42,13 +43,18 @@ class Survey:
     def of(cls, module: Module) -> Survey:
         """Looks at every instruction once."""
         found = cls()
-        see = found.shapes.add
+        # Instructions of one text share their head, so that most are known by it.
+        is_taken: dict[int, bool] = {}
+        known = is_taken.get
         for computation in module.computations:
-            for instruction in computation:
-                shape = instruction.shape
-                if shape is not None:
-                    see(shape)
-                if instruction.opcode not in _NOTHING:
+            for instruction in computation._instructions:
+                head = instruction._head
+                taken = known(id(head))
+                if taken is None:
+                    taken = is_taken[id(head)] = head.opcode not in _NOTHING
+                    if head.shape is not None:
+                        found.shapes.add(head.shape)
+                if taken:
                     found._take(instruction)
         for shape in found.shapes:
             for _, leaf in shape.leaves():
@@ -62,11 +68,15 @@ class Survey:
             self.asynchronous.append(instruction)
         if opcode in ("all-reduce", "all-reduce-start"):
             self.all_reduces.append(instruction)
-        called = instruction.called_computations
+        attributes = instruction._attributes
+        if type(attributes) is CallAttributes:
+            called: tuple[tuple[str, Computation], ...] = ((attributes.called, attributes.callee),)
+        else:
+            called = tuple(instruction.callees())
         if not called:
             return
-        self.callers.append(instruction)
-        for computation in called:
+        self.callers[instruction] = called
+        for _, computation in called:
             self.calls.setdefault(computation, []).append(instruction)
             if opcode == "fusion":
                 self.fusion_bodies.add(computation)

@@ -43,9 +43,10 @@ def _users(instructions: Iterable[Instruction]) -> dict[Instruction, list[Instru
             computations[instruction.computation] = None
     for computation in computations:
         for user in computation:
-            for operand in dict.fromkeys(user.operands):
-                if operand in users:
-                    users[operand].append(user)
+            if not users.keys().isdisjoint(user.operands):
+                for operand in dict.fromkeys(user.operands):
+                    if operand in users:
+                        users[operand].append(user)
     return users
 
 

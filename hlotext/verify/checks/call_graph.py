@@ -17,15 +17,20 @@ from hlotext.verify.survey import Survey
 
 def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> None:
     """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
-    known = set(module.computations)
-    for caller in survey.callers:
-        for attribute, callee in caller.callees():
-            if callee not in known:
+    order = {computation: number for number, computation in enumerate(module.computations)}
+    in_order = True
+    for caller, called in survey.callers.items():
+        own = order[caller.computation] if caller.computation is not None else len(order)
+        for attribute, callee in called:
+            number = order.get(callee)
+            in_order = in_order and number is not None and number < own
+            if number is None:
                 findings.at(caller, "V311", f"{callee.name} is no computation of this module", attribute)
             elif callee.is_entry:
                 findings.at(caller, "V313", f"{caller.opcode} calls the entry computation", attribute)
-            _check_thread(caller, attribute, callee, findings)
-    for caller in _recursive(module, survey):
+            if caller.opcode in traits.CALLEE_ON_SAME_THREAD:
+                _check_thread(caller, attribute, callee, findings)
+    for caller in () if in_order else _recursive(module, survey):  # what calls only earlier ones is no circle
         findings.at(
             caller, "V305", f"{caller.name} leads back to the computation that it stands in",
             help="HLO has no recursion: a while repeats",
@@ -44,7 +49,7 @@ def _check_thread(
     caller: Instruction, attribute: str, callee: Computation, findings: FindingCollector
 ) -> None:
     own = caller.computation.execution_thread if caller.computation is not None else "main"
-    if caller.opcode in traits.CALLEE_ON_SAME_THREAD and callee.execution_thread != own:
+    if callee.execution_thread != own:
         findings.at(
             caller, "V310", f"{callee.name} runs on {callee.execution_thread}, but its caller on {own}", attribute,
             "only async-start moves work to another thread",
@@ -73,7 +78,7 @@ def _recursive(module: Module, survey: Survey) -> list[Instruction]:
             path.add(computation)
             stack.append((computation, True))
             for caller in calling.get(computation, ()):
-                for callee in caller.called_computations:
+                for _, callee in survey.callers[caller]:
                     if callee in path:
                         found[caller] = None
                     elif callee not in done:
