@@ -275,3 +275,33 @@ def test_a_given_mesh() -> None:
     assert analysis.mesh_of(module, given) == analysis.FoundMesh(given, MeshSource.GIVEN)
     with pytest.raises(ValueError, match="has 16 devices, the module 4"):
         analysis.mesh_of(module, analysis.parse_mesh("a=16"))
+
+
+def test_a_reduce_scatter_that_is_written_as_a_fusion() -> None:
+    """The TPU compiler's: an all-reduce in a fusion that keeps the device's own slice is neither called nor priced as one."""
+    text = """HloModule m, is_scheduled=true, num_partitions=4
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+scatter {
+  p = f32[64,8] parameter(0)
+  all = f32[64,8] all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=sum
+  id = u32[] partition-id()
+  size = u32[] constant(16)
+  from = u32[] multiply(id, size)
+  zero = u32[] constant(0)
+  ROOT own = f32[16,8] dynamic-slice(all, from, zero), dynamic_slice_sizes={16,8}
+}
+
+ENTRY e {
+  p = f32[64,8] parameter(0)
+  ROOT f = f32[16,8] fusion(p), kind=kCustom, calls=scatter
+}
+"""
+    (one,) = analysis.communications(hlo.parse(text))
+    assert (one.kind, one.operand_bytes, one.result_bytes) == ("reduce-scatter", 2048, 512)
+    assert one.wire_bytes == 2048 * 3 // 4

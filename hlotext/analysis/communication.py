@@ -262,14 +262,17 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
     found, around = exchange(instruction), surroundings(graph, instruction.computation)
     link = link_of(found.kind)
     participants = participant_count(graph.module, instruction)
-    result_bytes = found.result_bytes
+    kind, result_bytes = found.kind, found.result_bytes
+    cut = scattered(instruction)
+    if cut is not None:
+        kind, result_bytes = "reduce-scatter", total_of(cut.shape).unpadded_bytes
     if link is Interconnect.DCN:
         participants, result_bytes = joined.count(instruction), joined.result_bytes(instruction)
     start = around.wrapping.caller if around.wrapping is not None else instruction
     return Communication(
         instruction=instruction,
         start=start,
-        kind=found.kind,
+        kind=kind,
         link=link,
         is_async=around.is_async(found, is_sync(start)),
         is_pair=around.is_pair(found),
@@ -286,6 +289,15 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
         target=instruction.frontend_attributes.get(TARGET) if link is Interconnect.DCN else None,
         runs=around.runs,
     )
+
+
+def scattered(instruction: Instruction) -> Instruction | None:
+    """The slice that a fusion keeps of an all-reduce in it: the TPU compiler writes a reduce-scatter so."""
+    home = instruction.computation
+    if instruction.opcode != "all-reduce" or home is None or not home.is_fusion_body:
+        return None
+    root = home.root
+    return root if root.opcode == "dynamic-slice" and root.operands[0] is instruction else None
 
 
 def is_sync(instruction: Instruction) -> bool:

@@ -354,6 +354,13 @@ def is_librarys(instruction: Instruction) -> bool:
     return any("jit(_" in scope for scope in scopes[1:])
 
 
+def is_of_expansion(instruction: Instruction) -> bool:
+    """True if a pass made it when it wrote an operation out in others: its op_name is that operation's, in no scope of the
+    program."""
+    metadata = instruction.metadata
+    return metadata is not None and bool(metadata.op_name) and "/" not in metadata.op_name
+
+
 def is_of_convolution(instruction: Instruction) -> bool:
     """True if it belongs to a convolution of the program, whose operands compilers cut and turn as they like."""
     return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
@@ -389,3 +396,28 @@ def is_computed_again(instruction: Instruction) -> bool:
 def is_product_call(call: Instruction) -> bool:
     """True if a custom call is a matrix product or convolution of NVIDIA's libraries."""
     return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))
+
+
+# ---- what belongs together
+
+
+_PASSED_ON = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "tuple"})
+
+
+def connected(found: Mapping[Instruction, float]) -> list[set[Instruction]]:
+    """The sets of these instructions that feed one another, through views."""
+    groups: dict[Instruction, set[Instruction]] = {one: {one} for one in found}
+    for one in found:
+        pending, seen = list(one.operands), set(one.operands)
+        while pending:
+            operand = pending.pop()
+            if operand in groups:
+                if groups[operand] is not groups[one]:
+                    small, large = sorted((groups[operand], groups[one]), key=len)
+                    large |= small
+                    groups.update((member, large) for member in small)
+            elif operand.opcode in _PASSED_ON:
+                more = [other for other in operand.operands if other not in seen]
+                pending += more
+                seen.update(more)
+    return list({id(group): group for group in groups.values()}.values())

@@ -24,32 +24,47 @@ def adds(reducer: object) -> bool:
     return isinstance(reducer, Computation) and len(reducer) > 0 and reducer.root.opcode == "add"
 
 
-def slots_added_to(one: Communication, rounds: Rounds, same: Same) -> list[int] | None:
-    """The slots of a loop's state that the results of a collective are added to, if nothing else is done with them, and
-    nothing else reads these slots; None otherwise."""
+def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, list[int]]:
+    """The results of a collective that are only added to slots of a loop's state which nothing else reads, with the slots.
+
+    Compilers join collectives, as those of gradients with that of the loss: each result, and each slice where only slices
+    are used, counts for itself.
+    """
+    found: dict[Value, list[int]] = {}
+    for result in results(one):
+        whole = Value(result)
+        users = [user for user, _ in consumers(whole, VIEWS - {"opt-barrier"})]
+        is_cut = bool(users) and all(user.instruction.opcode == "slice" for user in users)
+        for value in users if is_cut else [whole]:
+            if slots := _slots_added_to(value, rounds, same):
+                found[value] = slots
+    return found
+
+
+def _slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
+    """The slots that a value is added to; empty if anything else is done with it, or anything else reads the slots."""
     found: list[int] = []
-    for value in results(one):
-        pending, seen = [Value(value)], 0
-        while pending:
-            for user, number in consumers(pending.pop(), VIEWS - {"opt-barrier"}):
-                seen += 1
-                if seen > _MOST_STEPS:
-                    return None
-                made = user.instruction
-                if made.opcode == "add":
-                    slot = _slot(user.operands()[1 - number], rounds)
-                    if slot is None or slot in rounds.passed or not _is_only_given_on(user, slot, rounds):
-                        return None
-                    found.append(slot)
-                elif made.opcode in LINEAR and all(
-                    _is_same(other, same) for k, other in enumerate(user.operands()) if k != number
-                ):
-                    if made.opcode == "divide" and number != 0:
-                        return None
-                    pending.append(user)
-                else:
-                    return None
-    return found or None
+    pending, seen = [value], 0
+    while pending:
+        for user, number in consumers(pending.pop(), VIEWS - {"opt-barrier"}):
+            seen += 1
+            if seen > _MOST_STEPS:
+                return []
+            made = user.instruction
+            if made.opcode == "add":
+                slot = _slot(user.operands()[1 - number], rounds)
+                if slot is None or slot in rounds.passed or not _is_only_given_on(user, slot, rounds):
+                    return []
+                found.append(slot)
+            elif made.opcode in LINEAR and all(
+                _is_same(other, same) for k, other in enumerate(user.operands()) if k != number
+            ):
+                if made.opcode == "divide" and number != 0:
+                    return []
+                pending.append(user)
+            else:
+                return []
+    return found
 
 
 def _slot(value: Value, rounds: Rounds) -> int | None:

@@ -10,6 +10,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
+from hlotext.lint.moving import comes_from_argument, moved_array
 from hlotext.lint.price import chip_row
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.wording import described
@@ -43,6 +44,10 @@ class LongLivedArray(Rule):
             return
         groups: dict[tuple[str, str], list[Held]] = {}
         for held in peak.held:
+            if moved_array(held.writer, context) is not None and comes_from_argument(
+                held.writer.operands[0], context
+            ):
+                continue  # an argument in another layout
             function = function_of(held.filler)
             groups.setdefault(function if any(function) else function_of(held.writer), []).append(held)
         for (_, name), group in groups.items():

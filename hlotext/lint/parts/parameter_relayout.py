@@ -13,7 +13,7 @@ from hlotext.analysis import byte_text, responsible_frame, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
-from hlotext.lint.moving import comes_from_argument, moved_array, moved_bytes
+from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_bytes
 from hlotext.lint.repairs import StoreInOrder
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
@@ -47,7 +47,9 @@ class ParameterRelayout(Rule):
                     continue
                 if size_of(moved.shape) < self.min_bytes or _is_kernel(instruction):
                     continue
-                if size_of(instruction.shape) >= _PADDED * size_of(moved.shape):
+                # What is fetched into fast memory is read once in any layout: more, where the other one is padded.
+                most = _PADDED if is_in_main_memory(instruction) else 1
+                if size_of(instruction.shape) > most * size_of(moved.shape):
                     continue
                 if not _is_overwritten(instruction):
                     together[_operation(instruction)].append((instruction, moved))

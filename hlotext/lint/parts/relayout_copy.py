@@ -11,7 +11,7 @@ from hlotext.analysis import byte_text, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import changes_layout, is_of_convolution, is_solvers, times
+from hlotext.lint.helpers import changes_layout, is_of_convolution, is_of_expansion, is_solvers, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_bytes
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, is_spread, source
@@ -40,6 +40,7 @@ class RelayoutCopy(Rule):
             or is_spread(instruction.operands[0])  # the compiler could write it in either order
             or _is_handed_out(instruction, context)
             or _is_received(instruction)
+            or is_of_expansion(instruction)
         ):
             return
         runs, size = context.runs(instruction), written_bytes(instruction)

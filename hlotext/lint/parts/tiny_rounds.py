@@ -55,7 +55,7 @@ class TinyRounds(Rule):
                 loop,
                 f"{rounds:,} iterations of {len(steps)} operations that write {byte_text(size)} together"
                 f"{_started(loop, rounds, context)}: launch overhead dominates",
-                "do more in each iteration (lax.scan(..., unroll=8)), or compute all together (vmap, associative_scan)",
+                "compute all together (vmap, associative_scan), or do more in each iteration (lax.scan(..., unroll=8))",
                 severity=Severity.NOTE if is_host else Severity.WARNING,
             )
 

@@ -9,11 +9,10 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import results, size_of, slices_of
+from hlotext.lint.demanded import demands, fraction
+from hlotext.lint.helpers import results, size_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, entered
 
 
 @attrs.frozen
@@ -33,7 +32,9 @@ class GatherThenSlice(Rule):
         for one in context.communications:
             if one.kind != "all-gather" or one.result_bytes < self.min_bytes or one.participants == 1:
                 continue
-            cut = [(value, kept) for value in results(one) if (kept := self._kept(value)) is not None]
+            cut = [
+                (value, kept) for value in results(one) if (kept := self._kept(value, context)) is not None
+            ]
             whole = sum(size_of(value.shape) for value, _ in cut)
             if not whole:
                 continue
@@ -49,45 +50,9 @@ class GatherThenSlice(Rule):
                 round(one.sent_bytes * needless) * context.runs(one.start),
             )
 
-    def _kept(self, value: Instruction) -> float | None:
+    def _kept(self, value: Instruction, context: Context) -> float | None:
         """The part of an array that is used; None where all is, or where the array is small."""
-        slices = slices_of(value)
-        if (
-            slices is None
-            or value.shape is None
-            or not value.shape.is_array
-            or size_of(value.shape) < self.min_bytes
-        ):
+        if value.shape is None or not value.shape.is_array or size_of(value.shape) < self.min_bytes:
             return None
-        # Several fusions cut the same slice each for themselves.
-        sizes = {_place(s): s.shape.element_count for s in slices if s.shape is not None and s.shape.is_array}
-        kept = sum(sizes.values())
-        return kept / value.shape.element_count if kept < value.shape.element_count else None
-
-
-_MOST = 60
-"""Operations of an index that are looked at."""
-
-
-def _place(piece: Instruction) -> tuple[str, ...]:
-    """Where a dynamic slice begins, and what it takes, also inside of fusions: equal for slices that are the same."""
-    fusions: list[Instruction] = []
-    home = piece.computation
-    while home is not None and home.is_fusion_body and home.callers and home.callers[0] not in fusions:
-        fusions.insert(0, home.callers[0])
-        home = fusions[0].computation
-    left = [_MOST]
-    indices = (Value(operand, tuple(fusions)) for operand in piece.operands[1:])
-    return str(piece.attributes.get("dynamic_slice_sizes")), *(_formula(index, left) for index in indices)
-
-
-def _formula(value: Value, left: list[int]) -> str:
-    value = entered(value)
-    one = value.instruction
-    left[0] -= 1
-    if one.opcode == "constant":
-        return str(one.literal)
-    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS:
-        return one.name
-    said = one.attributes.get("direction", "")
-    return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
+        kept = fraction(demands(context.module).get(value), value.shape)
+        return kept if kept < 1 else None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import byte_text, total_of
 from hlotext.lint.repairs import SumOnce
 from hlotext.lint.rounds import Purity, Rounds, Same, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.sums import adds, slots_added_to
+from hlotext.lint.sums import accumulated, adds
 from hlotext.lint.wording import every_round
 
 
@@ -34,21 +35,21 @@ class SumAfterLoop(Rule):
                 rounds = rounds_of(loop)
                 known[loop] = (rounds, same_in_rounds(rounds, purity)) if rounds is not None else None
             found = known[loop]
-            slots = slots_added_to(one, *found) if found is not None else None
-            if slots is None:
-                continue
+            sums = accumulated(one, *found) if found is not None else {}
             count = context.prices.trips(loop)
-            if count < 2:
+            size = sum(total_of(value.instruction.shape).unpadded_bytes for value in sums)
+            if not size or count < 2:
                 continue
+            part = min(1.0, size / max(1, one.result_bytes))
             yield Report(
                 one.start,
-                f"{byte_text(one.operand_bytes)} are summed over {one.participants or 'the'} devices "
+                f"{byte_text(size)} are summed over {one.participants or 'the'} devices "
                 f"{every_round(count, loop not in context.prices.rounds)}, and the sums only accumulated",
                 "accumulate on each device and all-reduce once after the loop; rounding changes",
-                one.sent_bytes * (context.runs(one.start) - 1),
-                seconds=context.prices.seconds(one.start) * (count - 1) / count,
+                round(one.sent_bytes * part) * (context.runs(one.start) - 1),
+                seconds=context.prices.seconds(one.start) * part * (count - 1) / count,
                 covers=frozenset([one.start]),
-                repair=SumOnce(loop, {one.start: tuple(dict.fromkeys(slots))})
-                if one.fusion is None
+                repair=SumOnce(loop, {one.start: tuple(dict.fromkeys(chain.from_iterable(sums.values())))})
+                if one.fusion is None and part == 1
                 else None,
             )

@@ -9,12 +9,12 @@ import attrs
 from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys
+from hlotext.lint.helpers import connected, is_librarys
 from hlotext.lint.moving import moved_array
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.wording import described, every_round
+from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
     {"bitcast", "broadcast", "constant", "convert", "copy", "iota", "parameter", "reshape", "tuple"}
@@ -52,7 +52,7 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
         elif one in same.parts:
             seconds[one] = context.prices.seconds(one) * _fraction(one, same.parts[one])
     seconds = {one: time for one, time in seconds.items() if time}
-    for group in _connected(seconds):
+    for group in connected(seconds):
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
@@ -67,12 +67,27 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
             first,
             f"{half}{described(first)} is computed again {every_round(count, rounds.loop not in context.prices.rounds)}"
             f"{others}",
-            f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile",
+            _padded(group)
+            or f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile",
             seconds=saved,
             covers=frozenset(group),
             repair=Hoist(rounds.loop, frozenset(group)) if same.whole.issuperset(group) else None,
             is_proved=False if widens and context.peak and held > _MUCH * context.peak else None,
         )
+
+
+def _padded(group: set[Instruction]) -> str:
+    """The remedy where all that is done is a pad that no operation of the program asks for; empty for other work."""
+    for one in group:
+        pads = [part for part in parts_of(one) if part.opcode == "pad"]
+        named = any(part.metadata is not None and part.metadata.op_name for part in (one, *pads))
+        if not pads or named or not {part.opcode for part in parts_of(one)} <= _FILLED | {"pad"}:
+            return ""
+    first = next(part for one in group for part in parts_of(one) if part.opcode == "pad")
+    return (
+        f"the compiler pads {sizes(first.operands[0].shape)} to {sizes(first.shape)} for its kernel: "
+        "give the program's array such sizes, or pad it before the loop"
+    )
 
 
 def _is_work(one: Instruction, context: Context) -> bool:
@@ -111,28 +126,6 @@ def _fraction(one: Instruction, ranges: tuple[tuple[int, int, int], ...]) -> flo
     dimension = ranges[0][0]
     size = shape.dimensions[dimension]
     return sum(last - first for d, first, last in ranges if d == dimension) / size if size else 0.0
-
-
-_VIEWS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "tuple"})
-
-
-def _connected(found: dict[Instruction, float]) -> list[set[Instruction]]:
-    """The sets of these instructions that feed one another, through views."""
-    groups: dict[Instruction, set[Instruction]] = {one: {one} for one in found}
-    for one in found:
-        pending, seen = list(one.operands), set(one.operands)
-        while pending:
-            operand = pending.pop()
-            if operand in groups:
-                if groups[operand] is not groups[one]:
-                    small, large = sorted((groups[operand], groups[one]), key=len)
-                    large |= small
-                    groups.update((member, large) for member in small)
-            elif operand.opcode in _VIEWS:
-                more = [other for other in operand.operands if other not in seen]
-                pending += more
-                seen.update(more)
-    return list({id(group): group for group in groups.values()}.values())
 
 
 def _leaves(one: Instruction, group: set[Instruction]) -> bool:

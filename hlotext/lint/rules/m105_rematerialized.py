@@ -10,8 +10,9 @@ import attrs
 from hlotext.analysis import written_bytes
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import changed_bytes
+from hlotext.lint.values import changed_bytes, is_spread
 
 
 @attrs.frozen
@@ -36,14 +37,14 @@ class Rematerialized(Rule):
                 continue
             size = min(written_bytes(instruction), changed_bytes(instruction)) * context.runs(instruction)
             total += size
-            if is_again:
+            if is_again and not is_spread(instruction):  # each of several writers needs zeros of its own
                 again += size
                 count += 1
                 first = first or instruction
         if first is not None and again >= self.share * total:
             yield Report(
                 first,
-                f"{count:,} instructions are rematerialized, {100 * again / max(1, total):.2g} % of all that is written",
+                f"{counted(count, 'is', 'are')} rematerialized, {100 * again / max(1, total):.2g} % of all that is written",
                 "free memory"
                 + (", or choose with jax.checkpoint what is computed again" if _is_training(context) else ""),
                 again,

@@ -25,6 +25,11 @@ _SWAP = (
     "unroll the loop by two (unroll=2), so that the arrays change places without a copy; it makes the program larger, "
     "and may raise the peak"
 )
+_SWAP_BY_HAND = "do two steps in one iteration, so that the arrays change places without a copy"
+_STILL_READ = (
+    "let all that reads the old value come before what writes the new one, or do two iterations in one, which may halve "
+    "the copies"
+)
 _SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
 _BRANCH = "take the array out of the branch, or nest the loops: what a branch hands on is copied"
 
@@ -60,12 +65,15 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         and rounds.slot_of(one) not in shifted
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
-    for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
+    is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
+    is_swap = _alternates(plain, rounds)
+    remedy = (_SWAP if is_known else _SWAP_BY_HAND) if is_swap else _STILL_READ
+    for copies, help_ in ((plain, remedy), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
         if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
-        if copies is plain and all(map(_is_saved, copies)):
-            seconds /= 2  # unrolled by two, one of two iterations still copies
+        if copies is plain and (not is_swap or all(map(_is_saved, copies))):
+            seconds /= 2  # of two iterations in one, one still copies
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
         is_branch = copies is branched
@@ -73,14 +81,15 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         # order between reading and writing, which unrolling does not give.
         is_proved = (
             not is_branch
-            and rounds.loop not in context.prices.rounds  # a while_loop has no unroll
+            and is_known
+            and is_swap
             and context.backend is not Backend.TPU
             and not all(_is_updated(one, rounds) for one in copies)
         )
         yield Report(
             first,
             f"{byte_text(size)} of the loop's state {'in a branch ' if is_branch else ''}are copied "
-            f"{every_round(count, rounds.loop not in context.prices.rounds)}",
+            f"{every_round(count, is_known)}",
             help_,
             2 * size * context.runs(first),
             seconds=seconds,
@@ -89,6 +98,13 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
             covers=frozenset(copies),
             origin=_reader(copies, rounds),
         )
+
+
+def _alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
+    """True if two iterations in one need no copy: arrays change places, or new values are copied over the old ones, which the
+    second step may write over. A copy of an old value is for what still reads it."""
+    changes = any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
+    return changes or all(rounds.slot_of(operand) is None for copy in copies for operand in copy.operands)
 
 
 def _is_saved(copy: Instruction) -> bool:
@@ -130,7 +146,11 @@ def _moves_more_than_it_starts(copies: Sequence[Instruction], seconds: float, co
     """True if the bytes cost more than starting the copies."""
     launch = context.prices.chip.rates.launch
     runs = sum(context.prices.runs(one.computation) for one in copies)
-    return launch is None or seconds > 2 * runs * launch.value
+    return seconds > 2 * runs * (launch.value if launch is not None else _LAUNCH)
+
+
+_LAUNCH = 1e-7
+"""Seconds in which a CPU starts an operation."""
 
 
 def _is_updated(copy: Instruction, rounds: Rounds) -> bool:

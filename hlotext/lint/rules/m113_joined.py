@@ -10,11 +10,12 @@ from hlotext.analysis import byte_text
 from hlotext.lint.helpers import fusions_around, is_of_package, size_of, times
 from hlotext.lint.moving import comes_from_argument
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, source
+from hlotext.lint.values import VIEWS, Value, consumers, source
 
 _MOSTLY = 0.9
 """Part of a concatenation that one operand is, so that the others only follow it."""
 _SAME = frozenset({"bitcast", "copy", "convert", "reshape"})
+_MOST_STEPS = 50
 
 
 @attrs.frozen
@@ -42,6 +43,8 @@ class Joined(Rule):
             return
         if size_of(largest.shape) < _MOSTLY * size_of(instruction.shape):
             return
+        if not _is_kept(Value(instruction, fusions)):
+            return
         made = source(Value(largest, fusions), _SAME)
         if made.fusions or not comes_from_argument(made.instruction, context):
             return
@@ -55,3 +58,21 @@ class Joined(Rule):
             seconds=context.prices.seconds(instruction),
             is_proved=len(largest.shape.dimensions) > 1 if largest.shape is not None else False,
         )
+
+
+def _is_kept(joined: Value) -> bool:
+    """True if a joined array goes to the caller, or to the next iteration: what is only read is not appended to."""
+    pending = [joined]
+    for _ in range(_MOST_STEPS):
+        if not pending:
+            return False
+        one = pending.pop()
+        if one.instruction.is_root and not one.fusions:
+            return True
+        users = [user for user, _ in consumers(one, _SAME | VIEWS)]
+        if any(user.instruction.opcode in ("tuple", "while") for user in users):
+            return True
+        pending += [
+            user for user in users if user.instruction.opcode in ("dynamic-update-slice", "transpose")
+        ]
+    return False

@@ -1,0 +1,255 @@
+"""Masks: which part of the elements of an array is true, or not zero, where positions and one-hot rows alone tell."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
+from hlotext.lint.selectors import is_zero, selector
+from hlotext.lint.values import VIEWS, Value, entered, is_counted
+
+_SAMPLES = 4096
+"""Positions at which a mask is evaluated: of its part two digits are right."""
+_MOST_OPERATIONS = 60
+
+
+@attrs.frozen
+class Rate:
+    """A part of the elements of an array."""
+
+    part: float
+    dimensions: frozenset[int]
+    """Those on which it depends which elements these are."""
+    key: object
+    """Equal for the same elements."""
+    is_counted: bool
+
+    def complement(self) -> Rate:
+        """The other elements."""
+        return attrs.evolve(self, part=1 - self.part, key=("not", self.key))
+
+
+def formula(value: Value) -> str:
+    """How a value is computed, from constants and named values; equal for values that are the same."""
+    return _formula(value, [_MOST_OPERATIONS])
+
+
+def _formula(value: Value, left: list[int]) -> str:
+    value = entered(value)
+    one = value.instruction
+    left[0] -= 1
+    if one.opcode == "constant":
+        return str(one.literal)
+    if one.opcode == "iota":
+        return f"iota({one.attributes.get('iota_dimension', 0)}, {one.shape})"
+    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS | {"broadcast"}:
+        return one.name
+    said = one.attributes.get("direction", one.attributes.get("dimensions", ""))
+    return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
+
+
+def kept_part(mask: Value) -> Rate | None:
+    """The part of a mask that is true: exact to two digits where positions and constants alone tell, of one-hot rows one in
+    so many; None where it is not known."""
+    inner, dimensions = _unbroadcast(mask)
+    shape = inner.instruction.shape
+    if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
+        return None
+    if is_counted(inner):
+        part = _evaluated(inner, shape)
+        return Rate(part, dimensions, formula(inner), True) if part is not None else None
+    found = selector(inner)
+    return (
+        Rate(1 / found.classes, dimensions, formula(inner), False)
+        if found is not None and found.classes
+        else None
+    )
+
+
+def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
+    """What is repeated to make a value, with its dimensions in the result."""
+    value = entered(value)
+    shape = value.instruction.shape
+    places = list(range(shape.rank)) if shape is not None and shape.is_array else []
+    for _ in range(_MOST_OPERATIONS):
+        if value.instruction.opcode == "convert":
+            value = entered(value.operands()[0])
+        elif value.instruction.opcode == "broadcast":
+            places = [places[d] for d in value.instruction.attributes.get("dimensions", ())]
+            value = entered(value.operands()[0])
+        else:
+            break
+    return value, frozenset(places)
+
+
+def nonzero_part(value: Value) -> Rate | None:
+    """The part of a value that may not be zero; None where all of it may be."""
+    inner, dimensions = _unbroadcast(value)
+    part = _nonzero(inner, {})
+    return Rate(part, dimensions, ("nonzero", formula(inner)), False) if part < 1 else None
+
+
+def _nonzero(value: Value, known: dict[Value, float]) -> float:
+    value = entered(value)
+    if value not in known:
+        known[value] = 1.0  # until it is known, and where too many are asked for
+        known[value] = _nonzero_of(value, known) if len(known) < _MOST_OPERATIONS else 1.0
+    return known[value]
+
+
+def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
+    one, operands = value.instruction, value.operands()
+    shape = one.shape
+    if shape is None or not shape.is_array or not shape.element_count:
+        return 1.0
+    if is_zero(value):
+        return 0.0
+    inner = [_nonzero(operand, known) for operand in operands[:2]] if one.opcode in _FOLLOWED else []
+    if one.opcode in _SAME or (one.opcode == "divide" and inner):
+        return inner[0]
+    if one.opcode in ("multiply", "and"):
+        return min(inner)
+    if one.opcode in ("add", "subtract", "maximum", "or"):
+        return min(1.0, sum(inner))
+    if one.opcode == "select":
+        kept = kept_part(operands[0])
+        parts = [_nonzero(operand, known) for operand in operands[1:]]
+        rates = (kept.part, 1 - kept.part) if kept is not None else (1.0, 1.0)
+        return min(1.0, sum(min(part, rate) for part, rate in zip(parts, rates, strict=True)))
+    if one.opcode == "compare":
+        found = selector(value)
+        return 1 / found.classes if found is not None and found.classes else 1.0
+    if one.opcode == "reduce" and is_zero(operands[1]):
+        before = one.operands[0].shape
+        return (
+            min(1.0, inner[0] * (before.element_count or 0) / shape.element_count)
+            if before is not None
+            else 1.0
+        )
+    if one.opcode == "scatter" and len(operands) == 3:
+        updates = one.operands[2].shape
+        return (
+            min(1.0, inner[0] + (updates.element_count or 0) / shape.element_count)
+            if updates is not None
+            else 1.0
+        )
+    return 1.0
+
+
+_SAME = frozenset(
+    {"abs", "bitcast", "broadcast", "convert", "copy", "negate", "reshape", "sqrt", "transpose"}
+)
+_FOLLOWED = _SAME | {"add", "and", "divide", "maximum", "multiply", "or", "reduce", "scatter", "subtract"}
+
+
+# ---- masks of positions
+
+
+_Array = NDArray[Any]
+
+
+def _evaluated(mask: Value, shape: Shape) -> float | None:
+    """The part of a mask of positions that is true, at positions spread evenly; None where an operation is not known."""
+    positions = _spread(shape)
+    try:
+        return float(np.mean(_at(mask, positions, [_MOST_OPERATIONS])))
+    except _UnknownError:
+        return None
+
+
+class _UnknownError(Exception):
+    """An operation that is not evaluated."""
+
+
+def _spread(shape: Shape) -> list[NDArray[np.int64]]:
+    """So many positions, on a lattice whose steps share no factor: Kronecker's sequence with square roots of primes."""
+    counts = np.arange(1, _SAMPLES + 1)
+    steps = [math.sqrt(prime) for prime in (2, 3, 5, 7, 11, 13, 17, 19)]
+    return [
+        np.minimum((counts * steps[n % len(steps)] % 1 * size).astype(np.int64), max(0, size - 1))
+        for n, size in enumerate(shape.dimensions)
+    ]
+
+
+def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
+    """A value at these positions."""
+    value = entered(value)
+    left[0] -= 1
+    one, operands = value.instruction, value.operands()
+    shape = one.shape
+    if shape is None or left[0] < 0:
+        raise _UnknownError
+    if one.opcode == "iota":
+        return np.asarray(at[one.attributes.get("iota_dimension", 0)])
+    if one.opcode == "constant":
+        return _constant(one)
+    if one.opcode == "broadcast":
+        dimensions = one.attributes.get("dimensions", ())
+        return _at(operands[0], [at[d] for d in dimensions], left)
+    if one.opcode == "transpose":
+        permutation = one.attributes.get("dimensions", ())
+        inner = [at[permutation.index(d)] for d in range(len(permutation))]
+        return _at(operands[0], inner, left)
+    if one.opcode in ("reshape", "bitcast"):
+        before = operands[0].instruction.shape
+        if before is None or not before.is_array:
+            raise _UnknownError
+        if one.opcode == "bitcast" and (_minor(before) is None or _minor(shape) is None):
+            raise _UnknownError
+        flat = (
+            np.ravel_multi_index(tuple(at), shape.dimensions) if shape.rank else np.zeros(_SAMPLES, np.int64)
+        )
+        return _at(
+            operands[0],
+            list(np.unravel_index(flat, before.dimensions)) if before.rank else [],
+            left,
+        )
+    if one.opcode in ("copy", "convert"):
+        return _at(operands[0], at, left)
+    if one.opcode == "compare":
+        a, b = (_at(operand, at, left) for operand in operands)
+        return np.asarray(_COMPARED[str(one.attributes.get("direction"))](a, b))
+    if one.opcode in _COMPUTED and (
+        one.opcode not in ("and", "not", "or") or str(shape.element_type) == "pred"
+    ):
+        parts = [_at(operand, at, left) for operand in operands]
+        if one.opcode in ("divide", "remainder") and not np.all(parts[1]):
+            raise _UnknownError
+        return np.asarray(_COMPUTED[one.opcode](*parts))
+    raise _UnknownError
+
+
+def _minor(shape: Shape) -> bool | None:
+    """True if the last dimension is the innermost one, and so on; None where not."""
+    layout = shape.layout
+    return True if layout is None or list(layout.minor_to_major) == list(range(shape.rank))[::-1] else None
+
+
+def _constant(one: Instruction) -> _Array:
+    text = str(one.literal).strip("{} ")
+    if text in ("true", "false"):
+        return np.full(_SAMPLES, text == "true")
+    try:
+        return np.full(_SAMPLES, float(text) if any(c in text for c in ".einf") else int(text))
+    except ValueError:
+        raise _UnknownError from None
+
+
+_COMPARED: Mapping[str, Callable[[_Array, _Array], object]] = {
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
+}  # fmt: skip
+_COMPUTED: Mapping[str, Callable[..., object]] = {
+    "abs": np.abs, "add": np.add, "and": np.logical_and, "divide": np.floor_divide, "maximum": np.maximum,
+    "minimum": np.minimum, "multiply": np.multiply, "negate": np.negative, "not": np.logical_not, "or": np.logical_or,
+    "remainder": np.fmod, "select": np.where, "subtract": np.subtract,
+}  # fmt: skip
+"""Operations on positions, which are not negative: of others the quotient is not XLA's."""

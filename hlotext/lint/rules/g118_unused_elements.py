@@ -1,0 +1,164 @@
+"""Products, sorts and what is made of them, of which only a part is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.demanded import Asked, Demand, demands, fraction, product_places
+from hlotext.lint.helpers import connected, is_of_package, size_of
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.wording import sizes
+
+_HALF, _QUARTER = 0.5, 0.25
+"""Part of the elements that are used, up to which computing the others is worth knowing: where positions tell, and where data
+do, for which static sizes leave some room."""
+_FIRST = 0.125
+"""Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
+_PRODUCTS = traits.DOTS | {"convolution"}
+_WORK = (
+    ELEMENTWISE | _PRODUCTS | {"broadcast", "concatenate", "convert", "copy", "fusion", "reduce", "transpose"}
+)
+
+
+@attrs.frozen
+class UnusedElements(Rule):
+    code = "G118"
+    name = "unused-elements"
+    title = "a product or sort of which only a part is used"
+    waste = "dense"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        asked = demands(context.module)
+        saved: dict[Instruction, float] = {}
+        main: dict[Instruction, Instruction] = {}
+        for one in context.graph.sequential_instructions():
+            if one.opcode in ("fusion", "sort") and (sort := _partly_used_sort(one, asked)) is not None:
+                yield _of_sort(sort, one, context)
+            elif one.opcode in _WORK and (found := _unused(one, asked)) is not None:
+                main[one], kept = found
+                read = sum(
+                    size_of(operand.shape) * fraction(asked.get(operand), operand.shape)
+                    for operand in one.operands
+                )
+                least = max(kept * context.prices.seconds(one), _reading(read * context.runs(one), context))
+                saved[one] = max(0.0, context.prices.seconds(one) - least)
+        saved = {one: seconds for one, seconds in saved.items() if seconds}
+        for group in connected(saved):
+            products = [one for one in group if main[one].opcode in _PRODUCTS]
+            if not products:
+                continue  # compilers fuse and narrow the rest
+            first = max((one for one in saved if one in products), key=saved.__getitem__)
+            needed = asked.get(main[first])
+            assert isinstance(needed, Demand)
+            words, remedy = _said(needed, main[first])
+            yield Report(
+                main[first],
+                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} only {words} used",
+                remedy,
+                flops=round(context.flops(main[first]) * (1 - needed.fraction(main[first].shape))),  # type: ignore[arg-type]
+                seconds=sum(saved[one] for one in group),
+                peak_bytes=context.saved_peak(
+                    {one: 1 - fraction(asked.get(one), one.shape) for one in group}
+                ),
+                covers=frozenset(group),
+            )
+
+
+def _reading(size: float, context: Context) -> float:
+    bandwidth = context.prices.chip.rates.bandwidth
+    return size / bandwidth.value if bandwidth is not None else 0.0
+
+
+def _unused(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, float] | None:
+    """What an operation computes of which half at the most is used, itself or a product inside, with the part that is."""
+    products = [part for part in parts_of(one) if part.opcode in _PRODUCTS]
+    kept = max((fraction(asked.get(part), part.shape) for part in products or [one]), default=1.0)
+    counted = all(_is_of_positions(asked.get(part)) for part in products or [one])
+    if kept > (_HALF if counted else _QUARTER) or not all(
+        _could_be_skipped(part, asked) for part in products
+    ):
+        return None
+    return (products[0] if products else one), kept
+
+
+def _is_of_positions(needed: Asked) -> bool:
+    return not isinstance(needed, Demand) or all(mask.is_counted for mask in (needed.masks or {}).values())
+
+
+def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
+    """True if there is a cheaper product: not so where data picks rows of one operand for each row of the other."""
+    needed, places = asked.get(product), product_places(product)
+    if not isinstance(needed, Demand) or places is None:
+        return False
+    rows, columns = (frozenset(there.values()) for there in places)
+    return all(
+        mask.is_counted or not (mask.dimensions & (rows - columns) and mask.dimensions & (columns - rows))
+        for mask in (needed.masks or {}).values()
+    )
+
+
+def _said(needed: Demand, one: Instruction) -> tuple[str, str]:
+    """What is needed of a result in words, and the remedy."""
+    lengths = one.shape.dimensions if one.shape is not None else ()
+    counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}
+    if counts:
+        d = min(counts, key=lambda d: counts[d] / max(1, lengths[d]))
+        words = (
+            f"{counts[d]:,} of {lengths[d]:,} indices of dimension {d} {'is' if counts[d] == 1 else 'are'}"
+        )
+        return words, "take what is used first (x[:, -1] before the product), and compute that alone"
+    masks = list((needed.masks or {}).values())
+    part = min(1.0, sum(mask.part for mask in masks))
+    if all(mask.is_counted for mask in masks):
+        if len(lengths) > 1 and part <= 1 / min(lengths[d] for mask in masks for d in mask.dimensions):
+            remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
+            return "the diagonal is", remedy
+        return (
+            f"{100 * part:.2g} % of the elements, which a mask of positions keeps, are",
+            "compute the blocks that the mask keeps: attention in bands, or a kernel that skips blocks",
+        )
+    return (
+        f"{100 * part:.2g} % of the elements, which data select, are",
+        "compute only what is selected: bring rows to what they go through (jax.lax.ragged_dot), or gather first",
+    )
+
+
+def _partly_used_sort(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, int] | None:
+    """A sort of the program of which only so many first or last elements are used."""
+    sort = next((part for part in parts_of(one) if part.opcode == "sort"), None)
+    shape = sort.operands[0].shape if sort is not None and sort.operands else None
+    if sort is None or shape is None or not shape.is_array or is_of_package(sort):
+        return None
+    # Compilers make sorts of other operations, top_k among them.
+    if sort.metadata is None or not sort.metadata.op_name.endswith(("/sort", "/argsort")):
+        return None
+    along = (sort.attributes.get("dimensions") or (shape.rank - 1,))[0]
+    needed = asked.get(sort)
+    every = list(needed.values()) if isinstance(needed, dict) else [needed]
+    size, most = shape.dimensions[along], 0
+    for each in every:
+        part = each.parts[along] if isinstance(each, Demand) else None
+        if part is None or part.loose or not part.known.any():
+            return None
+        places = part.known.nonzero()[0]
+        most = max(most, int(min(places[-1] + 1, size - places[0])))
+    return (sort, most) if most <= _FIRST * size else None
+
+
+def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Context) -> Report:
+    sort, used = found
+    read = sum(size_of(operand.shape) for operand in whole.operands) * context.runs(whole)
+    return Report(
+        sort,
+        f"rows of {sizes(sort.operands[0].shape)} are sorted, of which {used:,} elements each are used",
+        "take the first by jax.lax.top_k",
+        seconds=max(0.0, context.prices.seconds(whole) - _reading(read, context)),
+        covers=frozenset([whole]),
+    )
