@@ -63,7 +63,7 @@ class Mask:
 
 @attrs.frozen(eq=False)
 class Demand:
-    """What is asked for of an array."""
+    """Elements of an array that its users ask for."""
 
     parts: Parts
     masks: Mapping[object, Mask] | None = None
@@ -91,12 +91,12 @@ class Demand:
 
 
 Asked: TypeAlias = "Demand | dict[int, Asked] | None"
-"""What is asked for of a result: of a tuple by elements; None for all."""
+"""Demand for a result, of a tuple by elements; None for all of it."""
 
 
 @fact
 def demands(module: Module) -> Mapping[Instruction, Asked]:
-    """What is asked for of the result of each instruction outside reducers and conditions, where that is not all of it."""
+    """Demand for the result of each instruction outside reducers and conditions, where that is not all of it."""
     graph = call_graph(module)
     walk = _Walk()
     for computation in graph.stepped:
@@ -196,7 +196,7 @@ def _part(known: NDArray[np.bool_], loose: Mapping[object, int] | None = None) -
 
 
 def _demand(parts: Iterable[Part | None], masks: Mapping[object, Mask] | None = None) -> Demand | None:
-    """What is asked for; None for all."""
+    """Demand of these parts and masks; None for all."""
     found = tuple(parts)
     return Demand(found, masks) if masks is not None or any(part is not None for part in found) else None
 
@@ -209,7 +209,7 @@ def _array(one: Instruction) -> Shape | None:
 
 
 def _asks(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...]) -> list[Demand | None]:
-    """What an operation asks of each operand, if this is asked of its result."""
+    """Demand for each operand of an operation, given that for its result."""
     nothing: list[Demand | None] = [None] * len(one.operands)
     opcode, shapes = one.opcode, [_array(operand) for operand in one.operands]
     if (
@@ -231,7 +231,7 @@ def _asks(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, .
         return _masked(one, wanted, fusions)
     if wanted is None:
         return nothing
-    if opcode in ELEMENTWISE or opcode in ("copy", "convert", "opt-barrier", "reduce-precision"):
+    if opcode in ELEMENTWISE | traits.FORWARDS_OPERAND or opcode in ("copy", "reduce-precision"):
         same = one.shape.dimensions if one.shape is not None else ()
         return [wanted if shape is not None and shape.dimensions == same else None for shape in shapes]
     if opcode in ("bitcast", "reshape"):
@@ -271,7 +271,7 @@ def _asks(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, .
 
 
 def _placed(wanted: Demand, there: Mapping[int, int], shape: Shape) -> Demand | None:
-    """What is asked of an operand whose dimensions are these of the result; the others are read in full."""
+    """Demand for an operand whose dimensions are these of the result; the others are read in full."""
     parts = [
         part if d in there and (part := wanted.parts[there[d]]) is not None and part.known.size == shape.dimensions[d]
         else None
@@ -429,7 +429,7 @@ def _concatenated(one: Instruction, wanted: Demand) -> list[Demand | None]:
 
 
 def _masked(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...]) -> list[Demand | None]:
-    """What is selected by a mask, or multiplied with what is mostly zero, is needed only there."""
+    """Demand for operands of `select` and `multiply`: where the mask is true, or the other factor may not be zero."""
     shape, values = _array(one), [Value(operand, fusions) for operand in one.operands]
     if shape is None or shape.rank == 0 or any(_array(operand) is None for operand in one.operands):
         return [None] * len(one.operands)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.selectors import is_zero, selector
@@ -39,7 +40,7 @@ class Rate:
 
 
 def formula(value: Value) -> str:
-    """How a value is computed, from constants and named values; equal for values that are the same."""
+    """Formula of a value, of constants and names; equal for values that are the same."""
     return _formula(value, [_MOST_OPERATIONS])
 
 
@@ -76,7 +77,7 @@ def kept_part(mask: Value) -> Rate | None:
 
 
 def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
-    """What is repeated to make a value, with its dimensions in the result."""
+    """Value that is repeated to make another, with its dimensions in the result."""
     value = entered(value)
     shape = value.instruction.shape
     places = list(range(shape.rank)) if shape is not None and shape.is_array else []
@@ -118,7 +119,7 @@ def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
         return inner[0]
     if one.opcode in ("multiply", "and"):
         return min(inner)
-    if one.opcode in ("add", "subtract", "maximum", "or"):
+    if one.opcode in _SUMS:
         return min(1.0, sum(inner))
     if one.opcode == "select":
         kept = kept_part(operands[0])
@@ -145,10 +146,9 @@ def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
     return 1.0
 
 
-_SAME = frozenset(
-    {"abs", "bitcast", "broadcast", "convert", "copy", "negate", "reshape", "sqrt", "transpose"}
-)
-_FOLLOWED = _SAME | {"add", "and", "divide", "maximum", "multiply", "or", "reduce", "scatter", "subtract"}
+_SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
+_SUMS = frozenset({"add", "maximum", "or", "subtract"})
+_FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
 
 
 # ---- masks of positions
@@ -218,13 +218,12 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
     if one.opcode == "compare":
         a, b = (_at(operand, at, left) for operand in operands)
         return np.asarray(_COMPARED[str(one.attributes.get("direction"))](a, b))
-    if one.opcode in _COMPUTED and (
-        one.opcode not in ("and", "not", "or") or str(shape.element_type) == "pred"
-    ):
+    computed = _LOGICAL if str(shape.element_type) == "pred" else _COMPUTED
+    if one.opcode in computed:
         parts = [_at(operand, at, left) for operand in operands]
         if one.opcode in ("divide", "remainder") and not np.all(parts[1]):
             raise _UnknownError
-        return np.asarray(_COMPUTED[one.opcode](*parts))
+        return np.asarray(computed[one.opcode](*parts))
     raise _UnknownError
 
 
@@ -247,9 +246,11 @@ def _constant(one: Instruction) -> _Array:
 _COMPARED: Mapping[str, Callable[[_Array, _Array], object]] = {
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge,
 }  # fmt: skip
+_LOGICAL: Mapping[str, Callable[..., object]] = {
+    "and": np.logical_and, "not": np.logical_not, "or": np.logical_or, "select": np.where,
+}  # fmt: skip
 _COMPUTED: Mapping[str, Callable[..., object]] = {
-    "abs": np.abs, "add": np.add, "and": np.logical_and, "divide": np.floor_divide, "maximum": np.maximum,
-    "minimum": np.minimum, "multiply": np.multiply, "negate": np.negative, "not": np.logical_not, "or": np.logical_or,
-    "remainder": np.fmod, "select": np.where, "subtract": np.subtract,
+    "abs": np.abs, "add": np.add, "divide": np.floor_divide, "maximum": np.maximum, "minimum": np.minimum,
+    "multiply": np.multiply, "negate": np.negative, "remainder": np.fmod, "select": np.where, "subtract": np.subtract,
 }  # fmt: skip
 """Operations on positions, which are not negative: of others the quotient is not XLA's."""

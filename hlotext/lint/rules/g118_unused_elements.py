@@ -21,9 +21,7 @@ do, for which static sizes leave some room."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
 _PRODUCTS = traits.DOTS | {"convolution"}
-_WORK = (
-    ELEMENTWISE | _PRODUCTS | {"broadcast", "concatenate", "convert", "copy", "fusion", "reduce", "transpose"}
-)
+_WORK = ELEMENTWISE | _PRODUCTS | traits.REPEATS_ELEMENTS | {"fusion", "reduce"}
 
 
 @attrs.frozen
@@ -77,7 +75,7 @@ def _reading(size: float, context: Context) -> float:
 
 
 def _unused(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, float] | None:
-    """What an operation computes of which half at the most is used, itself or a product inside, with the part that is."""
+    """Result of which half at the most is used, of an operation or a product inside, with the part that is."""
     products = [part for part in parts_of(one) if part.opcode in _PRODUCTS]
     kept = max((fraction(asked.get(part), part.shape) for part in products or [one]), default=1.0)
     counted = all(_is_of_positions(asked.get(part)) for part in products or [one])
@@ -105,7 +103,7 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
 
 
 def _said(needed: Demand, one: Instruction) -> tuple[str, str]:
-    """What is needed of a result in words, and the remedy."""
+    """Part of a result that is needed, in words, and the remedy."""
     lengths = one.shape.dimensions if one.shape is not None else ()
     counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}
     if counts:
