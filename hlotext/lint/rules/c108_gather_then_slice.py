@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.demanded import demands, fraction
+from hlotext.lint.demanded import Demand, demands
 from hlotext.lint.helpers import results, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -54,5 +54,8 @@ class GatherThenSlice(Rule):
         """The part of an array that is used; None where all is, or where the array is small."""
         if value.shape is None or not value.shape.is_array or size_of(value.shape) < self.min_bytes:
             return None
-        kept = fraction(demands(context.module).get(value), value.shape)
-        return kept if kept < 1 else None
+        asked = demands(context.module).get(value)
+        # Where the place is known when the program is written, the sharding is no cause.
+        if not isinstance(asked, Demand) or not any(part is not None and part.loose for part in asked.parts):
+            return None
+        return asked.fraction(value.shape)
