@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import attrs
@@ -29,7 +30,7 @@ class _Bar:
 
 _SURE = _Bar(0.0, 0.1, 0.5)
 """However the operations are carried out. Of 228 such changes of the programs of XLA 5a9e73cbd 225 sent less, recompiled."""
-_LIKELY = _Bar(0.03, 0.25, 1.25)
+_LIKELY = _Bar(0.03, 0.25, math.inf)
 """With the cheapest way to carry them out."""
 
 
