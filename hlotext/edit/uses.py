@@ -177,28 +177,29 @@ def _watch_replacement(
 
 def replace(old: Instruction, new: Instruction) -> None:
     """See `Instruction.replace_with`."""
+    with Edit(module_of(old)):
+        if hand_over(old, new) and old._computation is not None:
+            structure.remove(old._computation, (old,))
+
+
+def hand_over(old: Instruction, new: Instruction) -> bool:
+    """Makes users and control successors of one instruction take another; whether the old one can be taken out."""
     module = module_of(old)
     graph_checks.instruction(new, f"what takes the place of {old._name}")
     computation = old._computation
     if computation is None:
         raise EditError(f"{old.name} is in no computation")
     if new is old:
-        return
+        return False
     if new._computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
-    with Edit(module):
-        is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
-        leaving = old._head.opcode != "parameter" and not is_done
-        replace_uses(old, new, leaving=leaving)
-        for successor in old.control_successors:
-            kept = [p for p in successor._attributes[CONTROL] if p is not old]
-            if new is not successor and new not in kept:
-                kept.append(new)
-            apply(
-                successor,
-                module,
-                {"_attributes": {**successor._attributes, CONTROL: tuple(kept)}},
-                typed=True,
-            )
-        if leaving and not old.user_view and not old.is_root:
-            structure.remove(computation, (old,))
+    is_done = any(asynchronous.is_finished_by(operand, old) for operand in old._operands)
+    leaving = old._head.opcode != "parameter" and not is_done
+    replace_uses(old, new, leaving=leaving)
+    for successor in old.control_successors:
+        kept = [p for p in successor._attributes[CONTROL] if p is not old]
+        if new is not successor and new not in kept:
+            kept.append(new)
+        attributes = {**successor._attributes, CONTROL: tuple(kept)}
+        apply(successor, module, {"_attributes": attributes}, typed=True)
+    return leaving and not old.user_view and not old.is_root

@@ -190,6 +190,28 @@ class Matching:
             self.failures.append(Failure(place.depth, f"{place}: {reason}"))
 
 
+def matches_directly(
+    pattern: Pattern, instruction: Instruction, captures: Captures, options: MatchOptions
+) -> bool:
+    """True if the only way in which a direct pattern can match does; adds its captures."""
+    if pattern.opcode is not None and instruction.opcode != pattern.opcode:
+        return False
+    wanted = pattern.operands
+    if wanted is not None:
+        operands = instruction.operands
+        if len(operands) != len(wanted) and not (pattern.open_ended and len(operands) > len(wanted)):
+            return False
+        options = pattern.options or options
+        for part, operand in zip(wanted, operands, strict=False):
+            inner = part.options or options
+            if not matches_directly(part, looked_through(operand, inner), captures, inner):
+                return False
+    name = pattern.capture
+    if name is not None and captures.setdefault(name, instruction) is not instruction:
+        return False
+    return all(condition.holds(instruction, captures) for condition in pattern.conditions)
+
+
 def looked_through(instruction: Instruction, options: MatchOptions) -> Instruction:
     """The first instruction that is not to be looked through."""
     if options is NOTHING_SKIPPED:

@@ -24,6 +24,7 @@ from hlotext.matchers.matching import (
     MatchOptions,
     Place,
     looked_through,
+    matches_directly,
 )
 
 Match: TypeAlias = Mapping[str, Any]
@@ -138,6 +139,8 @@ class Pattern:
     """Number of occurrences of each name in this pattern; 2 if a condition or a forbidden pattern refers to it."""
     is_branching: bool = attrs.field(init=False, eq=False, repr=False)
     """True if there may be several ways to match."""
+    is_direct: bool = attrs.field(init=False, eq=False, repr=False)
+    """True if opcodes, operands, names and conditions are all there is to look at, from left to right."""
 
     def __attrs_post_init__(self) -> None:
         if self.any_order and self.operands is not None and len(self.operands) > MAX_ANY_ORDER:
@@ -155,6 +158,8 @@ class Pattern:
         object.__setattr__(self, "name_counts", dict(counts))
         is_branching = self.any_order or bool(self.alternatives) or any(part.is_branching for part in parts)
         object.__setattr__(self, "is_branching", is_branching)
+        is_direct = not (is_branching or self.forbidden or self.single_operands)
+        object.__setattr__(self, "is_direct", is_direct and all(part.is_direct for part in parts))
 
     @property
     def shared_names(self) -> frozenset[str]:
@@ -170,6 +175,9 @@ class Pattern:
             instruction = looked_through(instruction, options)
         if self.opcode is not None and instruction.opcode != self.opcode:
             return None
+        if self.is_direct:
+            captures: Captures = {}
+            return captures if matches_directly(self, instruction, captures, options) else None
         ways = Matching(self).ways(self, Place(instruction), {}, options)
         return ways[0] if ways else None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from hlotext.analysis.facts import fact
 from hlotext.edit.asynchronous import is_finished_by
 from hlotext.ir.nodes.computation import Computation, post_order
@@ -47,14 +49,15 @@ def has_effect(instruction: Instruction) -> bool:
     )
 
 
-def is_dead(instruction: Instruction) -> bool:
-    """True if nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`).
+def is_dead(instruction: Instruction, gone: Container[Instruction] = ()) -> bool:
+    """True if nothing would change without an instruction (`HloInstruction::IsDead` and `IsSafelyRemovable`), once what is
+    `gone` uses it no more.
 
     What finishes an asynchronous operation is not: DCE takes both out together.
     """
     return not (
         instruction.opcode == "parameter"
-        or instruction.user_view
+        or any(user not in gone for user in instruction.user_view)
         or instruction.is_root
         or instruction._attributes.get("control-predecessors")
         or instruction.control_successors

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
+from hlotext.edit.uses import hand_over
 from hlotext.ir import sending
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
@@ -274,7 +275,8 @@ class _Rewriter:
             before = self.total
             for computation in reversed(self.module.computations):
                 if self.is_chosen(computation):
-                    self.pending.update(dict.fromkeys(reversed(computation.instructions)))
+                    wanted = [i for i in reversed(computation.instructions) if self.rules_for(i.opcode)]
+                    self.pending.update(dict.fromkeys(wanted))
             while self.pending:
                 self.visit(self.pending.popitem()[0])
                 if self.stops_at is not None and self.total >= self.stops_at:
@@ -351,8 +353,7 @@ class _Rewriter:
                 if new is None:
                     record.undo()
                     return False
-                self.replace(rule, old, new)
-                remove_dead_operands([i for i in record.inserted if isinstance(i, Instruction)])
+                self.replace(rule, old, new, [i for i in record.inserted if isinstance(i, Instruction)])
         except Exception as error:
             if isinstance(error, EditError) and not self.is_strict:
                 # Tried once in each round; said once.
@@ -372,15 +373,17 @@ class _Rewriter:
             self.touched.setdefault(new, False)
         return True
 
-    def replace(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None:
-        """Puts one instruction in the place of another; nothing where that was changed in place."""
-        if new is old:
-            return
-        for listener in self.listeners:
-            listener.replaced(rule, old, new)
-        operands = old.operands
-        old.replace_with(new)
-        remove_dead_operands((old,) if old.computation is not None else operands)
+    def replace(
+        self, rule: RewriteRule, old: Instruction, new: Instruction, inserted: list[Instruction]
+    ) -> None:
+        """Puts one instruction in the place of another, and takes out what is dead then."""
+        gone = []
+        if new is not old:
+            for listener in self.listeners:
+                listener.replaced(rule, old, new)
+            gone = [old] if hand_over(old, new) else []
+            inserted = [*(() if gone else old.operands), *inserted]
+        remove_dead_operands(inserted, gone)
 
 
 _MANY = 64
@@ -401,14 +404,19 @@ def _opcodes_of(pattern: Pattern) -> frozenset[str] | None:
     return frozenset({pattern.opcode}) if pattern.opcode is not None else None
 
 
-def remove_dead_operands(candidates: Iterable[Instruction]) -> int:
-    """Takes out those that nothing uses and that have no effect, and then their operands; how many."""
-    stack, count = list(candidates), 0
-    while stack:
-        instruction = stack.pop()
-        if instruction.computation is None or not is_dead(instruction):
-            continue
-        stack.extend(instruction.operands)
-        instruction.erase()
-        count += 1
-    return count
+def remove_dead_operands(candidates: Iterable[Instruction], removed: Iterable[Instruction] = ()) -> int:
+    """Takes out those that nothing uses and that have no effect, and then their operands; how many.
+
+    What is `removed` goes with them, whatever its effects.
+    """
+    gone = dict.fromkeys(removed)
+    pending = [*candidates, *(operand for i in gone for operand in i.operands)]
+    while pending:
+        i = pending.pop()
+        if i not in gone and i.computation is not None and is_dead(i, gone):
+            gone[i] = None
+            pending.extend(i.operands)
+    for home in dict.fromkeys(i.computation for i in gone):
+        if home is not None:
+            home.remove_all([i for i in gone if i.computation is home])
+    return len(gone)

@@ -1,10 +1,11 @@
 """Registered passes tried on sixty programs: `python -m tests.bench.jax_passes [--passes NAME ...] [--stage STAGE ...]`.
 
-Each pass, and each of three pipelines, goes through the compilations of all programs of `tests.jax_everyday` in a process
-of its own, with `on_error="skip"`: on four threads with an empty compilation cache on disk, then from that cache. A program
-without passes afterwards must find none of what they made in the cache. One row for each pass: how many of the programs have
-the results that they have without it, were skipped with a warning, broke the compilation, or gave other results. Exit
-status: 1 where one broke or differs, or where the cache gave what another pass made.
+Each pass, and each of three pipelines, goes through compilations of programs of `tests.jax_everyday` in a process of its own,
+with `on_error="skip"`: on four threads with an empty compilation cache on disk, then from that cache. A program without
+passes afterwards must find none of what they made in the cache. Only programs are compiled whose text at that stage the pass
+changes, or fails on: what it leaves alone JAX compiles as it is. One row for each pass: how many of the programs it leaves
+alone, and how many have the results that they have without it, were skipped with a warning, broke the compilation, or gave
+other results. Exit status: 1 where one broke or differs, or where the cache gave what another pass made.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ def main() -> int:
     names = arguments.passes or [*_every_pass(), *PIPELINES]
     is_good = True
     with tempfile.TemporaryDirectory(prefix="hlotext-") as folder:
-        plain = Path(folder, "plain.npz")
-        _start({"passes": "", "results": str(plain), "cache": ""})
+        plain, texts = Path(folder, "plain.npz"), Path(folder, "texts.json")
         for stage in arguments.stage:
-            print(f"{stage}: {'pass':<70} {'':>8} equal skip broke differ")
+            _start({"passes": "", "stage": stage, "results": str(plain), "texts": str(texts), "cache": ""})
+            seen = json.loads(texts.read_text())
+            print(f"{stage}: {'pass':<70} {'':>8} alone equal skip broke differ", flush=True)
             for name in names:
-                is_good &= _rows(name, stage, arguments.ways, folder, plain, arguments.verbose)
+                programs = [program for program in seen if _changes(name, seen[program])]
+                job = {"passes": name, "stage": stage, "plain": str(plain), "programs": programs}
+                is_good &= _rows(job, len(seen), arguments.ways, folder, arguments.verbose)
     return 0 if is_good else 1
 
 
@@ -63,17 +67,39 @@ def _every_pass() -> list[str]:
     return sorted(name for name, kind in all_passes().items() if kind.preserves_results and not kind.is_early)
 
 
-def _rows(name: str, stage: str, ways: list[str], folder: str, plain: Path, verbose: bool) -> bool:
+def _changes(name: str, texts: list[str]) -> bool:
+    """True if passes change one of these texts, or fail on it."""
+    import hlotext as hlo
+    from hlotext.rewrite import Pipeline, parse_passes
+
+    for text in texts:
+        module = hlo.parse(text)
+        try:
+            Pipeline(parse_passes(name)).following("").run(module)
+        except Exception:  # whatever a pass raises, its compilation has to tell
+            return True
+        if str(module) != text:
+            return True
+    return False
+
+
+def _rows(job: dict[str, Any], count: int, ways: list[str], folder: str, verbose: bool) -> bool:
     """Prints the rows of one pass; whether all is well."""
     is_good = True
-    job: dict[str, Any] = {"passes": name, "stage": stage, "plain": str(plain), "threads": 1}
+    alone = count - len(job["programs"])
+    if not job["programs"]:
+        print(f"  {job['passes']:<80} {'':>8} {alone:>5}", flush=True)
+        return True
     with tempfile.TemporaryDirectory(dir=folder) as cache:
         for way in ways:
             started = time.perf_counter()
             found = _start({**job, "cache": cache, "threads": 4 if way == "fresh" else 1})
             counts = Counter(word for word, _ in found.values())
             row = " ".join(f"{counts[word]:>5}" for word in ("equal", "skipped", "broken", "differs"))
-            print(f"  {name:<80} {way:>8} {row}  {time.perf_counter() - started:.0f} s", flush=True)
+            print(
+                f"  {job['passes']:<80} {way:>8} {alone:>5} {row}  {time.perf_counter() - started:.0f} s",
+                flush=True,
+            )
             for program, (word, reason) in found.items():
                 if word in ("broken", "differs") or (word == "skipped" and verbose):
                     print(f"      {word} {program}: {reason}", flush=True)
@@ -154,10 +180,14 @@ def _work(job: dict[str, Any]) -> None:
 
     warnings.simplefilter("always")
     warnings.showwarning = showwarning
-    if job["passes"]:
-        from hlotext.interop.jax import register_pass
-        from hlotext.rewrite import Pipeline, parse_passes
+    from hlotext.interop.jax import register_pass
+    from hlotext.rewrite import Pipeline, parse_passes
 
+    seen: list[str] = []
+    texts: dict[str, list[str]] = {}
+    if job.get("texts"):
+        register_pass(lambda module: seen.append(str(module)), stage=job["stage"], cache_key="1")
+    elif job["passes"]:
         pipeline = Pipeline(parse_passes(job["passes"]))
         register_pass(pipeline, stage=job["stage"], on_error="skip", cache_key="1")
     plain = np.load(job["plain"]) if job.get("plain") else None
@@ -169,6 +199,8 @@ def _work(job: dict[str, Any]) -> None:
         try:
             function, arguments = PROGRAMS[name]()
             results = [np.asarray(leaf) for leaf in jax.tree.leaves(function(*arguments))]
+            texts[name] = seen.copy()
+            seen.clear()
         except Exception as error:
             word, reason = "broken", f"{type(error).__name__}: {error}"[:400]
         else:
@@ -183,7 +215,7 @@ def _work(job: dict[str, Any]) -> None:
                 word, reason = "skipped", said[name]
         _say({"program": name, "word": word, "reason": reason})
 
-    names = [name for name in PROGRAMS if name not in job["done"]]
+    names = [name for name in job.get("programs", PROGRAMS) if name not in job["done"]]
     if job.get("threads", 1) > 1:
         with ThreadPoolExecutor(job["threads"]) as pool:
             list(pool.map(one, names))
@@ -192,6 +224,7 @@ def _work(job: dict[str, Any]) -> None:
             one(name)
     if job.get("results"):
         np.savez(job["results"], **kept)
+        Path(job["texts"]).write_text(json.dumps(texts))
 
 
 def _say(event: dict[str, str]) -> None:
