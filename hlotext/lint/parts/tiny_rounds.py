@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import attrs
 
 from hlotext.analysis import Backend, byte_text
 from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_librarys, pieces, size_of, works
 from hlotext.lint.rule import Context, Report, Rule
@@ -34,14 +35,17 @@ class TinyRounds(Rule):
     """Operations of a round's matrix products, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, trips in context.graph.loops():
+        counts = dict(context.graph.loops())
+        for loop, trips in counts.items():
             body = loop.attributes.get("body")
-            if not trips or trips < _LEAST or body is None or context.loop_inside(loop) or is_librarys(loop):
+            if not trips or trips < _LEAST or body is None or is_librarys(loop):
                 continue
             rounds = trips * context.runs(loop)
             if rounds < self.min_rounds:
                 continue
-            steps = [i for i in body if works(i)]
+            steps = _steps(body, counts)
+            if steps is None:
+                continue
             size = sum(map(changed_bytes, steps))
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
@@ -80,6 +84,22 @@ def _inside(sequence: tuple[Thunk, ...]) -> Iterator[Thunk]:
 
 _LEAST = 8
 """Rounds of one run of the loop: one of fewer, as random numbers are made by, is not worth another form."""
+
+
+def _steps(body: Computation, counts: Mapping[Instruction, int | None]) -> list[Instruction] | None:
+    """The operations of a round, those of calls and of short loops inside as often as they run; None where a loop is long."""
+    found: list[Instruction] = []
+    for one in body:
+        if one.opcode not in ("call", "while"):
+            found += [one] if works(one) else []
+            continue
+        count = counts.get(one) if one.opcode == "while" else 1
+        inner = one.attributes.get("body") if one.opcode == "while" else one.called_computations[0]
+        steps = _steps(inner, counts) if count and count < _LEAST and isinstance(inner, Computation) else None
+        if steps is None:
+            return None
+        found += steps * (count or 1)
+    return found
 
 
 def _worked_through(steps: list[Instruction]) -> tuple[int, int]:

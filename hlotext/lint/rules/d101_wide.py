@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.complex_transform import ComplexTransform
 from hlotext.lint.parts.double_precision import DoublePrecision
 from hlotext.lint.parts.highest_precision import HighestPrecision
 from hlotext.lint.parts.upcast_dot import UpcastDot
@@ -23,4 +24,5 @@ class Wide(MergedRule):
         UpcastDot,
         HighestPrecision,
         WideWeights,
+        ComplexTransform,
     )

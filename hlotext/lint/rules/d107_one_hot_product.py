@@ -9,12 +9,16 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
+from hlotext.lint.masks import nonzero_part
 from hlotext.lint.products import Product, products
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import Selector, selector, written
+from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
 _LEAST = 2
+_SPARSE = 1 / 64
+"""Part of a matrix that may not be zero, up to which adding up the terms takes less than a dense product."""
 
 
 @attrs.frozen
@@ -31,6 +35,10 @@ class OneHotProduct(Rule):
                 found = selector(value)
                 if found is not None and found.classes >= _LEAST:
                     yield _report(product, found, written(value), priced, context)
+                    break
+                rate = nonzero_part(value) if found is None else None
+                if rate is not None and rate.part <= _SPARSE:
+                    yield _of_sparse(product, value, rate.part, context)
                     break
 
 
@@ -65,3 +73,38 @@ def _report(
         covers=frozenset([mask] if mask is not None else []),
         is_proved=not (context.backend is Backend.TPU and adds_up and not found.is_diagonal),
     )
+
+
+def _of_sparse(product: Product, value: Value, part: float, context: Context) -> Report:
+    """A product with a matrix of which almost all is zero: few elements scattered into zeros, such as a graph's edges."""
+    matrix = value.instruction.shape
+    terms = part * (matrix.element_count or 0) if matrix is not None else 0.0
+    width = max(1, (product.rows * product.columns * product.batch) // max(1, _other(product, value)))
+    rates = context.prices.chip.rates
+    # Each term reads a row, its sum is read and written.
+    moved = (
+        3
+        * terms
+        * width
+        * max(1, size_of(product.dot.shape) // max(1, product.batch * product.rows * product.columns))
+    )
+    instead = (
+        moved * context.runs(product.whole) / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+    )
+    mask = written(value)
+    return Report(
+        product.dot,
+        f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
+        f"{times(context.runs(product.whole))} with a matrix of which at most {100 * part:.2g} % is not zero",
+        "add up the terms by their indices (jax.ops.segment_sum(x[source], target), .at[].add), or use "
+        "jax.experimental.sparse",
+        flops=context.flops(product.dot),
+        seconds=max(0.0, context.prices.seconds(product.whole) - instead),
+        peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
+        is_proved=context.backend is not Backend.TPU,  # which adds scattered rows one after the other
+    )
+
+
+def _other(product: Product, value: Value) -> int:
+    """The size of the dimension that the result has of a matrix."""
+    return product.rows if value == product.operands[0] else product.columns

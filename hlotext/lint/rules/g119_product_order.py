@@ -1,19 +1,24 @@
-"""Chains of products in the order that takes more operations."""
+"""Chains of products in the order that takes more operations, and products of rows that were repeated by a gather."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
 
 from hlotext.lint.products import SAME, Product, product_behind, products
+from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import consumers
+from hlotext.lint.values import Value, consumers, source
 from hlotext.lint.wording import sizes
 
-_LEAST = 16
-"""The least of the sizes: smaller ones are vectors, for which the order is the point."""
+_LEAST, _LEAST_NARROW = 16, 2
+"""The least of the sizes, and of that which makes the other order cheap: of a vector the order is the point."""
 _HALF = 0.5
+
+_Use = tuple[Product, int]
+"""A product that multiplies another one, and on which side."""
 
 
 @attrs.frozen
@@ -27,46 +32,112 @@ class ProductOrder(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         every = list(products(context))
         found = {(one.dot, one.value.fusions): one for one in every}
+        uses: dict[Product, list[_Use]] = {}
         for outer in every:
             for side in (0, 1):
                 inner = product_behind(outer.operands[side], found)
-                if inner is None or inner is outer or not _is_only_use(inner, outer):
-                    continue
-                report = _report(inner, outer, side, context)
-                if report is not None:
+                if inner is not None and inner is not outer:
+                    uses.setdefault(inner, []).append((outer, side))
+                if (report := _of_repeated_rows(outer, side, context)) is not None:
                     yield report
-                    break
+        for inner, outers in uses.items():
+            if _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None:
+                yield report
 
 
-def _is_only_use(inner: Product, outer: Product) -> bool:
-    users = [user.instruction for user, _ in consumers(inner.value, SAME)]
-    return not inner.whole.is_root and users == [outer.dot]
+def _are_only_uses(inner: Product, outers: list[_Use]) -> bool:
+    users = {user.instruction for user, _ in consumers(inner.value, SAME)}
+    return not inner.whole.is_root and users == {outer.dot for outer, _ in outers}
 
 
-def _report(inner: Product, outer: Product, side: int, context: Context) -> Report | None:
-    """(A B) C is A (B C): A of m x k, B of k x n, C of n x p; of C (A B) the same, turned."""
-    if inner.batch != outer.batch or inner.batch != 1:
-        return None
-    other = outer.columns if side == 0 else outer.rows
-    kept = outer.rows if side == 0 else outer.columns
-    if inner.rows == kept and inner.columns == outer.summed:
-        m, k, n = inner.rows, inner.summed, inner.columns
-    elif inner.columns == kept and inner.rows == outer.summed:
-        m, k, n = inner.columns, inner.summed, inner.rows
-    else:
-        return None
-    p = other
-    if min(m, k, n, p) < _LEAST:
-        return None
-    now, then = m * k * n + m * n * p, k * n * p + m * k * p
+def _report(inner: Product, outers: list[_Use], context: Context) -> Report | None:
+    """(A B) C is A (B C): A of m x k, B of k x n, C of n x p; of C (A B) the same, turned. For each product with C."""
+    if _is_same_in_every_round(inner, context):
+        return None  # computing it once is cheaper
+    now, then = inner.rows * inner.summed * inner.columns, 0
+    narrow = []
+    for outer, side in outers:
+        p = outer.columns if side == 0 else outer.rows
+        kept = outer.rows if side == 0 else outer.columns
+        summed = outer.summed * outer.batch if _is_split(outer) else outer.summed
+        if inner.batch != 1 or (outer.batch != 1 and summed == outer.summed):
+            return None
+        if inner.rows == kept and inner.columns == summed:
+            m, k, n = inner.rows, inner.summed, inner.columns
+        elif inner.columns == kept and inner.rows == summed:
+            m, k, n = inner.columns, inner.summed, inner.rows
+        else:
+            return None
+        if min(m, k, n) < _LEAST or p < _LEAST_NARROW:
+            return None
+        now += m * n * p
+        then += k * n * p + m * k * p
+        narrow.append(p)
     if then >= _HALF * now:
         return None
-    seconds = context.prices.together([inner.whole, outer.whole])
+    wholes = dict.fromkeys([inner.whole, *(outer.whole for outer, _ in outers)])
+    last = outers[0][0]
+    many = f" in {len(outers)} products" if len(outers) > 1 else ""
     return Report(
-        outer.dot,
+        last.dot if len(outers) == 1 else inner.dot,
         f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
-        f"and multiplied with {p} columns; the other order takes {100 * then / now:.2g} % of the operations",
-        "set the parentheses so that the narrow product comes first; rounding changes",
-        flops=2 * (now - then) * context.runs(outer.whole),
-        seconds=seconds * (1 - then / now),
+        f"and multiplied with {max(narrow)} columns{many}; the other order takes {100 * then / now:.2g} % of the operations",
+        "set the parentheses so that the narrow product comes first; rounding changes. Where differentiation made it, apply "
+        "the factors one after the other ((x @ a) @ b), not their product",
+        flops=2 * (now - then) * context.runs(last.whole),
+        seconds=context.prices.together(wholes) * (1 - then / now),
+        peak_bytes=context.saved_peak({inner.whole: 1.0}),
+        covers=frozenset(wholes),
     )
+
+
+def _is_same_in_every_round(inner: Product, context: Context) -> bool:
+    loop = context.loop_around(inner.whole.computation)
+    rounds = (
+        rounds_of(loop)
+        if loop is not None and loop.attributes.get("body") is inner.whole.computation
+        else None
+    )
+    return rounds is not None and inner.whole in same_in_rounds(rounds, Purity()).whole
+
+
+def _is_split(outer: Product) -> bool:
+    """True if the batch is a part of what is summed: GPU compilers split long sums so, and add up the parts."""
+    users = [user.instruction for user, _ in consumers(outer.value, SAME)]
+    return (
+        outer.batch > 1
+        and bool(users)
+        and all(
+            one.opcode == "reduce" and tuple(one.attributes.get("dimensions", ())) == (0,) for one in users
+        )
+    )
+
+
+def _of_repeated_rows(product: Product, side: int, context: Context) -> Report | None:
+    """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row."""
+    made = source(product.operands[side], SAME)
+    gather = made.instruction
+    if gather.opcode != "gather" or product.batch != 1:
+        return None
+    table, taken = gather.operands[0].shape, gather.shape
+    row = math.prod(gather.attributes.get("slice_sizes", ()))
+    if table is None or taken is None or not table.element_count or not taken.element_count or row < _LEAST:
+        return None
+    rows, times = taken.element_count // row, taken.element_count / table.element_count
+    if row != product.summed or rows != (product.rows if side == 0 else product.columns) or rows == row:
+        return None
+    if 1 / times > _HALF or _is_read_elsewhere(made, product):
+        return None
+    return Report(
+        product.dot,
+        f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
+        f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has",
+        "multiply the table first, and gather the rows of the product",
+        flops=round(context.flops(product.dot) * (1 - 1 / times)),
+        seconds=context.prices.seconds(product.whole) * (1 - 1 / times),
+    )
+
+
+def _is_read_elsewhere(made: Value, product: Product) -> bool:
+    """True if other things need the gathered rows, such as the gradient of the weights."""
+    return any(user.instruction is not product.dot for user, _ in consumers(made, SAME))
