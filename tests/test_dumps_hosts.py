@@ -86,6 +86,71 @@ def test_the_odd_host_is_named(name: str, folder: Path) -> None:
         assert finding.settings == {"xla_cpu_enable_fast_math": (None, "true")}
 
 
+def test_a_deadlock_comes_before_the_program_that_causes_it(folder: Path) -> None:
+    """The texts before optimization differ too, and must not hide it."""
+    edit(folder / "host_2", "optimizations", swapped)
+    edit(folder / "host_2", "before", lambda text: text.replace("constant(0.5)", "constant(0.25)"))
+    deadlock, program = dumps.hosts([folder]).findings
+    assert (deadlock.kind, deadlock.hosts, deadlock.instruction) == ("collectives", ("host_2",), "all-reduce")
+    assert "all-reduce.1 f32" in deadlock.message
+    assert "{{0,1},{2,3}}" in deadlock.message
+    assert (program.kind, program.instruction) == ("different", "rate")
+    assert "0.25, elsewhere 0.5" in program.message
+
+
+def test_collectives_before_optimization_count_where_no_text_is_final(folder: Path) -> None:
+    for host in folder.iterdir():
+        next(host.glob("*after*")).unlink()
+    edit(folder / "host_1", "before", swapped)
+    kinds = [finding.kind for finding in dumps.hosts([folder]).findings]
+    assert kinds == ["collectives", "different"]
+
+
+CALL = """HloModule jit_step
+
+%body (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %rate = f32[4]{0} constant({1, 1, 1, 1})
+  ROOT %scaled = f32[4]{0} multiply(%x, %rate)
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0), sharding={replicated}
+  ROOT %call = f32[4]{0} call(%p), to_apply=%body
+}
+"""
+
+
+def test_what_differs_is_the_instruction_inside_a_call(folder: Path) -> None:
+    for host in folder.iterdir():
+        (host / "module_0000.jit_step.before_optimizations.txt").write_text(CALL)
+    edit(folder / "host_1", "before", lambda text: text.replace("multiply(", "add("))
+    (finding,) = dumps.hosts([folder]).findings
+    assert finding.instruction == "call"
+    assert "scaled (multiply) in body: add, elsewhere multiply" in finding.message
+
+
+def test_another_release_is_the_cause_and_not_another_program(folder: Path) -> None:
+    for host in folder.iterdir():
+        text = CALL.replace("sharding={replicated}", "sharding={mesh['x'=4], [{}]}")
+        (host / "module_0000.jit_step.before_optimizations.txt").write_text(text)
+    own = CALL.replace("sharding={replicated}", 'frontend_attributes={xla.sdy.sharding="#sdy"}')
+    (folder / "host_3" / "module_0000.jit_step.before_optimizations.txt").write_text(own)
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.hosts, finding.setting) == (("host_3",), "XLA")
+    assert "JAX 0.10 or before" in finding.message
+    assert "the program is the same" in finding.message
+
+
+def test_names_of_mesh_axes_do_not_keep_collectives_apart(folder: Path) -> None:
+    def mesh(axis: str) -> Callable[[str], str]:
+        return lambda text: text.replace("{{0,1},{2,3}}", f"mesh['{axis}'=2,'y'=2] {{'y'}}")
+
+    for host in folder.iterdir():
+        edit(host, "after", mesh("b" if host.name == "host_1" else "a"))
+    assert "collectives" not in [finding.kind for finding in dumps.hosts([folder]).findings]
+
+
 def test_a_host_that_did_not_finish(folder: Path) -> None:
     next((folder / "host_3").glob("*after*")).unlink()
     (finding,) = dumps.hosts([folder]).findings
@@ -185,6 +250,26 @@ def test_folders_are_paired_by_what_compilations_are(folder: Path) -> None:
     assert [one.name for one in found.only_new] == ["jit_iota"]
     assert not found.only_old
     assert not found.is_same
+
+
+def test_a_renamed_module_is_the_same_one(folder: Path) -> None:
+    """Its header's hash, which the name goes into, is no change; with `exact` the name is the cause."""
+    old, new = folder / "host_0", folder / "host_1"
+    for number, host in enumerate((old, new)):
+        own = f'HloModule jit_step, frontend_attributes={{fingerprint_before_lhs="{number}a"}}'
+        edit(host, "after", lambda text, own=own: text.replace("HloModule jit_step", own))  # type: ignore[misc]
+    for path in list(new.iterdir()):
+        text = path.read_text().replace("HloModule jit_step", "HloModule jit_update")
+        path.with_name(path.name.replace("0000.jit_step", "0017.jit_update")).write_text(text)
+        path.unlink()
+    (pair,) = diff.folders(old, new).pairs
+    assert (pair.before, pair.after, pair.is_renamed, pair.is_same) == ("same", "same", True, True)
+    assert run("diff", old, new).exit_code == 0
+    (exact,) = diff.folders(old, new, exact=True).pairs
+    assert (exact.before, exact.names_only, exact.is_same) == ("different", True, False)
+    result = run("diff", old, new, "--exact")
+    assert result.exit_code == 1
+    assert "jit_step -> jit_update" in " ".join(result.stdout.split())
 
 
 def test_exact_counts_names(folder: Path) -> None:

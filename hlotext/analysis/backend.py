@@ -18,8 +18,8 @@ class Backend(enum.Enum):
 
 
 _GPU_TARGETS = ("__cublas", "__cudnn", "__gpu$", "__cub$", "__triton", "__nv", "triton_kernel_call")
-_GPU_HEADER = "fingerprint_before_lhs"
-"""A frontend attribute that the GPU compiler writes on every module."""
+GPU_FINGERPRINT = "fingerprint_before_lhs"
+"""A frontend attribute that the GPU compiler writes on every module: a hash of the module, its name included."""
 
 
 @fact
@@ -29,7 +29,7 @@ def backend_of(module: Module) -> Backend | None:
     Tiled layouts are those of TPU; the GPU compiler leaves a fingerprint in the header and has its own custom-call targets;
     an optimized module with neither is for CPU.
     """
-    has_gpu_sign = _GPU_HEADER in module.attributes.get("frontend_attributes", {})
+    has_gpu_sign = GPU_FINGERPRINT in module.attributes.get("frontend_attributes", {})
     # By identity, since equal shapes are nearly always one object: a census takes several times as long.
     every = list(module.instructions())
     shapes = {id(one._head.shape): one._head.shape for one in every}

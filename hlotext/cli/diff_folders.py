@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hlotext import diff, dumps
+from hlotext.analysis import SourceLocations
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, age_json
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import output
+from hlotext.cli.output import echo, output
 from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair
-from hlotext.diff.changes import Changes
+from hlotext.diff.changes import CHANGED, Change, Changes
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.escape import markdown, markdown_code
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
 _DEFAULT = "default"
@@ -49,10 +49,15 @@ def show(found: FolderDiff, limit: int) -> None:
         if not pair.is_same or len(found.pairs) == 1:
             out.heading(_title(pair))
             rows = [(name, *_values(values)) for name, values in pair.settings.items()]
-            out.table(Listing[Row]("diff.settings", tuple).table("different settings", rows, limit))
+            if rows:
+                out.table(Listing[Row]("diff.settings", tuple).table("different settings", rows, limit))
+                echo("")
             out.facts(facts)
-    same = [_title(pair) for pair in found.pairs if pair.is_same]
-    facts = [("the same", ", ".join(same))] if same and len(found.pairs) > 1 else []
+    facts = []
+    if len(found.pairs) > 1:
+        for title, is_renamed in (("the same", False), ("equal but renamed", True)):
+            same = [_title(pair) for pair in found.pairs if pair.is_same and pair.is_renamed == is_renamed]
+            facts += [(title, ", ".join(same))] if same else []
     facts += [
         (title, ", ".join(_label(one) for one in some))
         for title, some in (("only in the first", found.only_old), ("only in the second", found.only_new))
@@ -66,16 +71,24 @@ def show(found: FolderDiff, limit: int) -> None:
 def summary(found: FolderDiff) -> str:
     """One line: what is paired, and what of it changed."""
     settings = sum(bool(pair.settings) for pair in found.pairs)
-    programs = sum("different" in (pair.before, pair.after) for pair in found.pairs)
+    names = sum(pair.names_only for pair in found.pairs)
+    programs = sum(
+        "different" in (None if pair.names_only else pair.before, pair.after) for pair in found.pairs
+    )
     text = f"{pluralize(len(found.pairs), 'compilation')} in both folders"
-    alone = len(found.only_old) + len(found.only_new)
-    if alone:
-        text += f", {alone:,} in one"
+    for some, where in ((found.only_old, "first"), (found.only_new, "second")):
+        if some:
+            text += f", {len(some):,} only in the {where}"
+    renamed = sum(pair.is_renamed for pair in found.pairs)
+    if renamed:
+        text += f", {renamed:,} renamed"
     if found.is_same:
         return f"{text}: no differences"
     what = [
+        *(["the XLA release differs"] if any(_is_other_xla(pair) for pair in found.pairs) else []),
         *([f"settings differ in {settings:,}"] if settings else []),
         *([f"programs differ in {programs:,}"] if programs else []),
+        *([f"only names differ in {names:,}"] if names else []),
     ]
     if any(pair.after == "reordered" for pair in found.pairs):
         what.append("operations are in a different order")
@@ -124,14 +137,30 @@ def _program(pair: FolderPair, end: str) -> str:
     if state is None:
         return "unknown: a text is missing or unreadable"
     if state == "same":
-        return "the same"
+        return "the same, but renamed" if pair.is_renamed else "the same"
+    if pair.names_only and end == "before":
+        return _names(pair)
     if state == "reordered":
         return "the same operations with other names or in another order"
     changes, first = _changes(pair, end)
     text = _counts(changes) if changes is not None else "different"
     if first is None:
         return text
-    return f"{text}; first {first.opcode} {first.name}"
+    what = "".join(f", {part}" for part in first.parts[:1])
+    place = SourceLocations().place(first.node) if first.node is not None else None
+    where = f", {place.file}:{place.line}" if place is not None else ""
+    return f"{text}; first: {first.name} ({first.opcode}){what}{where}"
+
+
+def _names(pair: FolderPair) -> str:
+    """What makes JAX's compilation cache miss where nothing but names differs."""
+    if pair.is_renamed:
+        return f"the same but for the module's name, which is part of the cache key: {pair.old.name} -> {pair.new.name}"
+    return "the same but for names of instructions or computations"
+
+
+def _is_other_xla(pair: FolderPair) -> bool:
+    return dumps.age.other_release(pair.old, pair.new) is not None
 
 
 def _counts(changes: Changes) -> str:
@@ -142,16 +171,24 @@ def _counts(changes: Changes) -> str:
     return f"operations {', '.join(parts)}"
 
 
-def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Instruction | None]:
-    """Differences between the programs, and the first differing instruction."""
+_OPERANDS_OF_OTHERS = {"parameter", "constant"}
+
+
+def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Change | None]:
+    """Differences between the programs, and the first one: an operation rather than what it is given, if there is one."""
     try:
         old, new = (one.before if end == "before" else one.after for one in (pair.old, pair.new))
     except (InputError, HloSyntaxError):
         return None, None
     if old is None or new is None:
         return None, None
-    ours, theirs = dumps.fingerprints.first_difference(old, new)
-    return diff.compare(old, new).changes, theirs if theirs is not None else ours
+    changes = diff.compare(old, new).changes
+    some = [change for change in changes if change.node is not None]
+    real = [change for change in some if change.opcode not in _OPERANDS_OF_OTHERS]
+    if real or some:
+        return changes, (real or some)[0]
+    ours, theirs = dumps.fingerprints.first_difference(old, new, inside=True)
+    return changes, Change(CHANGED, "", theirs, ours) if ours is not None or theirs is not None else None
 
 
 def markdown_of(found: FolderDiff) -> str:
@@ -186,6 +223,8 @@ def json_of(found: FolderDiff) -> dict[str, Any]:
                 "old": _compilation(pair.old),
                 "new": _compilation(pair.new),
                 "settings": {name: {"old": old, "new": new} for name, (old, new) in pair.settings.items()},
+                "is_renamed": pair.is_renamed,
+                "names_only": pair.names_only,
                 "before": _end(pair, "before"),
                 "after": _end(pair, "after"),
             }

@@ -10,6 +10,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext import analysis, dumps, rewrite
+from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
 from hlotext.diff.pairing import Pairing
 from hlotext.diff.totals import Totals
@@ -17,6 +18,7 @@ from hlotext.diff.value_graph import Graph, base_opcode
 from hlotext.diff.value_numbering import LEFT_OUT, names_nodes
 from hlotext.ir import gc_control
 from hlotext.ir.tables import traits
+from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.value import mimebundle
 
 _PASSES = "strip-metadata,canonical-names"
@@ -295,9 +297,17 @@ class _Finder:
         for name in dict.fromkeys((*old, *new)):
             if name in _HEADER_LEFT_OUT:
                 continue
-            a, b = old.get(name), new.get(name)
+            a, b = (_without_own_hash(side.get(name)) for side in (old, new))
             if str(a) != str(b):
                 yield Change(CHANGED, f"header: {name}", parts=(Part(name, _text(a), _text(b)),))
+
+
+def _without_own_hash(value: Any) -> Any:
+    """A header's value without the hash of the module that XLA writes into it, which names go into."""
+    if not isinstance(value, FrontendAttributes):
+        return value
+    left = {name: text for name, text in value.items() if name != GPU_FINGERPRINT}
+    return FrontendAttributes(left) if left else None
 
 
 _SHAPES = ("type", "dimensions", "layout", "shape", "dynamic dimensions")

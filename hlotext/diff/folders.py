@@ -15,7 +15,6 @@ from hlotext.diff.compare import compare
 from hlotext.dumps.fingerprints import collective_order, fingerprint
 from hlotext.dumps.settings import changed_settings, header_settings, settings
 from hlotext.findings.errors import HloSyntaxError
-from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.inputs import InputError
 
 Same = Literal["same", "different"]
@@ -40,9 +39,17 @@ class FolderPair:
         """XLA age of each folder."""
         return self.old.age, self.new.age
 
+    names_only: bool = False
+    """True where only names, the module's or those inside, make `before` different: with `exact`."""
+
+    @property
+    def is_renamed(self) -> bool:
+        """True if the modules have different names."""
+        return self.old.name != self.new.name
+
     @property
     def is_same(self) -> bool:
-        """True if nothing changed: no setting and neither program."""
+        """True if nothing changed but, perhaps, the module's name: no setting and neither program."""
         return not self.settings and self.before != "different" and self.after in ("same", None)
 
 
@@ -69,16 +76,18 @@ def folders(
 ) -> FolderDiff:
     """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
 
-    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order. With
-    `exact` names inside the programs count, as they do for JAX's compilation cache. Raises InputError for a path that is
-    not a dump.
+    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; at last
+    by program alone, for a module that was renamed. With `exact` names of modules and inside them count, as they do for
+    JAX's compilation cache. Raises InputError for a path that is not a dump.
     """
-    first, second = _Side(old, exact), _Side(new, exact)
+    first, second = _Side(old), _Side(new)
     pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []
     keys: Sequence[Callable[[_Side, dumps.Compilation], Hashable]] = (
         lambda side, one: (one.name, side.before(one)),
         lambda side, one: (one.name, side.entry_layout(one)),
         lambda side, one: one.name,
+        lambda side, one: side.before(one) or one,
+        lambda side, one: side.after(one) or one,
     )
     for key in keys:
         waiting: dict[Hashable, list[dumps.Compilation]] = defaultdict(list)
@@ -94,54 +103,64 @@ def folders(
     order = {one: place for place, one in enumerate(first.compilations)}
     pairs.sort(key=lambda pair: order[pair[0]])
     return FolderDiff(
-        tuple(_pair(one, other, first, second) for one, other in pairs), tuple(first.left), tuple(second.left)
+        tuple(_pair(one, other, first, second, exact) for one, other in pairs),
+        tuple(first.left),
+        tuple(second.left),
     )
 
 
 class _Side:
     """One folder. Programs are read once, and only their fingerprints are kept."""
 
-    def __init__(self, place: str | os.PathLike[str] | dumps.DumpFolder, exact: bool) -> None:
+    def __init__(self, place: str | os.PathLike[str] | dumps.DumpFolder) -> None:
         folder = place if isinstance(place, dumps.DumpFolder) else dumps.open(place)
         self.compilations = sorted(folder.compilations, key=lambda one: (one.folder, one.number))
         self.left = list(self.compilations)
-        self._exact = exact
         self._found: dict[tuple[dumps.Compilation, str], str | None] = {}
 
     def before(self, one: dumps.Compilation) -> str | None:
-        return self._known(one, "before", lambda: one.before)
+        return self._known(one, "before")
 
     def after(self, one: dumps.Compilation) -> str | None:
-        return self._known(one, "after", lambda: one.after)
+        return self._known(one, "after")
+
+    def exact(self, one: dumps.Compilation) -> str | None:
+        """Of the program before optimization, with names."""
+        return self._known(one, "exact")
 
     def entry_layout(self, one: dumps.Compilation) -> str | None:
         self.before(one)
         return self._found.get((one, "layout"))
 
-    def _known(self, one: dumps.Compilation, what: str, module_of: Callable[[], Module | None]) -> str | None:
+    def _known(self, one: dumps.Compilation, what: str) -> str | None:
         if (one, what) not in self._found:
             try:
-                module = module_of()
+                module = one.after if what == "after" else one.before
             except (InputError, HloSyntaxError):
                 module = None
             self._found[one, what] = (
-                fingerprint(module, with_names=self._exact) if module is not None else None
+                fingerprint(module, with_names=what == "exact") if module is not None else None
             )
             if module is not None and what == "before":
                 self._found[one, "layout"] = str(module.attributes.get("entry_computation_layout"))
         return self._found[one, what]
 
 
-def _pair(one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Side) -> FolderPair:
+def _pair(
+    one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Side, exact: bool
+) -> FolderPair:
     changes = changed_settings(
         {**settings(one), **header_settings(one)}, {**settings(other), **header_settings(other)}
     )
+    before = _same(old.before(one), new.before(other))
+    names_only = exact and before == "same" and old.exact(one) != new.exact(other)
     return FolderPair(
         one,
         other,
         changes,
-        _same(old.before(one), new.before(other)),
+        "different" if names_only else before,
         _same_final(one, other, _same(old.after(one), new.after(other))),
+        names_only,
     )
 
 

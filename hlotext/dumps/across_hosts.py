@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -11,28 +12,35 @@ from typing import Literal, TypeVar
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.origins import responsible_frame
+from hlotext.dumps.age import other_release
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.fingerprints import (
+    NOTATION,
     Collective,
     collective_order,
+    differing_values,
     fingerprint,
     first_difference,
     is_for_one_device,
+    is_same_computation,
+    other_notation,
 )
 from hlotext.dumps.folder import open as open_folder
 from hlotext.dumps.settings import changed_settings, header_settings, settings
 from hlotext.findings.errors import HloSyntaxError
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.syntax.source.inputs import InputError
 
 Verdict = Literal["same", "local", "different"]
 Kind = Literal["missing", "order", "different", "unfinished", "options", "collectives", "unreadable", "local"]
 _WORST: Sequence[Kind] = (
+    "collectives",
     "missing",
     "order",
     "different",
     "unfinished",
     "options",
-    "collectives",
     "unreadable",
     "local",
 )
@@ -49,8 +57,8 @@ class HostFinding:
     kind: Kind
     """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order;
     `different`: the program differs, before optimization unless `message` says else; `unfinished`: no final text;
-    `options`: settings differ; `collectives`: the final programs meet in another order, which hangs; `unreadable`: a file;
-    `local`: a module that runs on one host alone, a note.
+    `options`: settings differ; `collectives`: the programs execute collectives in another order, which hangs;
+    `unreadable`: a file; `local`: a module that runs on one host alone, a note.
     """
     module: str
     hosts: tuple[str, ...]
@@ -177,9 +185,10 @@ class _Comparison:
     def report(self) -> HostReport:
         findings: list[HostFinding] = []
         for key, rows in self._of.items():
-            finding = self._missing(key, rows) if len(rows) < len(self._hosts) else self._differing(key, rows)
-            if finding is not None:
-                findings.append(finding)
+            if len(rows) < len(self._hosts):
+                findings.append(self._missing(key, rows))
+            else:
+                findings += self._differing(key, rows)
         order = self._order()
         if order is not None:
             findings.append(order)
@@ -197,9 +206,14 @@ class _Comparison:
         said = f"on {len(have)} of {len(self._hosts)} hosts"
         if all(one.is_local for one in rows.values()):
             return HostFinding(
-                "local", key[0], odd, f"compiled {said}; it runs on one device and meets no other"
+                "local", key[0], odd, f"compiled {said}; it runs on one device without collectives"
             )
-        return HostFinding("missing", key[0], odd, f"compiled {said}, though it is for several devices")
+        return HostFinding(
+            "missing",
+            key[0],
+            odd,
+            f"compiled {said}, and it runs on several devices, which wait for the rest",
+        )
 
     def _order(self) -> HostFinding | None:
         """Modules for several devices that all hosts have, in another order."""
@@ -219,42 +233,92 @@ class _Comparison:
         name, other = usual[place][0], orders[odd[0]][place][0]
         return HostFinding("order", name, odd, f"{other} is compiled where others compile {name}")
 
-    def _differing(self, key: Key, rows: Mapping[str, _Compiled]) -> HostFinding | None:
+    def _differing(self, key: Key, rows: Mapping[str, _Compiled]) -> list[HostFinding]:
         name = key[0]
-        split = _split({host: one.problem is not None for host, one in rows.items()})
-        if split is not None or next(iter(rows.values())).problem is not None:
+        if any(one.problem is not None for one in rows.values()):
             odd = tuple(host for host, one in rows.items() if one.problem is not None)
-            return HostFinding("unreadable", name, odd, str(rows[odd[0]].problem))
+            return [HostFinding("unreadable", name, odd, str(rows[odd[0]].problem))]
         reference, odd = self._told_apart(rows, lambda one: one.before)
         if odd:
-            return self._first_instruction(key, reference, odd, "before optimization")
+            return self._of_programs(key, reference, odd)
         reference, odd = self._told_apart(rows, lambda one: one.after is None)
         if odd:
             lacking = tuple(host for host, one in rows.items() if one.after is None)
-            return HostFinding(
-                "unfinished", name, lacking, "it has no final text: the compilation did not end"
-            )
+            return [
+                HostFinding("unfinished", name, lacking, "it has no final text: the compilation did not end")
+            ]
         reference, odd = self._told_apart(rows, lambda one: one.settings)
         if odd:
-            changes = changed_settings(dict(rows[reference].settings), dict(rows[odd[0]].settings))
-            first = next(iter(changes))
-            usual, own = (value if value is not None else "the default" for value in changes[first])
-            more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-            return HostFinding(
-                "options",
-                name,
-                odd,
-                f"{first} is {own}, elsewhere {usual}{more}",
-                setting=first,
-                settings=changes,
-            )
+            return [self._of_settings(key, reference, odd)]
         reference, odd = self._told_apart(rows, lambda one: one.meetings)
         if odd:
-            return _of_collectives(name, rows[reference].collectives, rows[odd[0]].collectives, odd)
+            return [self._of_collectives(key, reference, odd)]
         reference, odd = self._told_apart(rows, lambda one: one.after)
-        if odd:
-            return self._first_instruction(key, reference, odd, "after optimization alone")
-        return None
+        return [self._first_instruction(key, reference, odd, is_final=True)] if odd else []
+
+    def _of_programs(self, key: Key, reference: str, odd: tuple[str, ...]) -> list[HostFinding]:
+        """Programs that differ before optimization, with the order of their collectives where it would hang."""
+        release = self._release(key, reference, odd[0])
+        usual, own = (self._collectives(key, host) for host in (reference, odd[0]))
+        hang = _hang(usual, own)
+        if release is None and hang is not None and _is_certain(usual, own):
+            finding = self._first_instruction(key, reference, odd, is_final=False)
+            return [_meeting_finding(key[0], usual, own, odd), finding]
+        old, new = (self._module(key, host) for host in (reference, odd[0]))
+        inner = None
+        if old is not None and new is not None:
+            if release is None:
+                release = other_notation(old, new)
+            is_same = is_same_computation(old, new)
+            inner = (None, None) if is_same else first_difference(old, new, inside=True, left_out=NOTATION)
+        finding = self._first_instruction(key, reference, odd, is_final=False)
+        waits = f"; final collectives differ too: {hang}" if hang is not None else ""
+        if release is None:
+            return [attrs.evolve(finding, message=finding.message + waits)]
+        if inner is None:
+            program = ""
+        elif inner == (None, None):
+            program = "; the program is the same before optimization, in another notation"
+        else:
+            program = f"; the program before optimization differs too, first: {_difference(*inner)}"
+        return [
+            attrs.evolve(
+                finding,
+                message=f"compiled by another XLA or JAX release: {release[1]}, elsewhere {release[0]}{program}{waits}",
+                setting="XLA",
+                settings={"XLA": release},
+            )
+        ]
+
+    def _of_settings(self, key: Key, reference: str, odd: tuple[str, ...]) -> HostFinding:
+        rows = self._of[key]
+        changes = changed_settings(dict(rows[reference].settings), dict(rows[odd[0]].settings))
+        first = next(iter(changes))
+        usual, own = (value if value is not None else "the default" for value in changes[first])
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        hang = _hang(rows[reference].collectives, rows[odd[0]].collectives)
+        waits = f"; final collectives differ: {hang}" if hang is not None else ""
+        message = f"{first} is {own}, elsewhere {usual}{more}{waits}"
+        release = self._release(key, reference, odd[0])
+        if release is not None:
+            message = f"compiled by another XLA release: {release[1]}, elsewhere {release[0]}; {message}"
+        return HostFinding("options", key[0], odd, message, setting=first, settings=changes)
+
+    def _of_collectives(self, key: Key, reference: str, odd: tuple[str, ...]) -> HostFinding:
+        rows = self._of[key]
+        return _meeting_finding(key[0], rows[reference].collectives, rows[odd[0]].collectives, odd)
+
+    def _collectives(self, key: Key, host: str) -> tuple[Collective, ...]:
+        """Of the final text; where a host has none, of the text before optimization."""
+        row = self._of[key][host]
+        if all(one.after is not None for one in self._of[key].values()):
+            return row.collectives
+        module = self._module(key, host)
+        return collective_order(module) if module is not None else ()
+
+    def _release(self, key: Key, reference: str, odd: str) -> tuple[str, str] | None:
+        one, other = (self._compilation(key, host) for host in (reference, odd))
+        return other_release(one, other) if one is not None and other is not None else None
 
     def _told_apart(
         self, rows: Mapping[str, _Compiled], ask: Callable[[_Compiled], Hashable]
@@ -269,44 +333,101 @@ class _Comparison:
         others = tuple(host for host in odd if answers[host] != usual)
         return reference, (*others, *(host for host in odd if host not in others))
 
-    def _first_instruction(self, key: Key, reference: str, odd: tuple[str, ...], when: str) -> HostFinding:
-        modules = [self._module(key, host, when) for host in (reference, odd[0])]
-        one, other = first_difference(*modules) if None not in modules else (None, None)  # type: ignore[arg-type]
-        shown = one or other
-        where = f", from {shown.name} ({shown.opcode}) on" if shown is not None else ""
+    def _first_instruction(
+        self, key: Key, reference: str, odd: tuple[str, ...], *, is_final: bool
+    ) -> HostFinding:
+        old, new = (self._module(key, host, is_final=is_final) for host in (reference, odd[0]))
+        when = "only after optimization" if is_final else "before optimization"
+        message = f"the program differs {when}"
+        shown = None
+        if old is not None and new is not None:
+            one, other = first_difference(old, new)
+            shown = one or other
+            inner = first_difference(old, new, inside=True)
+            message += f"; first: {_difference(*inner)}" if inner != (None, None) else ""
         return HostFinding(
             "different",
             key[0],
             odd,
-            f"another program {when}{where}",
+            message,
             shown.name if shown is not None else None,
             shown.opcode if shown is not None else None,
         )
 
-    def _module(self, key: Key, host: str, when: str) -> hlo.Module | None:
+    def _module(self, key: Key, host: str, *, is_final: bool = False) -> hlo.Module | None:
+        compilation = self._compilation(key, host)
+        if compilation is None:
+            return None
+        return compilation.after if is_final else compilation.before
+
+    def _compilation(self, key: Key, host: str) -> Compilation | None:
         number = self._of[key][host].number
         for compilation in open_folder(self._folders[host]).compilations:
             if compilation.number == number and compilation.name == key[0]:
-                return compilation.before if when.startswith("before") else compilation.after
+                return compilation
         return None
 
 
-def _of_collectives(
+def _difference(usual: Instruction | None, own: Instruction | None) -> str:
+    """The instruction in the majority's program, what is different about it, and its Python line."""
+    shown = usual or own
+    assert shown is not None
+    inside = shown.computation
+    where = f" in {inside.name}" if inside is not None and not inside.is_entry else ""
+    text = f"{shown.name} ({shown.opcode}){where}"
+    if usual is None or own is None:
+        text += ", which only " + ("others have" if own is None else "it has")
+    else:
+        mine, theirs = differing_values(own, usual)
+        text += f": {mine}, elsewhere {theirs}"
+    frame = responsible_frame(shown)
+    return f"{text}, at {frame.file}:{frame.line}" if frame is not None else text
+
+
+def _hang(usual: Sequence[Collective], own: Sequence[Collective]) -> str | None:
+    """The first collectives that do not meet, in words; None where all do."""
+    place = _parting(usual, own)
+    if place is None:
+        return None
+    one, other = (str(some[place]) if place < len(some) else "nothing" for some in (usual, own))
+    return f"number {place + 1} in execution order is {other}, elsewhere {one}"
+
+
+def _parting(usual: Sequence[Collective], own: Sequence[Collective]) -> int | None:
+    for place, (one, other) in enumerate(itertools.zip_longest(usual, own)):
+        if one is None or other is None or one.meeting != other.meeting:
+            return place
+    return None
+
+
+def _is_certain(usual: Sequence[Collective], own: Sequence[Collective]) -> bool:
+    """True unless only sizes or numbers of channels differ, as in a program for another batch."""
+    groups, shapes = ([[ask(one) for one in some] for some in (usual, own)] for ask in (_partners, _shape))
+    is_permuted = shapes[0] != shapes[1] and Counter(shapes[0]) == Counter(shapes[1])
+    return groups[0] != groups[1] or is_permuted
+
+
+def _partners(one: Collective) -> Hashable:
+    return one.kind, one.devices
+
+
+def _shape(one: Collective) -> str:
+    return one.shape
+
+
+def _meeting_finding(
     name: str, usual: Sequence[Collective], own: Sequence[Collective], odd: tuple[str, ...]
 ) -> HostFinding:
-    least = min(len(usual), len(own))
-    place = next((i for i in range(least) if usual[i].meeting != own[i].meeting), least)
-    one = usual[place] if place < len(usual) else None
-    other = own[place] if place < len(own) else None
-    named = one or other
-    said = " where others run ".join(f"{c.kind} {c.instruction}" if c else "nothing" for c in (other, one))
+    place = _parting(usual, own)
+    assert place is not None
+    named = usual[place] if place < len(usual) else own[place]
     return HostFinding(
         "collectives",
         name,
         odd,
-        f"collective {place + 1} in the order of the schedule: {said}; devices that wait for each other hang",
-        named.instruction if named is not None else None,
-        named.kind if named is not None else None,
+        f"deadlock: the collective that is {_hang(usual, own)}; each waits for the other",
+        named.instruction,
+        named.kind,
     )
 
 

@@ -61,6 +61,27 @@ def age_of_compilation(compilation: Compilation) -> XlaAge:
     return joined(_marks(compilation))
 
 
+def other_release(one: Compilation, other: Compilation) -> tuple[str, str] | None:
+    """How the compilers of two compilations are known to be of different releases, in words; None where they may be the same.
+
+    By libtpu's build numbers, else by ages without a common day.
+    """
+    builds = _build(one.files), _build(other.files)
+    if builds[0] is not None and builds[1] is not None:
+        return None if builds[0] == builds[1] else (f"libtpu build {builds[0]}", f"libtpu build {builds[1]}")
+    ages = one.age, other.age
+    for older, newer in (ages, ages[::-1]):
+        if older.until is not None and newer.since is not None and older.until < newer.since:
+            return str(ages[0]), str(ages[1])
+    return None
+
+
+def _build(files: tuple[DumpFile, ...]) -> str | None:
+    """libtpu's build number."""
+    matches = (_BUILD.search(posixpath.basename(file.name.path)) for file in files)
+    return next((match[1] for match in matches if match is not None), None)
+
+
 def _marks(compilation: Compilation) -> Iterator[Mark]:
     options = compilation.options
     named = options.debug if options is not None else {}
@@ -173,11 +194,9 @@ def _of_thunks(text: str) -> Iterator[Mark]:
 
 
 def _of_builds(files: tuple[DumpFile, ...]) -> Iterator[Mark]:
-    for file in files:
-        match = _BUILD.search(posixpath.basename(file.name.path))
-        if match is not None:
-            yield Mark(f"cl_{match[1]}", until=_built(int(match[1]) / 1e6) + _TOLERANCE)
-            return
+    build = _build(files)
+    if build is not None:
+        yield Mark(f"cl_{build}", until=_built(int(build) / 1e6) + _TOLERANCE)
 
 
 def _built(millions: float) -> date:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import itertools
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.devices import devices_of
 from hlotext.ir.nodes.computation import Computation
@@ -15,6 +18,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.print_options import PrintOptions
+from hlotext.ir.values.replica_groups import ReplicaGroups
 
 _OPTIONS = attrs.evolve(
     PrintOptions.module_fingerprint(), print_only_essential_constants=False, print_large_constants=True
@@ -27,12 +31,43 @@ _GROUPS = ("replica_groups", "source_target_pairs", "channel_id")
 _EXACT = attrs.evolve(PrintOptions(), print_metadata=False, print_large_constants=True)
 
 
+NOTATION = ("sharding", "frontend_attributes")
+"""Attributes that one release of JAX writes in another form than the next."""
+_OWN_HASH = re.compile(rf'{GPU_FINGERPRINT}="[^"]*"')
+
+
 def fingerprint(module: Module, *, with_names: bool = False) -> str:
     """Equal for modules that differ in names, ids, metadata and tables alone; channels and orders count.
 
-    `with_names` the names inside the module count too.
+    `with_names` the names of the module and inside it count too. XLA's own fingerprint in the header, which names go into,
+    does not.
     """
-    return _hash(module.to_text(_EXACT if with_names else _OPTIONS))
+    text = module.to_text(_EXACT if with_names else _OPTIONS)
+    header, *rest = text.partition("\n")
+    return _hash(_OWN_HASH.sub("", header) + "".join(rest))
+
+
+def is_same_computation(old: Module, new: Module) -> bool:
+    """True if the entries compute the same values from operations of any order, attributes of changing notation aside."""
+    one, other = (_Signatures(NOTATION, by_value=True).of_computation(side.entry) for side in (old, new))
+    return one == other
+
+
+def other_notation(old: Module, new: Module) -> tuple[str, str] | None:
+    """How the shardings of two programs show different releases of JAX, in words; None where they do not."""
+    one, other = _notation(old), _notation(new)
+    return (one, other) if one is not None and other is not None and one != other else None
+
+
+def _notation(module: Module) -> str | None:
+    text = str(module)
+    return next((words for words, mark in _FORMS.items() if mark in text), None)
+
+
+_FORMS = {
+    "JAX 0.11 or later, by the form of shardings": "sharding={mesh[",
+    "JAX 0.10 or before, by the form of shardings": "xla.sdy.sharding=",
+}
 
 
 @attrs.frozen
@@ -43,12 +78,25 @@ class Collective:
     kind: str
     shape: str
     groups: tuple[str, ...]
-    """Groups or pairs, and the channel."""
+    """Groups or pairs, and the channel, as the text has them."""
+    devices: Hashable = None
+    """Groups or pairs as lists, which names of mesh axes do not change."""
+    place: str | None = None
+    """The line of the Python program."""
+
+    def __str__(self) -> str:
+        where = f" ({self.place})" if self.place is not None else ""
+        return " ".join((self.kind, self.instruction, self.shape, *self.groups)) + where
 
     @property
-    def meeting(self) -> tuple[str, str, tuple[str, ...]]:
+    def meeting(self) -> Hashable:
         """All but the name, which devices do not exchange."""
-        return self.kind, self.shape, self.groups
+        return self.kind, self.shape, self.channel, self.devices
+
+    @property
+    def channel(self) -> str | None:
+        """Its channel, as the text has it."""
+        return next((group for group in self.groups if group.startswith("channel_id")), None)
 
 
 def collective_order(module: Module) -> tuple[Collective, ...]:
@@ -78,30 +126,103 @@ def _collective(instruction: Instruction) -> Collective:
     attributes = instruction.attributes
     groups = tuple(f"{name}={attributes[name]}" for name in _GROUPS if name in attributes)
     shape = str(instruction.shape) if instruction.shape is not None else ""
-    return Collective(instruction.name, KINDS[instruction.opcode], shape, groups)
+    return Collective(
+        instruction.name, KINDS[instruction.opcode], shape, groups, _devices(instruction), _place(instruction)
+    )
 
 
-def first_difference(old: Module, new: Module) -> tuple[Instruction | None, Instruction | None]:
-    """The first instructions of the two entries that differ, in the order of the texts; None after the end of one."""
-    ours, theirs = _Signatures(), _Signatures()
-    for one, other in zip(old.entry.instructions, new.entry.instructions, strict=False):
-        if ours.of(one) != theirs.of(other):
+def _devices(instruction: Instruction) -> Hashable:
+    """Groups or pairs as sorted lists; the order inside a group counts."""
+    groups = instruction.attributes.get("replica_groups")
+    try:
+        lists = groups.groups() if isinstance(groups, ReplicaGroups) else ()
+    except ValueError:
+        return str(groups)
+    return tuple(sorted(map(tuple, lists))), str(instruction.attributes.get("source_target_pairs"))
+
+
+def _place(instruction: Instruction) -> str | None:
+    frame = instruction.innermost_frame
+    return f"{frame.file}:{frame.line}" if frame is not None else None
+
+
+def first_difference(
+    old: Module, new: Module, *, inside: bool = False, left_out: Collection[str] = ()
+) -> tuple[Instruction | None, Instruction | None]:
+    """The first instructions of the two entries that differ, in the order of the texts; None after the end of one.
+
+    With `inside` those in the computations they call, if nothing else of them differs. `left_out` are attributes that do
+    not count.
+    """
+    ours, theirs = _Signatures(left_out), _Signatures(left_out)
+    one, other = _first(old.entry, new.entry, ours, theirs)
+    while inside and one is not None and other is not None and ours.of(one, False) == theirs.of(other, False):
+        pairs = zip(one.called_computations, other.called_computations, strict=False)
+        differing = (_first(first, second, ours, theirs) for first, second in pairs)
+        inner = next((pair for pair in differing if pair != (None, None)), None)
+        if inner is None:
+            break
+        one, other = inner
+    return one, other
+
+
+def _first(
+    old: Computation, new: Computation, ours: _Signatures, theirs: _Signatures
+) -> tuple[Instruction | None, Instruction | None]:
+    for one, other in itertools.zip_longest(old.instructions, new.instructions):
+        if one is None or other is None or ours.of(one) != theirs.of(other):
             return one, other
-    first, second = list(old.entry.instructions), list(new.entry.instructions)
-    least = min(len(first), len(second))
-    return next(iter(first[least:]), None), next(iter(second[least:]), None)
+    return None, None
+
+
+_LONGEST = 60
+"""Characters of a differing value."""
+
+
+def differing_values(old: Instruction, new: Instruction) -> tuple[str, str]:
+    """What differs between two instructions, each in its own words: the constant, opcode, shape, an attribute or operands."""
+    pairs = [
+        (old.opcode, new.opcode),
+        (str(old.shape), str(new.shape)),
+        *([(str(old.literal), str(new.literal))] if old.opcode == new.opcode == "constant" else []),
+    ]
+    every = dict.fromkeys((*old.attributes, *new.attributes))
+    names = [name for name in every if name not in _WITHOUT_MEANING]
+    for name in names:
+        sides = [one.attributes.get(name) for one in (old, new)]
+        if not any(isinstance(side, Computation) for side in sides):
+            pairs.append((f"{name}={sides[0]}", f"{name}={sides[1]}"))
+    pairs.append((_operands(old), _operands(new)))
+    for one, other in pairs:
+        if one != other:
+            return _short(one), _short(other)
+    return old.name, new.name
+
+
+def _operands(instruction: Instruction) -> str:
+    return f"operands {', '.join(operand.name for operand in instruction.operands)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 class _Signatures:
-    """Signature of an instruction without names: operands by position."""
+    """Signature of an instruction without names: operands by position, or by their own signatures."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: Collection[str] = (), *, by_value: bool = False) -> None:
+        self._left_out = {*_WITHOUT_MEANING, "control-predecessors", *left_out}
+        self._values: dict[Instruction, str] | None = {} if by_value else None
         self._places: dict[Computation, dict[Instruction, int]] = {}
         self._computations: dict[Computation, str] = {}
 
-    def of(self, instruction: Instruction) -> str:
+    def of(self, instruction: Instruction, with_bodies: bool = True) -> str:
         computation = instruction.computation
-        places = self._places_in(computation) if computation is not None else {}
+        places: Mapping[Instruction, object] = {}
+        if self._values is not None:
+            places = self._values
+        elif computation is not None:
+            places = self._places_in(computation)
         parts: list[object] = [instruction.opcode, instruction.shape]
         parts += [places.get(operand, -1) for operand in instruction.operands]
         parts += [places.get(other, -1) for other in instruction.control_predecessors]
@@ -110,14 +231,14 @@ class _Signatures:
         if instruction.opcode == "parameter":
             parts.append(instruction.parameter_number)
         for name, value in sorted(instruction.attributes.items()):
-            if name not in _WITHOUT_MEANING and name != "control-predecessors":
+            if name not in self._left_out and (with_bodies or not _is_body(value)):
                 parts.append(f"{name}={self._value(value)}")
         return _hash("\x1f".join(map(str, parts)))
 
     def _value(self, value: object) -> str:
         if isinstance(value, Computation):
             return self._computation(value)
-        if isinstance(value, tuple) and value and isinstance(value[0], Computation):
+        if isinstance(value, tuple) and _is_body(value):
             return ",".join(map(self._value, value))
         return str(value)
 
@@ -130,9 +251,24 @@ class _Signatures:
                 pending += missing
                 continue
             if one not in self._computations:
-                self._computations[one] = _hash("\n".join(map(self.of, one.instructions)))
+                self._computations[one] = _hash("\n".join(self._lines_of(one)))
             pending.pop()
         return self._computations[computation]
+
+    def _lines_of(self, computation: Computation) -> Iterable[str]:
+        """The signatures of its instructions in their order; by value those of its results in any order."""
+        if self._values is None:
+            return map(self.of, computation.instructions)
+        results = []
+        for instruction in computation.instructions:
+            self._values[instruction] = value = self.of(instruction)
+            if not instruction.users:
+                results.append(value)
+        return sorted(results)
+
+    def of_computation(self, computation: Computation) -> str:
+        """Signature of all of it."""
+        return self._computation(computation)
 
     def _places_in(self, computation: Computation) -> dict[Instruction, int]:
         found = self._places.get(computation)
@@ -140,6 +276,12 @@ class _Signatures:
             found = {instruction: place for place, instruction in enumerate(computation.instructions)}
             self._places[computation] = found
         return found
+
+
+def _is_body(value: object) -> bool:
+    return isinstance(value, Computation) or (
+        isinstance(value, tuple) and bool(value) and isinstance(value[0], Computation)
+    )
 
 
 def _hash(text: str) -> str:
