@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from hlotext import messages
@@ -86,21 +89,45 @@ def test_one_line_of_json(name: str) -> None:
     check(found[0], EXPECTED[name])
 
 
-@pytest.mark.parametrize(
-    "name", ["spmd_remat_gspmd", "tpu_hbm_temporaries", "jax_indivisible", "tpu_smem_operand"]
-)
-def test_sentences_wrapped_at_blanks(name: str) -> None:
-    """As a terminal of 60 columns does it. What is quoted inside is not judged: its blanks are its own."""
-    import textwrap
+def folded(text: str, width: int) -> str:
+    """Cut at a number of columns, in the middle of words."""
+    lines = (line[at : at + width] for line in text.splitlines() for at in range(0, len(line) or 1, width))
+    return "\n".join(lines)
 
-    lines = text_of(name).splitlines()
-    wrapped = "\n".join(
-        part for line in lines for part in textwrap.wrap(line, 60, break_long_words=False) or [""]
+
+def wrapped(text: str, width: int) -> str:
+    """Broken at blanks; a longer word goes over."""
+    wrap = textwrap.TextWrapper(
+        width, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     )
-    wanted = EXPECTED[name]
-    (found,) = messages.read(wrapped).of(wanted["kind"])
-    for key in {"instruction", "module", "shape"} & wanted.keys():
-        assert getattr(found, key) == wanted[key]
+    return "\n".join(part for line in text.splitlines() for part in wrap.wrap(line) or [""])
+
+
+COLORED = {
+    **PREFIXES,
+    "none": "",
+    "compose": "trainer-1  | ",
+    "torchrun": "[default0]: ",
+    "mpirun": "[1,3]<stderr>: ",
+    "pod": "[pod/train-0/main] ",
+    "journal": "Nov 24 13:39:22 node-7 python[412]: ",
+    "ray in color": "\x1b[36m(TrainWorker pid=2231, ip=10.164.0.7)\x1b[0m ",
+    "time": "[2026-11-24 13:39:22,120] ",
+}
+del COLORED["several"]
+
+
+@pytest.mark.parametrize("prefix", COLORED)
+@pytest.mark.parametrize("fold", [folded, wrapped])
+@pytest.mark.parametrize("name", ["tpu_hbm_table", "spmd_remat_gspmd", "tpu_vmem_kernel", "ffi_unknown"])
+def test_folds_behind_prefixes(name: str, fold: Callable[[str, int], str], prefix: str) -> None:
+    """A terminal, a pager or a collector of logs changes no field, at 100 columns."""
+    before = "starting\nI1124 13:43:49.889559 24140 pjrt_api.cc:119] GetPjrtApi was found"
+    text = f"{before}\n{text_of(name)}\nstep 1 loss 10.22\n"
+    logged = "".join(f"{COLORED[prefix]}{line}\n" for line in fold(text, 100).splitlines())
+    (plain,) = messages.read(text).of(EXPECTED[name]["kind"])
+    (found,) = messages.read(logged).of(EXPECTED[name]["kind"])
+    assert attrs.evolve(found, text="") == attrs.evolve(plain, text="")
 
 
 def test_several_messages_of_one_log() -> None:

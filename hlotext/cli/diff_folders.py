@@ -153,7 +153,7 @@ def _program(pair: FolderPair, end: str) -> str:
 
 
 def _names(pair: FolderPair) -> str:
-    """What makes JAX's compilation cache miss where nothing but names differs."""
+    """The cause of a miss in JAX's compilation cache where nothing but names differs."""
     if pair.is_renamed:
         return f"the same but for the module's name, which is part of the cache key: {pair.old.name} -> {pair.new.name}"
     return "the same but for names of instructions or computations"

@@ -62,7 +62,7 @@ def age_of_compilation(compilation: Compilation) -> XlaAge:
 
 
 def other_release(one: Compilation, other: Compilation) -> tuple[str, str] | None:
-    """How the compilers of two compilations are known to be of different releases, in words; None where they may be the same.
+    """Releases of the compilers of two compilations, in words, where they are known to differ; else None.
 
     By libtpu's build numbers, else by ages without a common day.
     """

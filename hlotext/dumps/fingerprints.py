@@ -54,7 +54,7 @@ def is_same_computation(old: Module, new: Module) -> bool:
 
 
 def other_notation(old: Module, new: Module) -> tuple[str, str] | None:
-    """How the shardings of two programs show different releases of JAX, in words; None where they do not."""
+    """Releases of JAX that the forms of shardings show, where they differ between two programs; else None."""
     one, other = _notation(old), _notation(new)
     return (one, other) if one is not None and other is not None and one != other else None
 
@@ -180,7 +180,7 @@ _LONGEST = 60
 
 
 def differing_values(old: Instruction, new: Instruction) -> tuple[str, str]:
-    """What differs between two instructions, each in its own words: the constant, opcode, shape, an attribute or operands."""
+    """The first field that differs between two instructions, on each side: constant, opcode, shape, attribute or operands."""
     pairs = [
         (old.opcode, new.opcode),
         (str(old.shape), str(new.shape)),

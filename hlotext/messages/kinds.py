@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -90,10 +90,27 @@ def _frame(found: Found) -> Fields:
 
 def _main_memory(found: Found) -> Fields:
     space = found.match[1].lower()
-    lines = found.text[found.rest : found.end].split("\n")
-    rows, is_cut = allocations(lines)
-    memory = Memory(space, found.bytes(2), found.bytes(3), found.bytes(4), rows, is_cut)
+    rows, is_cut = allocations(found.text[found.rest : found.end])
+    memory = Memory(space, found.bytes(2), found.bytes(3), found.bytes(4), rows, is_cut, *_totals(found))
     return {"kind": space, "memory": memory, **_frame(found)}
+
+
+_TOTALS = tuple(
+    _sentence(text)
+    for text in (
+        rf"\bprogram ({SIZE})(?=\s)",
+        rf"\barguments ({SIZE})(?=\s)",
+        rf"Output size ({SIZE});",
+        rf"; shares ({SIZE}) with arguments",
+    )
+)
+
+
+def _totals(found: Found) -> Iterator[float | None]:
+    """Sizes of program, arguments and output, and what of the output is shared with arguments."""
+    for pattern in _TOTALS:
+        match = pattern.search(found.text, found.rest, found.end)
+        yield size(match[1]) if match is not None else None
 
 
 def _temporaries(found: Found) -> Fields:
@@ -107,7 +124,9 @@ def _scoped(found: Found) -> Fields:
     space = found.match[1].lower()
     used, capacity, excess = map(size, sizes.groups("")) if sizes is not None else (None, None, None)
     memory = Memory(space, used, capacity, excess)
-    return {"kind": space, "memory": memory, **_frame(found), **_hlo(found, found.rest, end)}
+    # The traceback leads to the call of the compiler; the line of the kernel is that of its frame.
+    fields = {"kind": space, "memory": memory, **_hlo(found, found.rest, end)}
+    return fields if "stack_frame_id" in fields else {**fields, **_frame(found)}
 
 
 _SCOPED_SIZES = _sentence(
@@ -145,7 +164,7 @@ def _rematerialization(found: Found) -> Fields:
         side = braced(text, start, found.end) if start >= 0 else None
         if side is None:
             return {}
-        sides.append(" ".join(side.split()))
+        sides.append(side)
         at = start + len(side)
     return {"facts": dict(zip(("from", "to"), sides, strict=True)), **_hlo(found, at, found.paragraph_end())}
 
@@ -209,7 +228,7 @@ def _target(found: Found) -> Fields:
 
 
 def _abort(found: Found) -> Fields:
-    return {"facts": {"condition": " ".join(found.match[1].split())}}
+    return {"facts": {"condition": found.match[1]}}
 
 
 def _failed_check(found: Found) -> Fields:

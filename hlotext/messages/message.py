@@ -40,6 +40,12 @@ class Memory:
     """The largest first, those that are whole."""
     is_cut: bool = False
     """True if the table is truncated within an entry, which is left out."""
+    program: float | None = None
+    """Of the table's totals: the program's temporaries and constants."""
+    arguments: float | None = None
+    output: float | None = None
+    shared: float | None = None
+    """Bytes of the output that are arguments', donated ones."""
 
     @property
     def must_go(self) -> float | None:

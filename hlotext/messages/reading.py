@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import attrs
 
 from hlotext.messages.kinds import KINDS, TOOK, Found, Kind, seconds
 from hlotext.messages.message import Message, Messages
-from hlotext.messages.unwrapping import FATAL, lines_of
+from hlotext.messages.unwrapping import FATAL, plain_texts
 
 _STATUS = re.compile(
     r"\b(CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|RESOURCE_EXHAUSTED"
@@ -23,6 +24,11 @@ _BEFORE = 400
 _SENTENCE_END = re.compile(r"[.?!](?=\s)|\n")
 _PARAGRAPH = 4_000
 """Characters of a paragraph behind a status in which its message begins."""
+_HARMLESS = ("unexpected worker hostname",)
+"""Words of reports that libtpu writes at each start without a TPU."""
+_SENTENCE_START = 40
+_SAME_START = 120
+"""Characters without blanks by which messages are one: a log may fold them differently."""
 _LONGEST = 300
 """Characters of `Message.text`."""
 _KEY_PART = re.compile(r"hash\s+of\s+serialized\s+([\w ]+?):\s+([0-9a-f]{16,})")
@@ -32,9 +38,47 @@ _KEY_END = re.compile(r"PERSISTENT\s+COMPILATION\s+CACHE\s+(?:MISS|HIT)\s+for\s+
 def read(text: str) -> Messages:
     """The messages of XLA's compilers and of JAX in a text: a log with or without prefixes, a traceback, lines of JSON.
 
-    One that is printed several times, by several processes or in a chain of exceptions, is one.
+    One that is printed several times, by several processes or in a chain of exceptions, is one. Colors, and folds at a number
+    of columns are removed, the latter in texts of up to 8 MiB: of several readings that with the most facts is taken.
     """
-    plain = "\n".join(lines_of(text))
+    readings = [_read(plain) for plain in plain_texts(text)]
+    return Messages(tuple(map(_on_one_line, max(readings, key=_facts))))
+
+
+def _on_one_line(message: Message) -> Message:
+    facts = {
+        key: " ".join(value.split()) if isinstance(value, str) else value
+        for key, value in message.facts.items()
+    }
+    return attrs.evolve(message, facts=facts)
+
+
+_IN_ONE_PIECE = ("op_name", "file", "shape", "instruction", "module")
+
+
+def _facts(found: Iterable[Message]) -> int:
+    """Number of known fields, once for each sentence; a name or shape with a blank in it was not put together rightly."""
+    best: dict[tuple[str, str], int] = {}
+    for message in found:
+        key = message.kind, "".join(message.text.split())[:_SENTENCE_START]
+        best[key] = max(best.get(key, 0), _facts_of(message))
+    return sum(best.values())
+
+
+def _facts_of(message: Message) -> int:
+    rows: list[Any] = [message]
+    if message.memory is not None:
+        rows += [message.memory, *message.memory.allocations]
+    total = sum(len(value) if isinstance(value, list | dict) else 1 for value in message.facts.values())
+    for row in (*(attrs.asdict(row, recurse=False) for row in rows), message.facts):
+        if row is not message.facts:
+            total += sum(value is not None and value != () for value in row.values())
+        total -= 2 * sum(" " in str(row.get(name) or "") for name in _IN_ONE_PIECE)
+        total -= 2 * sum("\n" in value for value in row.values() if isinstance(value, str))
+    return total
+
+
+def _read(plain: str) -> Messages:
     places = _places(plain)
     found: list[tuple[int, Message]] = []
     last = 0
@@ -83,7 +127,8 @@ def _message(found: Found, kind: Kind | None) -> Message | None:
     if kind is None:
         status = found.match[1]
         name = "internal" if status == "INTERNAL" else status.lower().replace("_", "-")
-        return Message(name, _headline(found), status)
+        text = _headline(found)
+        return None if any(words in text for words in _HARMLESS) else Message(name, text, status)
     fields = kind.read(found)
     if not fields and kind.name == "remat":
         return None  # the log ends before it says anything
@@ -151,7 +196,8 @@ def _merged(messages: Iterator[Message]) -> Iterator[Message]:
     known: dict[tuple[object, ...], Message] = {}
     for message in messages:
         parts = tuple(sorted(message.facts.get("parts", {}).items())) if message.kind == "cache-key" else ()
-        key = message.kind, message.text, message.instruction, message.module, parts
+        start = "".join(message.text.split())[:_SAME_START]
+        key = message.kind, start, message.instruction, message.module, parts
         other = known.get(key)
         if other is not None:
             more = {

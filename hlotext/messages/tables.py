@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from hlotext.messages.message import ListedAllocation
 from hlotext.messages.quoted import SIZE, metadata, size
 
-_BEGIN = re.compile(rf"\d+\.\s+Size:\s+({SIZE})")
+_BEGIN = re.compile(rf"(?:^|\s)\d+\.\s+Size:\s+({SIZE})(?=\s|[A-Z])")
 _FIELD = re.compile(
-    r"(Operator|Shape|Unpadded size|XLA label|Allocation type|Extra memory due to padding):\s*(.*)"
+    r"(Operator|Shape|Unpadded\s+size|XLA\s+label|Allocation\s+type|Extra\s+memory\s+due\s+to\s+padding):\s*"
 )
-_END = re.compile(r"={5,}")
+_END = re.compile(r"={5,}|\n\n")
 _LABEL = re.compile(r"%?([\w.\-]+) = ")
 
 
-def allocations(lines: Sequence[str]) -> tuple[tuple[ListedAllocation, ...], bool]:
-    """The whole entries of a table, and whether it ends inside of one, which then is left out."""
+def allocations(text: str) -> tuple[tuple[ListedAllocation, ...], bool]:
+    """The entries of a table, and whether it ends inside of one, of which the last field is left out."""
     found: list[ListedAllocation] = []
-    entry: dict[str, str] = {}
-    key = ""
-    for line in lines:
-        begin = _BEGIN.fullmatch(line)
-        if begin is not None:
-            _keep(entry, found)
-            entry, key = {"Size": begin[1]}, ""
-        elif not entry:
-            continue
-        elif not line or _END.fullmatch(line):
-            _keep(entry, found)
-            key = ""
-            entry = entry if "Allocation type" not in entry else {}
-        elif (field := _FIELD.fullmatch(line)) is not None:
-            key = field[1]
-            entry[key] = field[2]
-        elif key:  # a line that the log has wrapped
-            entry[key] += f" {line}"
-    is_cut = bool(entry) and "Allocation type" not in entry
-    _keep(entry, found)
+    begins = list(_BEGIN.finditer(text))
+    is_cut = False
+    for number, begin in enumerate(begins):
+        stop = begins[number + 1].start() if number + 1 < len(begins) else len(text)
+        end = _END.search(text, begin.end(), stop)
+        fields = list(_FIELD.finditer(text, begin.end(), end.start() if end is not None else stop))
+        entry = {"Size": begin[1]}
+        for place, field in enumerate(fields):
+            until = fields[place + 1].start() if place + 1 < len(fields) else end.start() if end else stop
+            entry[" ".join(field[1].split())] = " ".join(text[field.end() : until].split())
+        is_cut = "Allocation type" not in entry
+        _keep(entry, found)
     return tuple(found), is_cut
 
 
