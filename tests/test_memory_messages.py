@@ -1,4 +1,4 @@
-"""`hlotext memory` of a log: what must go, who takes it, and what would save it."""
+"""`hlotext memory` of a log: what over by, who takes it, and what would save it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_command(tmp_path: Path) -> None:
     """The table of the message, the module of the dump, and what is neither."""
     result = run("memory", LOG, "--limit", "2")
     assert result.exit_code == 0
-    assert "must go   1.14 GiB" in result.stdout
+    assert "over by    1.14 GiB" in result.stdout
     assert "broadcast.1" in result.stdout
     dump = tmp_path / "dump"
     dump.mkdir()

@@ -9,6 +9,7 @@ import attrs
 import hlotext as hlo
 from hlotext import dumps, memory, messages
 from hlotext.analysis import byte_text
+from hlotext.analysis.sizes import array_bytes, arrays_of
 from hlotext.cli.common import Unreadable, is_folder
 from hlotext.cli.folders import opened, without_clones
 from hlotext.cli.listing import Listing
@@ -51,10 +52,16 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
     fitting = [one for one in whole if one.name == message.module] or (
         whole if message.module is None else []
     )
+    if len(fitting) > 1 and message.memory is not None and message.memory.used is not None:
+        asked = message.memory.used
+        fitting = [one for one in fitting if _has_array(one, asked)] or fitting
     if len(fitting) != 1:
         known = ", ".join(one.name for one in whole[:5])
-        what = f"module {message.module}" if message.module else "one module, not named in the message"
-        raise Unreadable(f"{dump} does not hold {what}: {known}")
+        if message.module:
+            raise Unreadable(f"{dump} does not hold module {message.module}: {known}")
+        raise Unreadable(
+            f"the message names no module, and {dump} holds several: {known}; give one file to --dump"
+        )
     compilation = fitting[0]
     for step in reversed(compilation.steps):
         try:
@@ -72,17 +79,33 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
     raise Unreadable(f"no text of {compilation.name} in {dump} has a schedule: dump every pass")
 
 
+def _has_array(compilation: dumps.Compilation, asked: float) -> bool:
+    """True if the final text has an array of the size that was asked for, as exactly as messages print it."""
+    try:
+        module = compilation.after or compilation.before
+    except (InputError, hlo.HloSyntaxError):
+        return False
+    if module is None:
+        return False
+    sizes = (array_bytes(array) for one in module.instructions() for _, array in arrays_of(one.shape))
+    return any(size is not None and abs(size[0] - asked) <= _ROUNDING * asked for size in sizes)
+
+
+_ROUNDING = 0.001
+
+
 def show(out: Output, found: Explained, limit: int) -> None:
     """For people: what must go, who takes the memory, what would save it."""
     message, held = found.message, found.message.memory
     assert held is not None
     out.heading(f"{found.place}: {message.text}")
-    sizes = (("used", held.used), ("there is", held.capacity), ("must go", held.must_go))
+    sizes = (("asked for", held.used), ("available", held.capacity), ("over by", held.must_go))
     facts = [(title, byte_text(size)) for title, size in sizes if size is not None]
     if message.module:
         facts.append(("module", message.module))
     if message.file is not None and message.line is not None:
         facts.append(("line", f"{message.file}:{message.line}"))
+    facts += [("remedy", text) for text in messages.remedies(message)]
     out.facts(facts)
     for title, shares in (
         ("By operation", out_of_memory.shares(message, lambda row: row.op_name or row.instruction)),
@@ -111,6 +134,8 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         "memory.at_peak", lambda one: (one.bytes, one.shape, one.name, one.place or one.op_name)
     )
     out.table(listing.table("At the peak", arrays, limit))
+    if found.message.kind in ("vmem", "smem"):
+        return
     must = _must_go(found)
     saved = out_of_memory.savings(assignment)
     if saved:

@@ -34,7 +34,7 @@ _FACTS = {
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@limit_option(_LIMIT, "Rows of allocations")
+@limit_option(_LIMIT, "rows of allocations")
 @FORMAT
 def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
     """Explain messages of XLA compilers and JAX in logs (prefixes, tracebacks and JSON lines are fine):
@@ -90,8 +90,17 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
     memory = message.memory
     if memory is not None:
         space = f" of {memory.space}" if memory.space else ""
-        sizes = (("used", memory.used), ("available", memory.capacity), ("must go", memory.must_go))
+        sizes = (
+            ("asked for", memory.used),
+            ("available", memory.capacity),
+            ("over by", memory.must_go),
+            ("program", memory.program),
+            ("arguments", memory.arguments),
+            ("output", memory.output),
+            ("donated", memory.shared),
+        )
         facts += [(title, f"{byte_text(size)}{space}") for title, size in sizes if size is not None]
+    facts += [("remedy", text) for text in messages.remedies(message)]
     report.facts(facts)
     if message.kind == "cache-key":
         parts = message.facts["parts"]
@@ -122,4 +131,5 @@ def _json(message: messages.Message) -> dict[str, Any]:
         **attrs.asdict(message, recurse=False),
         "memory": {**attrs.asdict(memory), "must_go": memory.must_go} if memory is not None else None,
         "facts": dict(message.facts),
+        "remedies": list(messages.remedies(message)),
     }

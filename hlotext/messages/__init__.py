@@ -7,5 +7,6 @@
 
 from hlotext.messages.message import ListedAllocation, Memory, Message, Messages
 from hlotext.messages.reading import read
+from hlotext.messages.remedies import remedies
 
-__all__ = ["ListedAllocation", "Memory", "Message", "Messages", "read"]
+__all__ = ["ListedAllocation", "Memory", "Message", "Messages", "read", "remedies"]
