@@ -188,6 +188,42 @@ ENTRY e {{
     assert [o.name for o in module.entry.root.operands] == ["w", "f", "g"]
 
 
+def test_the_copy_of_a_taken_scalar_stays_where_an_inner_loop_takes_it() -> None:
+    scalar = "s32[]{:T(128)}"
+    loop = f"(s: ({scalar})) -> ({scalar}) {{\n  s = ({scalar}) parameter(0)\n  i = {scalar} get-tuple-element(s), index=0\n"
+    module = hlo.parse(
+        f"""HloModule m
+
+%inner {loop}  ROOT r = ({scalar}) tuple(i)
+}}
+
+%cond (s: ({scalar})) -> pred[] {{
+  s = ({scalar}) parameter(0)
+  ROOT c = pred[]{{:T(512)}} constant(true)
+}}
+
+%outer {loop}  kept = {scalar} copy(i)
+  twice = {scalar} copy(kept)
+  t = ({scalar}) tuple(twice)
+  w = ({scalar}) while(t), condition=%cond, body=%inner
+  ROOT r = ({scalar}) tuple(kept)
+}}
+
+ENTRY %e (a: s32[]) -> s32[] {{
+  a = {scalar} parameter(0)
+  b = {scalar} copy(a)
+  t = ({scalar}) tuple(b)
+  w = ({scalar}) while(t), condition=%cond, body=%outer
+  ROOT r = {scalar} get-tuple-element(w), index=0
+}}
+"""
+    )
+    rewrite.Pipeline(rewrite.parse_passes("copy-insertion-removing{platform=tpu}"), verify=False).run(module)
+    (outer,) = (c for c in module.computations if c.name == "outer")
+    assert outer["t"].operands[0].name == "twice"
+    assert outer["twice"].operands[0].name == "kept"
+
+
 @pytest.mark.parametrize(("name", "stays"), [("wide.region_0.1.sunk", True), ("region_0.1", False)])
 def test_copies_go_in_the_order_in_which_xla_made_their_computations(name: str, stays: bool) -> None:
     """A body that a pass made comes after its caller: by then the loop shares memory with the other branch."""

@@ -395,11 +395,13 @@ def _is_scalar_of_loop(copy: Instruction) -> bool:
         return False
     source = copy.operands[0]
     if source.opcode == "add" and any(user.is_root for user in copy.users):
-        return any(_is_taken(o.operands[0] if o.opcode == "copy" else o) for o in source.operands)
+        return any(map(_is_taken, source.operands))
     return _is_taken(source)
 
 
 def _is_taken(i: Instruction) -> bool:
+    """True for an element of what a computation takes, and a copy of one."""
+    i = i.operands[0] if i.opcode == "copy" else i
     return i.opcode == "get-tuple-element" and i.operands[0].opcode == "parameter"
 
 
