@@ -51,6 +51,33 @@ ENTRY e {{
     assert (first.opcode, second.opcode) == ("get-tuple-element", "copy")
 
 
+@pytest.mark.parametrize(("read", "is_copied"), [
+    ("slice(p), slice={[9:10]}", True),
+    ("dynamic-slice(p, n), dynamic_slice_sizes={1}", False),
+])  # fmt: skip
+def test_what_a_fusion_updates_in_place_is_copied_where_it_slices_it(read: str, is_copied: bool) -> None:
+    one, array = "f32[1]{0:T(128)}", "f32[64]{0:T(128)}"
+    module = _special(
+        f"""HloModule m
+
+%update (p: f32[64], n: s32[]) -> f32[64] {{
+  p = {array} parameter(0)
+  n = s32[]{{:T(128)}} parameter(1)
+  part = {one} {read}
+  ROOT u = {array} dynamic-update-slice(p, part, n)
+}}
+
+ENTRY %e (x: f32[64], n: s32[]) -> f32[64] {{
+  x = {array} parameter(0)
+  n = s32[]{{:T(128)}} parameter(1)
+  a = {array} negate(x)
+  ROOT f = {array} fusion(a, n), kind=kLoop, calls=%update
+}}
+"""
+    )
+    assert (module.entry.root.operands[0].opcode == "copy") is is_copied
+
+
 _LOOP = """HloModule m, is_scheduled=true
 
 add {{
