@@ -339,6 +339,12 @@ def test_changes_that_are_right_only_together(order: str) -> None:
     assert not list(hlo.verify(module))
 
 
+def half_done(module: hlo.Module) -> None:
+    with module.transaction():
+        rewrite.change_shape(module.instruction("x"), "f32[9,8]")
+        module.instruction("n").opcode = "none such"
+
+
 def test_a_transaction_without_types_refuses_at_its_end_what_does_not_fit() -> None:
     module = hlo.parse(PAIR)
     with pytest.raises(rewrite.EditError, match="different sizes"), module.transaction(typed=False):
@@ -346,6 +352,12 @@ def test_a_transaction_without_types_refuses_at_its_end_what_does_not_fit() -> N
     assert str(module) == PAIR
     with pytest.raises(rewrite.EditError), module.transaction(typed=False):
         module.instruction("n").shape = "f32[5]"
+    assert str(module) == PAIR
+    with module.transaction(typed=False) as record:  # what is taken back need not follow
+        rewrite.change_shape(module.instruction("x"), "f32[7,8]")
+        record.undo()
+        with pytest.raises(rewrite.EditError):
+            half_done(module)
     assert str(module) == PAIR
     with pytest.raises(rewrite.EditError):  # afterwards every edit is checked again
         module.instruction("n").shape = "f32[5]"

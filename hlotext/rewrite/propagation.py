@@ -100,12 +100,17 @@ class _Propagation:
 
     def start(self, instruction: Instruction, shape: Shape | None) -> None:
         """Sets the shape that an instruction is given, or has by its operands if those fit already."""
-        self.starts[instruction] = shape
+        journal, starts = self.module._journal, self.starts
+        if instruction in starts:
+            journal.push_undo(starts.__setitem__, instruction, starts[instruction])
+        else:
+            journal.push_undo(starts.pop, instruction, None)
+        starts[instruction] = shape
         if shape is None:
             try:
                 shape = _inferred(instruction)
             except EditError:
-                if self.module._journal.untyped is None:
+                if journal.untyped is None:
                     raise
         if shape is not None:
             self.set(instruction, shape)
