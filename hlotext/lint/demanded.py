@@ -128,6 +128,7 @@ def _elements(shape: Shape) -> int:
 class _Walk:
     def __init__(self) -> None:
         self.found: dict[Instruction, Asked] = {}
+        self._nonzero: dict[Value, float] = {}
 
     def enter(self, body: Computation, asked: Asked, fusions: tuple[Instruction, ...]) -> dict[int, Asked]:
         """Walks through a computation of whose root this is asked; what it asks of its parameters, by their numbers."""
@@ -140,6 +141,9 @@ class _Walk:
             if one.opcode == "parameter":
                 if one in pending:
                     given[one.parameter_number or 0] = wanted
+                continue
+            if wanted is None and one.opcode not in _NARROWING:
+                pending.update(dict.fromkeys(one.operands))
                 continue
             for operand, more in self._operands(one, wanted, fusions):
                 pending[operand] = _joined(pending[operand], more) if operand in pending else more
@@ -166,7 +170,13 @@ class _Walk:
         else:
             if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
                 wanted = _alike(wanted, one)
-            yield from zip(one.operands, _asks(one, wanted, fusions), strict=True)
+            yield from zip(one.operands, _asks(one, wanted, fusions, self._nonzero), strict=True)
+
+
+_NARROWING = frozenset(
+    {"dynamic-slice", "fusion", "gather", "get-tuple-element", "multiply", "pad", "select", "slice"}
+)
+"""Opcodes that ask for a part of an operand, or call what may, even if all of their result is used."""
 
 
 def _is_taken_apart(made: Instruction) -> bool:
@@ -208,7 +218,12 @@ def _array(one: Instruction) -> Shape | None:
 # ---- what an operation asks of its operands
 
 
-def _asks(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...]) -> list[Demand | None]:
+def _asks(
+    one: Instruction,
+    wanted: Demand | None,
+    fusions: tuple[Instruction, ...],
+    nonzero: dict[Value, float],
+) -> list[Demand | None]:
     """Demand for each operand of an operation, given that for its result."""
     nothing: list[Demand | None] = [None] * len(one.operands)
     opcode, shapes = one.opcode, [_array(operand) for operand in one.operands]
@@ -228,7 +243,7 @@ def _asks(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, .
     if opcode == "pad":
         return [_padded(one, wanted, first), *rest]
     if opcode in ("select", "multiply"):
-        return _masked(one, wanted, fusions)
+        return _masked(one, wanted, fusions, nonzero)
     if wanted is None:
         return nothing
     if opcode in ELEMENTWISE | traits.FORWARDS_OPERAND or opcode in ("copy", "reduce-precision"):
@@ -428,7 +443,12 @@ def _concatenated(one: Instruction, wanted: Demand) -> list[Demand | None]:
     return found
 
 
-def _masked(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...]) -> list[Demand | None]:
+def _masked(
+    one: Instruction,
+    wanted: Demand | None,
+    fusions: tuple[Instruction, ...],
+    nonzero: dict[Value, float],
+) -> list[Demand | None]:
     """Demand for operands of `select` and `multiply`: where the mask is true, or the other factor may not be zero."""
     shape, values = _array(one), [Value(operand, fusions) for operand in one.operands]
     if shape is None or shape.rank == 0 or any(_array(operand) is None for operand in one.operands):
@@ -438,7 +458,7 @@ def _masked(one: Instruction, wanted: Demand | None, fusions: tuple[Instruction,
         kept = kept_part(values[0])
         rates = [None, kept, kept.complement() if kept is not None else None]
     else:
-        rates = [nonzero_part(values[1]), nonzero_part(values[0])]
+        rates = [nonzero_part(values[1], nonzero), nonzero_part(values[0], nonzero)]
     for n, rate in enumerate(rates):
         if rate is not None and rate.part < 1 and (wanted is None or wanted.masks is None):
             mask = Mask(rate.part, frozenset(rate.dimensions), rate.is_counted)

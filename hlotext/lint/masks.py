@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from hlotext.lint.values import VIEWS, Value, entered, is_counted
 _SAMPLES = 4096
 """Positions at which a mask is evaluated: of its part two digits are right."""
 _MOST_OPERATIONS = 60
+_DEEPEST = 40
 
 
 @attrs.frozen
@@ -92,29 +94,30 @@ def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
     return value, frozenset(places)
 
 
-def nonzero_part(value: Value) -> Rate | None:
-    """The part of a value that may not be zero; None where all of it may be."""
+def nonzero_part(value: Value, known: dict[Value, float] | None = None) -> Rate | None:
+    """The part of a value that may not be zero; None where all of it may be. `known` keeps what was found before."""
     inner, dimensions = _unbroadcast(value)
-    part = _nonzero(inner, {})
+    part = _nonzero(inner, {} if known is None else known, _DEEPEST)
     return Rate(part, dimensions, ("nonzero", formula(inner)), False) if part < 1 else None
 
 
-def _nonzero(value: Value, known: dict[Value, float]) -> float:
+def _nonzero(value: Value, known: dict[Value, float], left: int) -> float:
     value = entered(value)
     if value not in known:
-        known[value] = 1.0  # until it is known, and where too many are asked for
-        known[value] = _nonzero_of(value, known) if len(known) < _MOST_OPERATIONS else 1.0
+        if not left or value.instruction.opcode not in _TOLD:
+            return 1.0
+        known[value] = _nonzero_of(value, known, left - 1)
     return known[value]
 
 
-def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
+def _nonzero_of(value: Value, known: dict[Value, float], left: int) -> float:
     one, operands = value.instruction, value.operands()
     shape = one.shape
     if shape is None or not shape.is_array or not shape.element_count:
         return 1.0
     if is_zero(value):
         return 0.0
-    inner = [_nonzero(operand, known) for operand in operands[:2]] if one.opcode in _FOLLOWED else []
+    inner = [_nonzero(operand, known, left) for operand in operands[:2]] if one.opcode in _FOLLOWED else []
     if one.opcode in _SAME or (one.opcode == "divide" and inner):
         return inner[0]
     if one.opcode in ("multiply", "and"):
@@ -123,7 +126,7 @@ def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
         return min(1.0, sum(inner))
     if one.opcode == "select":
         kept = kept_part(operands[0])
-        parts = [_nonzero(operand, known) for operand in operands[1:]]
+        parts = [_nonzero(operand, known, left) for operand in operands[1:]]
         rates = (kept.part, 1 - kept.part) if kept is not None else (1.0, 1.0)
         return min(1.0, sum(min(part, rate) for part, rate in zip(parts, rates, strict=True)))
     if one.opcode == "compare":
@@ -149,6 +152,7 @@ def _nonzero_of(value: Value, known: dict[Value, float]) -> float:
 _SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
 _SUMS = frozenset({"add", "maximum", "or", "subtract"})
 _FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
+_TOLD = _FOLLOWED | {"compare", "constant"} | {"select"}
 
 
 # ---- masks of positions
@@ -159,7 +163,7 @@ _Array = NDArray[Any]
 
 def _evaluated(mask: Value, shape: Shape) -> float | None:
     """The part of a mask of positions that is true, at positions spread evenly; None where an operation is not known."""
-    positions = _spread(shape)
+    positions = _spread(shape.dimensions)
     try:
         return float(np.mean(_at(mask, positions, [_MOST_OPERATIONS])))
     except _UnknownError:
@@ -170,13 +174,14 @@ class _UnknownError(Exception):
     """An operation that is not evaluated."""
 
 
-def _spread(shape: Shape) -> list[NDArray[np.int64]]:
+@functools.lru_cache(maxsize=64)
+def _spread(sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
     """So many positions, on a lattice whose steps share no factor: Kronecker's sequence with square roots of primes."""
     counts = np.arange(1, _SAMPLES + 1)
     steps = [math.sqrt(prime) for prime in (2, 3, 5, 7, 11, 13, 17, 19)]
     return [
         np.minimum((counts * steps[n % len(steps)] % 1 * size).astype(np.int64), max(0, size - 1))
-        for n, size in enumerate(shape.dimensions)
+        for n, size in enumerate(sizes)
     ]
 
 
