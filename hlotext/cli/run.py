@@ -12,7 +12,8 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
-from hlotext.execution import Execution, NotExecutable, difference, run
+from hlotext.execution import Execution, NotExecutable, run
+from hlotext.execution.comparing import device_difference
 from hlotext.rewrite.extraction import computation_module
 from hlotext.syntax.source.inputs import several
 
@@ -58,8 +59,9 @@ def command(
 ) -> None:
     """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas, each
-    with the same arguments. Results are those of the module; times say nothing about other devices.
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas. Random
+    arguments differ between devices but where shardings say that they hold the same; --input goes to all, or has the devices
+    as first dimension. Results are those of the module; times say nothing about other devices.
 
     \b
     Examples:
@@ -112,13 +114,15 @@ def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
 def _compared(ours: Execution, theirs: Execution) -> list[float]:
     if len(ours.results) != len(theirs.results):
         raise Unreadable(f"{len(ours.results)} results, and {len(theirs.results)} of the other module")
-    return [difference(a, b) for a, b in zip(ours.results, theirs.results, strict=True)]
+    return [device_difference(a, b, ours.devices) for a, b in zip(ours.results, theirs.results, strict=True)]
 
 
 def _show(module: hlo.Module, ran: Execution, far: list[float] | None) -> None:
     out = output()
     out.heading(f"{module.name}: {pluralize(len(ran.results), 'result')}")
-    devices = [("devices", f"{ran.devices}, as replicas")] if ran.devices > 1 else []
+    equal = sum(not any(held) for held in ran.plain.pieces)
+    same = f"; {equal} of {pluralize(len(ran.plain.pieces), 'argument')} equal on all"
+    devices = [("devices", f"{ran.devices}, as replicas{same}")] if ran.devices > 1 else []
     out.facts([*devices, ("took", f"{ran.seconds * 1e3:.3g} ms on this CPU")])
     out.table(_results(far).table("results", list(enumerate(ran.results))))
 

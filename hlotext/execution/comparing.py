@@ -35,6 +35,13 @@ def difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     return float((x / np.maximum(y, scale * _FLOOR)).max()) if scale else 0.0
 
 
+def device_difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], devices: int) -> float:
+    """The largest difference on any device; arrays of several devices have them as first dimension."""
+    if devices == 1 or a.shape != b.shape:
+        return difference(a, b)
+    return max(difference(a[number, ...], b[number, ...]) for number in range(devices))
+
+
 def distance(
     a: Sequence[Sequence[np.ndarray[Any, Any]]], b: Sequence[Sequence[np.ndarray[Any, Any]]]
 ) -> float:

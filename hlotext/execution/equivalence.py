@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-import numpy as np
-
+from hlotext.analysis.formatting import pluralize
 from hlotext.execution.client import Arrays, Runner
-from hlotext.execution.comparing import difference
+from hlotext.execution.comparing import device_difference
 from hlotext.execution.errors import NotExecutable
-from hlotext.execution.inputs import random_arrays
+from hlotext.execution.inputs import device_arrays
 from hlotext.execution.plain_text import PlainModule, plain
 from hlotext.ir.nodes.module import Module
 
@@ -18,26 +17,29 @@ TOLERANCE = 0.01
 """Relative differences that other roundings make."""
 
 
-def largest_difference(before: Module, after: Module, *, seed: int = 0, timeout: float = 120.0) -> float:
+def largest_difference(
+    before: Module, after: Module, *, seed: int = 0, devices: int | None = None, timeout: float = 120.0
+) -> float:
     """The largest relative difference of two modules' results on random arguments; narrow floats count as f32.
 
-    Raises NotExecutable, with the reason.
+    Each device of several has arguments of its own (see `execution.run`), and results are compared device by device;
+    `devices=1` runs programs before partitioning as they are. Infinite where they take or give other arrays. Raises
+    NotExecutable, with the reason.
     """
-    with Reference(before, seed=seed, timeout=timeout) as reference:
+    with Reference(before, seed=seed, devices=devices, timeout=timeout) as reference:
         return reference.distance(after)
 
 
 class Reference:
     """Reference results of a module, to compare others with, all in one child process. A context manager."""
 
-    def __init__(self, module: Module, *, seed: int = 0, timeout: float = 120.0) -> None:
+    def __init__(
+        self, module: Module, *, seed: int = 0, devices: int | None = None, timeout: float = 120.0
+    ) -> None:
         """Executes the module. Raises NotExecutable."""
-        text = plain(module, wide=True)
-        arguments = random_arrays(text.taken, seed)
-        self._taken, self._devices = text.taken, text.devices
-        self._inputs = [
-            arguments if text.devices == 1 else [np.stack([one] * text.devices) for one in arguments]
-        ]
+        text = plain(module, wide=True, devices=devices)
+        self._taken, self._devices, self._asked = text.taken, text.devices, devices
+        self._inputs = [device_arrays(text, seed)]
         self._runner = Runner(text.devices, timeout)
         try:
             self._results = self._run(text)
@@ -57,19 +59,30 @@ class Reference:
 
     def distance(self, module: Module) -> float:
         """The largest relative difference of another module's results. Raises NotExecutable."""
-        text = plain(module, wide=True)
-        if (text.taken, text.devices) != (self._taken, self._devices):
+        text = plain(module, wide=True, devices=self._asked)
+        if text.devices != self._devices:
+            raise NotExecutable(other_devices(self._devices, text.devices))
+        if text.taken != self._taken:
             return float("inf")
         theirs = self._run(text)
         if len(theirs) != len(self._results):
             return float("inf")
-        return max((difference(a, b) for a, b in zip(self._results, theirs, strict=True)), default=0.0)
+        pairs = zip(self._results, theirs, strict=True)
+        return max((device_difference(a, b, self._devices) for a, b in pairs), default=0.0)
 
     def _run(self, text: PlainModule) -> Arrays:
         ran = self._runner.run(text, self._inputs)
         if ran.error is not None:
             raise NotExecutable(ran.error)
         return ran.results[0]
+
+
+def other_devices(before: int, after: int) -> str:
+    """Why modules for other numbers of devices are not compared."""
+    return (
+        f"one runs on {pluralize(before, 'device')}, the other on {pluralize(after, 'device')}: "
+        "devices=1 runs both as programs before partitioning"
+    )
 
 
 def first_change(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hlotext.execution.errors import NotExecutable
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import TypeKind
+
+if TYPE_CHECKING:
+    from hlotext.execution.plain_text import PlainModule
 
 MOST_BYTES = 2 << 30
 """Arguments that are made at most."""
@@ -25,6 +28,23 @@ def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) ->
         raise NotExecutable(f"its arguments take {total >> 20:,} MiB")
     generator = np.random.default_rng(seed)
     return [_random(shape, generator, shift) for shape in shapes]
+
+
+def device_arrays(text: PlainModule, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Random arrays for a text; for several devices an array for each, stacked along a new first dimension.
+
+    Devices that hold the same piece of a parameter get equal ones. Raises NotExecutable as `random_arrays` does.
+    """
+    if text.devices == 1:
+        return random_arrays(text.taken, seed)
+    counts = [max(held) + 1 for held in text.pieces]
+    shapes = [shape for shape, count in zip(text.taken, counts, strict=True) for shape in [shape] * count]
+    drawn = iter(random_arrays(shapes, seed))
+    found = []
+    for count, held in zip(counts, text.pieces, strict=True):
+        own = [next(drawn) for _ in range(count)]
+        found.append(np.stack([own[number] for number in held]))
+    return found
 
 
 def _random(shape: Shape, generator: np.random.Generator, shift: float) -> np.ndarray[Any, Any]:

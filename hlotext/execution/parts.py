@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from hlotext.execution.errors import NotExecutable
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.shape import Shape
-from hlotext.ir.values.sharding import Sharding
+from hlotext.ir.values.sharding import OpSharding, Sharding
 
 Array = np.ndarray[Any, Any]
 
@@ -84,3 +86,56 @@ def leaves(sharding: Sharding | None, shape: Shape) -> Sequence[Sharding | None]
         else:
             found.append(one)
     return found if len(found) == count else [None] * count
+
+
+def pieces(parameter: Instruction, replicas: int, partitions: int) -> list[tuple[int, ...]]:
+    """For each array of a parameter, the piece that each device holds, as a number: equal numbers, equal arrays.
+
+    Replicas share what `parameter_replication` says, partitions what the sharding replicates. Without a sharding every device
+    has an array of its own, but for scalars of whole numbers and truth values, which steer loops that all devices run alike.
+    Devices are numbered replica by replica.
+    """
+    shape = parameter.shape
+    assert shape is not None
+    arrays = [leaf for _, leaf in shape.leaves() if leaf.is_array]
+    shared = parameter.attributes.get("parameter_replication") or ()
+    found = []
+    for number, (array, sharding) in enumerate(zip(arrays, leaves(parameter.sharding, shape), strict=True)):
+        type_ = array.element_type
+        if sharding is None and not array.dimensions and not (type_.is_floating or type_.is_complex):
+            found.append((0,) * (replicas * partitions))
+            continue
+        tiles = _tiles(sharding, array, partitions)
+        has_one = number < len(shared) and shared[number]
+        keys = [(0 if has_one else replica, tile) for replica in range(replicas) for tile in tiles]
+        numbers = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        found.append(tuple([numbers[key] for key in keys]))
+    return found
+
+
+def _tiles(sharding: Sharding | None, array: Shape, partitions: int) -> Sequence[int]:
+    """For each partition the number of its tile; all differ where the sharding is not known."""
+    own = range(partitions)
+    try:
+        plain = sharding.without_mesh().canonical() if sharding is not None else None
+    except ValueError:
+        return own
+    if not isinstance(plain, OpSharding):
+        return own
+    if plain.is_replicated:
+        return (0,) * partitions
+    assignment = plain.tile_assignment
+    if assignment is None or sorted(assignment.devices()) != list(own):
+        return own
+    sizes = assignment.dimensions
+    kinds = (*(None for _ in array.dimensions), *plain.subgroup_types)
+    if len(kinds) != len(sizes):
+        return own
+    numbers = np.arange(partitions).reshape(sizes)
+    for axis, kind in enumerate(kinds):
+        if kind is ShardingType.REPLICATED:
+            numbers = np.broadcast_to(numbers.take([0], axis), sizes)
+    found = [0] * partitions
+    for device, tile in zip(assignment.devices(), numbers.ravel().tolist(), strict=True):
+        found[device] = tile
+    return found

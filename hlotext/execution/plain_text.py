@@ -18,6 +18,7 @@ from hlotext.execution.bitcasts import bitcast
 from hlotext.execution.custom_calls import custom_call
 from hlotext.execution.errors import NotExecutable
 from hlotext.execution.lines import Lines, Plain, wider
+from hlotext.execution.parts import pieces
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
@@ -124,6 +125,8 @@ class PlainModule:
     """Result arrays in the types of the plain text."""
     devices: int
     """Number of devices that run it, as replicas."""
+    pieces: tuple[tuple[int, ...], ...] = ()
+    """For each parameter array and each device the number of the piece that it holds (`parts.pieces`)."""
 
 
 def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> PlainModule:
@@ -192,9 +195,10 @@ class _Writer:
         name = "".join(c if c.isalnum() else "_" for c in self.source.name) or "module"
         head = f"HloModule {name}" + (f", replica_count={self.devices}" if self.devices > 1 else "")
         parameters, taken, results = map(tuple, self._entry)
-        return PlainModule(
-            f"{head}\n\n" + "\n\n".join(texts) + "\n", parameters, taken, results, self.devices
-        )
+        replicas = self.devices // self.partitions
+        held = [piece for one in entry.parameters for piece in pieces(one, replicas, self.partitions)]
+        text = f"{head}\n\n" + "\n\n".join(texts) + "\n"
+        return PlainModule(text, parameters, taken, results, self.devices, tuple(held))
 
     def computation(self, computation: Computation, is_entry: bool = False) -> str:
         name = f"c{len(self.names)}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from hlotext.execution.client import Arrays, Runner
 from hlotext.execution.errors import NotExecutable
-from hlotext.execution.inputs import random_arrays
+from hlotext.execution.inputs import device_arrays
 from hlotext.execution.plain_text import PlainModule, plain
 from hlotext.ir.nodes.module import Module
 
@@ -20,7 +20,7 @@ class Execution:
     """Results of a module."""
 
     arguments: Arrays
-    """Arguments, equal on every device."""
+    """Arguments; of several devices stacked along a new first dimension."""
     results: Arrays
     """The arrays of its result, tuples taken apart; of several devices stacked along a new first dimension."""
     seconds: float
@@ -43,10 +43,13 @@ def run(
 
     Args:
         module: The module. What only a backend understands is left out, or spelt out where its meaning is known.
-        arguments: Arrays for the parameters of the entry, tuples taken apart; None for random ones.
+        arguments: Arrays for the parameters of the entry, tuples taken apart; None for random ones. Of several devices all
+            have the same array, or each has its own, stacked along a new first dimension. Random ones differ between devices
+            but where the parameter's sharding (or `parameter_replication`) says that they hold the same. A parameter without
+            a sharding differs; if it is a scalar of whole numbers or truth values, which may steer a loop, it is the same.
         seed: From which random arguments are drawn.
         wide: Whether floats narrower than f32 become f32.
-        devices: 1 for a program before partitioning. Else as many as the header says, each with the same arguments.
+        devices: 1 for a program before partitioning. Else as many as the header says.
         timeout: Seconds that compiling and running may take together.
 
     Returns:
@@ -57,21 +60,27 @@ def run(
     """
     text = plain(module, wide=wide, devices=devices)
     if arguments is None:
-        given = random_arrays(text.taken, seed)
+        given = device_arrays(text, seed)
     else:
-        given = [np.asarray(one) for one in arguments]
-        _check(text, given)
-    stacked = given if text.devices == 1 else [np.stack([one] * text.devices) for one in given]
+        given = _stacked(text, [np.asarray(one) for one in arguments])
     with Runner(text.devices, timeout) as runner:
-        ran = runner.run(text, [stacked])
+        ran = runner.run(text, [given])
     if ran.error is not None:
         raise NotExecutable(f"{module.name}: {ran.error}")
     return Execution(given, ran.results[0], ran.seconds[0], text.devices, text)
 
 
-def _check(text: PlainModule, arrays: Arrays) -> None:
+def _stacked(text: PlainModule, arrays: Arrays) -> Arrays:
+    """Given arguments, for each device. Raises NotExecutable for what the parameters do not take."""
     if len(arrays) != len(text.taken):
         raise NotExecutable(f"it takes {len(text.taken)} arrays, not {len(arrays)}")
+    found = []
     for number, (array, shape) in enumerate(zip(arrays, text.taken, strict=True)):
-        if (array.shape, array.dtype) != (shape.dimensions, shape.element_type.dtype):
-            raise NotExecutable(f"argument {number} is {shape}, not {array.dtype}{list(array.shape)}")
+        sizes = (text.devices, *shape.dimensions) if text.devices > 1 else shape.dimensions
+        if text.devices > 1 and array.shape == shape.dimensions:
+            array = np.broadcast_to(array, sizes)
+        if (array.shape, array.dtype) != (sizes, shape.element_type.dtype):
+            each = f", for all or for each of {text.devices} devices" if text.devices > 1 else ""
+            raise NotExecutable(f"argument {number} is {shape}{each}, not {array.dtype}{list(array.shape)}")
+        found.append(array)
+    return found

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from hlotext import execution
+from hlotext.analysis.devices import devices_of
 from hlotext.execution import NotExecutable, random_arrays
+from hlotext.execution.equivalence import other_devices
 from hlotext.ir.nodes.module import Module
 
 
@@ -24,7 +26,7 @@ def run(module: Module, *arrays: Any, timeout: float = 120.0) -> list[np.ndarray
 def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """Random arguments for a module's entry: small whole numbers, normal floats, either truth value.
 
-    Raises NotExecutable for parameters that are not arrays.
+    Those of one device; `run` gives them to each of several. Raises NotExecutable for parameters that are not arrays.
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
@@ -39,20 +41,29 @@ def assert_equivalent(
     *,
     rtol: float = 1e-5,
     seed: int = 0,
+    devices: int | None = None,
 ) -> None:
     """Executes two modules on the same arguments. Raises AssertionError where results differ.
 
-    Whole numbers and truth values must be equal, floats within `rtol` of the largest value (or of what the type resolves),
-    with 0 to the bit.
+    Whole numbers and truth values must be equal, floats within `rtol` of the largest value (or of what the type resolves);
+    `rtol=0` compares bits. Each device of several has random arguments of its own (`hlotext.execution.run` says which are
+    equal), and its results are compared; `devices=1` runs programs before partitioning as they are.
     """
-    arrays = random_inputs(before, seed) if isinstance(inputs, str) else inputs
-    wanted, found = run(before, *arrays), run(after, *arrays)
+    counts = [devices or devices_of(module).total or 1 for module in (before, after)]
+    assert counts[0] == counts[1], other_devices(*counts)
+    ran = execution.run(before, None if isinstance(inputs, str) else inputs, seed=seed, devices=devices)
+    wanted, found = ran.results, execution.run(after, ran.arguments, devices=devices).results
     assert len(wanted) == len(found), f"{len(wanted)} results became {len(found)}"
     for number, (a, b) in enumerate(zip(wanted, found, strict=True)):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"result {number} is {b.dtype}{b.shape}"
-        assert _agree(a, b, rtol), (
-            f"result {number} of {before.name} differs: {a.ravel()[:5]} and {b.ravel()[:5]}"
-        )
+        each = f" for each of {ran.devices} devices" if ran.devices > 1 else ""
+        had, has = (f"{one.dtype}{list(one.shape[ran.devices > 1 :])}" for one in (a, b))
+        assert had == has, f"result {number} is {has}{each}, and was {had}"
+        for device in range(ran.devices):
+            x, y = (a[device, ...], b[device, ...]) if each else (a, b)
+            place = f" on device {device}" if each else ""
+            assert _agree(x, y, rtol), (
+                f"result {number} of {before.name} differs{place}: {x.ravel()[:5]} and {y.ravel()[:5]}"
+            )
 
 
 def _agree(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], rtol: float) -> bool:
