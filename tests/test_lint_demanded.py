@@ -1,0 +1,154 @@
+"""The walk over used elements: what each operation asks of its operand, as a part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext.lint.demanded import demands, fraction
+
+_LAST = "r = f32[1,6]{1,0} slice(y), slice={[3:4], [0:6]}"
+"""One of four rows of `y`."""
+_CASES = {
+    "a slice": ("y = f32[4,6]{1,0} exponential(x)", _LAST, 1 / 4),
+    "a transpose": ("y = f32[4,6]{1,0} transpose(t), dimensions={1,0}", _LAST, 1 / 4),
+    "rows joined": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "f = f32[24]{0} reshape(y)\n  r = f32[6]{0} slice(f), slice={[6:12]}",
+        1 / 4,
+    ),
+    "across joined rows": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "f = f32[24]{0} reshape(y)\n  r = f32[6]{0} slice(f), slice={[3:9]}",
+        1 / 2,
+    ),
+    "joined and split again": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "f = f32[24]{0} reshape(y)\n  g = f32[4,6]{1,0} reshape(f)\n"
+        "  r = f32[1,6]{1,0} dynamic-slice(g, n, n), dynamic_slice_sizes={1,6}",
+        1 / 4,
+    ),
+    "the same place twice": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "a = f32[1,6]{1,0} dynamic-slice(y, n, n), dynamic_slice_sizes={1,6}\n"
+        "  b = f32[1,6]{1,0} dynamic-slice(y, n, n), dynamic_slice_sizes={1,6}\n  r = f32[1,6]{1,0} add(a, b)",
+        1 / 4,
+    ),
+    "two places": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "a = f32[1,6]{1,0} dynamic-slice(y, n, n), dynamic_slice_sizes={1,6}\n"
+        "  b = f32[1,6]{1,0} dynamic-slice(y, m, n), dynamic_slice_sizes={1,6}\n  r = f32[1,6]{1,0} add(a, b)",
+        1 / 2,
+    ),
+    "padding taken away": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "r = f32[1,6]{1,0} pad(y, z), padding=-3_0x0_0",
+        1 / 4,
+    ),
+    "a part of a concatenation": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "c = f32[8,6]{1,0} concatenate(y, x), dimensions={0}\n  r = f32[2,6]{1,0} slice(c), slice={[3:5], [0:6]}",
+        1 / 4,
+    ),
+    "a sum over the sliced rows": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "s = f32[4]{0} reduce(y, z), dimensions={1}, to_apply=sum\n  r = f32[1]{0} slice(s), slice={[0:1]}",
+        1 / 4,
+    ),
+    "a sum over all rows": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "s = f32[6]{0} reduce(y, z), dimensions={0}, to_apply=sum\n  r = f32[1]{0} slice(s), slice={[0:1]}",
+        1 / 6,
+    ),
+    "rows of a product": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "p = f32[4,4]{1,0} dot(y, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  r = f32[1,4]{1,0} slice(p), slice={[3:4], [0:4]}",
+        1 / 4,
+    ),
+    "columns of a product": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "p = f32[4,4]{1,0} dot(y, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  r = f32[4,1]{1,0} slice(p), slice={[0:4], [3:4]}",
+        1,
+    ),
+    "two users": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        f"{_LAST.replace('r =', 'a =')}\n  r = f32[4,6]{{1,0}} add(y, x)",
+        1,
+    ),
+    "a gathered row": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "r = f32[1,6]{1,0} gather(y, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+        "slice_sizes={1,6}",
+        1 / 4,
+    ),
+    "a one-hot factor": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        "c = s32[4,6]{1,0} iota(), iota_dimension=1\n  k = s32[4,6]{1,0} broadcast(w), dimensions={0}\n"
+        "  e = pred[4,6]{1,0} compare(c, k), direction=EQ\n  o = f32[4,6]{1,0} convert(e)\n"
+        "  r = f32[4,6]{1,0} multiply(y, o)",
+        1 / 6,
+    ),
+    "an unknown operation": (
+        "y = f32[4,6]{1,0} exponential(x)",
+        'c = f32[4,6]{1,0} custom-call(y), custom_call_target="any"\n  r = f32[1,6]{1,0} slice(c), slice={[0:1], [0:6]}',
+        1,
+    ),
+}
+_TEXT = """HloModule m, is_scheduled=true
+
+sum {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}}
+
+ENTRY e {{
+  x = f32[4,6]{{1,0}} parameter(0)
+  t = f32[6,4]{{1,0}} parameter(1)
+  n = s32[] parameter(2)
+  m = s32[] parameter(3)
+  i = s32[1,1]{{1,0}} parameter(4)
+  w = s32[4]{{0}} parameter(5)
+  z = f32[] constant(0)
+  {made}
+  {used}
+  ROOT result = (f32[]) tuple(z)
+}}
+"""
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_part_that_is_asked_for(case: str) -> None:
+    made, used, part = _CASES[case]
+    text = _TEXT.format(made=made, used=used).replace("  ROOT result = (f32[]) tuple(z)\n", "")
+    head, _, last = text.rpartition("r = ")
+    module = hlo.parse(f"{head}ROOT r = {last}")
+    y = next(one for one in module.entry if one.name == "y")
+    assert fraction(demands(module).get(y), y.shape) == pytest.approx(part)
+
+
+def test_a_mask_of_positions_is_evaluated() -> None:
+    """A band of 16 below the diagonal of 256 rows: (16 * 256 - 120) / 65536 of the elements."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  x = f32[256,256]{1,0} parameter(0)
+  y = f32[256,256]{1,0} exponential(x)
+  i = s32[256,256]{1,0} iota(), iota_dimension=0
+  j = s32[256,256]{1,0} iota(), iota_dimension=1
+  d = s32[256,256]{1,0} subtract(i, j)
+  n = s32[] constant(16)
+  w = s32[256,256]{1,0} broadcast(n), dimensions={}
+  a = pred[256,256]{1,0} compare(i, j), direction=GE
+  b = pred[256,256]{1,0} compare(d, w), direction=LT
+  k = pred[256,256]{1,0} and(a, b)
+  z = f32[] constant(0)
+  o = f32[256,256]{1,0} broadcast(z), dimensions={}
+  ROOT r = f32[256,256]{1,0} select(k, y, o)
+}
+"""
+    module = hlo.parse(text)
+    y = next(one for one in module.entry if one.name == "y")
+    assert fraction(demands(module).get(y), y.shape) == pytest.approx((16 * 256 - 120) / 65536, abs=0.01)
