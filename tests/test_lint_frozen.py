@@ -1,8 +1,9 @@
 """The linter on modules that stay as they are: programs in ordinary style, compiled by XLA 0.12 for CPU, GPU and TPU.
 
 Each finding has a verdict in `tests/data/lint/frozen/verdicts.csv`: `true` is right and worth knowing, `useless` is right and
-nothing that anybody would change, `false` is wrong. Some were written and judged by people who saw no rule; since then the rules
-were developed on all of them, so that the figures hold what was reached and measure nothing. A row comes or goes only with a line in the changelog.
+nothing that anybody would change, `false` is wrong. Some programs were written and judged by people who saw no rule.
+Since then rules were developed on all of them, so that the figures hold what was reached and measure nothing. A row
+comes or goes only with a line in the changelog.
 """
 
 from __future__ import annotations
