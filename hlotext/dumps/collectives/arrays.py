@@ -40,6 +40,7 @@ class Value:
     """Its annotation."""
     uses: int = 0
     operations: list[Operation] = attrs.field(factory=list)
+    """Those that it may spread through."""
     is_constant: bool = False
     """True for a constant and for what is computed of constants alone: no device sends it."""
 
@@ -56,10 +57,13 @@ class Operation:
     runs: int
     node: hlo.Instruction | None
     number: int
+    ids: tuple[int, ...] = attrs.field(init=False)
+    """Of the values: shardings are kept by them."""
+    is_elementwise: bool = attrs.field(init=False)
 
-    @property
-    def is_elementwise(self) -> bool:
-        return self.opcode in opcodes.ELEMENTWISE or self.opcode in ("copy", EDGE, RESULT)
+    def __attrs_post_init__(self) -> None:
+        self.ids = tuple(map(id, self.values))
+        self.is_elementwise = self.opcode in opcodes.ELEMENTWISE or self.opcode in ("copy", EDGE, RESULT)
 
 
 class Arrays:
@@ -175,8 +179,9 @@ class Arrays:
         for one in self.operations:
             for value in one.values[: one.operands]:
                 value.uses += 1
-            for value in dict.fromkeys(one.values):
-                value.operations.append(one)
+            if one.rule is not None and any(v.fixed is None and v.now is not None for v in one.values):
+                for value in dict.fromkeys(one.values):
+                    value.operations.append(one)
 
     def _enter(self, computation: Computation) -> None:
         """The operations of a computation, with those of what it calls where it calls them."""

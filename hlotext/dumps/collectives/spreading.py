@@ -102,12 +102,10 @@ class Spreading:
 
     def _step(self, one: Operation, stage: int, spec: dict[int, Axes], closed: set[int]) -> list[Value]:
         """Spreads along one operation. Returns the arrays that changed."""
-        if one.rule is None:
+        specs = tuple([spec[n] for n in one.ids])
+        if one.rule is None or not any(map(any, specs)) or (one.is_elementwise and len(set(specs)) == 1):
             return []
-        specs = tuple(spec[id(v)] for v in one.values)
-        if one.is_elementwise and len(set(specs)) == 1:
-            return []
-        key = one.number, stage, specs, tuple(id(v) in closed for v in one.values)
+        key = one.number, stage, specs, tuple([n in closed for n in one.ids])
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._extended(one, one.rule, stage, specs, key[3])

@@ -102,11 +102,7 @@ class Traffic:
 
     def _of(self, changed: dict[int, Axes], is_annotated: bool) -> Estimate | None:
         spec = self._spreading.spread(changed)
-        touched = [
-            one
-            for one in self._arrays.operations
-            if any(spec[id(value)] != self._now[id(value)] for value in one.values)
-        ]
+        touched = [one for one in self._arrays.operations if any(spec[n] != self._now[n] for n in one.ids)]
         new: dict[int, Sent | None] = {one.number: self._volume.of(one, spec) for one in touched}
         change = most = gross = 0.0
         for one in touched:

@@ -106,7 +106,7 @@ class Volume:
 
     def of(self, one: Operation, spec: Mapping[int, Axes]) -> Sent | None:
         """Bytes sent per run; None if unknown."""
-        specs = tuple(spec[id(v)] for v in one.values)
+        specs = tuple([spec[n] for n in one.ids])
         key = one.number, specs
         if key not in self._known:
             self._known[key] = self._of(one, specs)
@@ -116,6 +116,8 @@ class Volume:
         rule, values, count = one.rule, one.values, one.operands
         if one.opcode == "custom-call" or rule is None or any(v.now is None for v in values):
             return None
+        if not any(map(any, specs)):
+            return Sent({}, 0.0)
         if one.is_elementwise and len(values) > count:
             want = specs[count]
             if len(set(specs[:count])) == 1 and count > 1:
@@ -258,6 +260,8 @@ class Volume:
 
     def _cut_of(self, rule: Rule, factors: tuple[int, ...], cut: Mapping[int, list[str]]) -> tuple[str, ...]:
         """The axes of a dimension with these factors: whole if a more major one is left whole, which no sharding says."""
+        if len(factors) == 1:
+            return tuple(cut.get(factors[0], ()))
         found: list[str] = []
         is_whole = True
         for f in factors:
