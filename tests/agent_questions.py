@@ -196,7 +196,7 @@ QUESTIONS = (
     Question("How often does the body of the loop run?", opened(LOOP, on("instruction", name="$body")), facts("runs"),
              lambda: [runs(body())], (f"show $corpus/{LOOP} -i $body --limit 3",), lambda: [f"runs {runs(body()):,} times"],
              ("known_trip_count", LOOP)),
-    Question("How many bytes does an array have with padding?", opened(MODULE, on("instruction", name=PADDED)),
+    Question("How many bytes does an array take, including padding?", opened(MODULE, on("instruction", name=PADDED)),
              facts("bytes", "padding_bytes"), lambda: [size(PADDED).allocated_bytes, size(PADDED).allocated_bytes - size(PADDED).unpadded_bytes],
              (f"show $corpus/{MODULE} -i {PADDED} --limit 3",), lambda: [byte_text(size(PADDED).allocated_bytes)], None),
     Question("Why is this copy here?", opened(LAST, ("origin", {"dump": "$module", "name": "copy-start"})), facts("cause", "because"),

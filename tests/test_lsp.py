@@ -533,4 +533,4 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     found = CliRunner().invoke(main, ["lsp"])
     assert found.exit_code == 2
-    assert found.stderr == "hlotext: the language server needs: pip install 'hlotext[lsp]'\n"
+    assert found.stderr == "hlotext: the language server needs an extra: pip install 'hlotext[lsp]'\n"

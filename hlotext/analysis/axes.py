@@ -24,8 +24,8 @@ class MeshSource(enum.Enum):
     SHARDY = "the module's xla.sdy.meshes"
     SHARDINGS = "the module's shardings"
     PROGRAM = "the program before optimization"
-    GROUPS = "the groups of collectives"
-    INFERRED = "inferred from the groups of collectives"
+    GROUPS = "from replica groups"
+    INFERRED = "inferred from replica groups"
 
 
 @attrs.frozen
@@ -52,7 +52,9 @@ def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> Foun
     found = given if isinstance(given, FoundMesh) else FoundMesh(given, MeshSource.GIVEN)
     total = devices_of(module).total
     if total is not None and total != found.mesh.num_devices:
-        raise ValueError(f"the mesh {found.mesh} has {found.mesh.num_devices} devices, the module {total}")
+        raise ValueError(
+            f"the mesh {found.mesh} has {found.mesh.num_devices} devices, but the module has {total}"
+        )
     return found
 
 

@@ -29,7 +29,7 @@ def parse_mesh(text: str, device_order: Sequence[int] | None = None) -> DeviceMe
     for part in text.split(","):
         match = _AXIS.fullmatch(part)
         if match is None:
-            raise ValueError(f"{part.strip()!r} is no axis of a mesh: write NAME=SIZE, as in dp=2,tp=4")
+            raise ValueError(f"{part.strip()!r} is not a mesh axis: write NAME=SIZE, as in dp=2,tp=4")
         if match[1] in axes:
             raise ValueError(f"the mesh has two axes {match[1]}")
         axes[match[1]] = int(match[2])

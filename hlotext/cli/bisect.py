@@ -33,7 +33,7 @@ _DISABLE = "xla_disable_hlo_passes"
     "pythons",
     multiple=True,
     metavar="VENV",
-    help="Which environment, from good to bad; once each.",
+    help="Virtual environment to test; repeat the option, ordered from good to bad.",
 )
 @click.option(
     "--timeout", default=600.0, show_default=True, help="Seconds for each run; running longer is failing."

@@ -31,7 +31,7 @@ from hlotext.syntax.source.inputs import decode, read_data, several
 )
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
 @click.option(
-    "--message", metavar="LOG", help="A log with the compiler's message: its kind and figures are told."
+    "--message", metavar="LOG", help="A log with the compiler's message: its kind and figures are included."
 )
 @click.option(
     "--include", metavar="FILE", multiple=True, help="A file that COMMAND needs, to be shown with the report."
@@ -67,7 +67,7 @@ def command(
       hlotext bugreport dumps/ -m jit_step -o report.sh --include check.py -- python3 check.py {}
       hlotext bugreport dumps/ -o report.sh
 
-    Exit status: 0 written, 1 COMMAND does not fail, or not for what may be shown, 2 usage error or unreadable input.
+    Exit status: 0 written, 1 COMMAND does not fail, or not with the anonymized module, 2 usage error or unreadable input.
     """
     try:
         found = bugreport.make(

@@ -22,7 +22,7 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 @click.command()
 @click.argument("file", metavar="IN")
 @click.option(
-    "-o", "--output", metavar="OUT", required=True, help="A file of one of the kinds below; - for text."
+    "-o", "--output", metavar="OUT", required=True, help="A file of one of these kinds; - for text."
 )
 @click.option("--fill-elided", is_flag=True, help="Write zeros for elided constants of IN.")
 @click.option(

@@ -58,7 +58,7 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """Find the first pass after which a module of DIR computes different results. Needs hlotext[jax].
+    """Find the first pass that changes results. Needs hlotext[jax].
 
     Each distinct module runs on jaxlib's CPU client with the same random arguments, in a child process; modules for several
     devices run as replicas. A step that only drops precision is recognized by running it with wide floats. Dump with

@@ -27,7 +27,7 @@ _ROWS = 20
 @click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @click.option("--log", metavar="FILE", help="Log with partitioner warnings to match.")
-@limit_option(_ROWS, "Collectives")
+@limit_option(_ROWS, "collectives")
 @FORMAT
 def command(
     path: str,

@@ -27,7 +27,7 @@ _DEPTH = 3
     show_default=True,
     help="Operands further away become parameters.",
 )
-@click.option("--whole", is_flag=True, help="Everything that it needs, however much that is.")
+@click.option("--whole", is_flag=True, help="Include all operands, without a limit of depth.")
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 def command(file: str, name: str, depth: int, whole: bool, place: str | None) -> None:
     """Extract the computation of one instruction of FILE as a module.

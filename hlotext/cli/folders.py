@@ -25,7 +25,7 @@ def opened(path: str) -> dumps.DumpFolder:
             raise Unreadable(
                 f"{path} holds no files named as --xla_dump_to names them: module_0001.NAME.STAGE.txt"
             )
-        raise Unreadable(f"{path} is no dump folder; for one module: hlotext show {path}")
+        raise Unreadable(f"{path} is not a dump folder; for one module: hlotext show {path}")
     return folder
 
 

@@ -123,7 +123,7 @@ def command(
       hlotext grep _ dump.txt --scope 'layer_*/attention'
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
-    Many instructions have no metadata, such as copies of the compiler. --line, --function and --scope infer
+    Many instructions, such as copies inserted by the compiler, have no metadata. --line, --function and --scope infer
     it from neighbors, and mark the match as inferred; --own excludes them.
 
     Exit status: 0 matches, 1 no match, 2 usage error or unreadable input.

@@ -190,6 +190,8 @@ def command(
         _explain(files, explain_silence.upper(), config)
         return
     if fix:
+        if what_if:
+            raise click.UsageError("--fix cannot be used with --what-if")
         _fix(files, config, quiet)
     findings, has_failed = _lint(files, config, jobs, not quiet)
     if diff_against is not None:

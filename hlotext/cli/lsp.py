@@ -25,6 +25,6 @@ def command(stdio: bool) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        raise Unreadable("the language server needs: pip install 'hlotext[lsp]'") from None
+        raise Unreadable("the language server needs an extra: pip install 'hlotext[lsp]'") from None
     # Reading and checking answer a client from here on; what goes wrong is said on standard error, which editors log.
     serve()

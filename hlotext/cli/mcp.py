@@ -34,5 +34,5 @@ def command(roots: tuple[Path, ...]) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
-        raise Unreadable("the server for agents needs: pip install 'hlotext[mcp]'") from None
+        raise Unreadable("the MCP server needs an extra: pip install 'hlotext[mcp]'") from None
     serve(roots or (Path(),))

@@ -131,8 +131,13 @@ def command(
         one for label, text in _texts(paths) for one in _found(label, text, platform, known)
     ):
         label = found.label
-        if number and svg is not None:
-            raise click.UsageError("--svg draws one module, but there are several")
+        if svg is not None and (number or output_format == "json"):
+            why = (
+                "draws one module, but there are several"
+                if number
+                else "cannot be combined with --format json"
+            )
+            raise click.UsageError(f"--svg {why}")
         asked = _Asked(found, memory_space, moment, cast("usage.By | None", by), buffer, changes, limit)
         try:
             if svg is not None:

@@ -19,7 +19,7 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
     if not shown.schedule:
         return "the start"
     place = shown.schedule[time]
-    return f"{time}, {place if isinstance(place, str) else place.name}"
+    return f"step {time} ({place if isinstance(place, str) else place.name})"
 
 
 def show_spaces(report: Output, shown: memory.Assignment) -> None:

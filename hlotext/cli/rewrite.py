@@ -24,9 +24,13 @@ from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 @click.option(
     "--platform",
     type=click.Choice(PLATFORM_NAMES),
-    help="Whose compiler passes follow where compilers differ; else as the text tells.",
+    help="Compiler to imitate where compilers differ.  [default: from the text]",
 )
-@click.option("--age", metavar="RELEASE|DATE", help="Of which XLA, where the text does not tell: 0.10.2.")
+@click.option(
+    "--age",
+    metavar="RELEASE|DATE",
+    help="XLA release or date to assume where the text does not show it: 0.10.2.",
+)
 @click.option(
     "-r",
     "--rules",

@@ -26,7 +26,7 @@ _DIFFERENT = 1
     "--against", metavar="FILE|DIR", help="Another module, run with the same arguments and compared."
 )
 @click.option(
-    "-c", "--computation", metavar="NAME", help="One computation instead of the entry, a fusion's body say."
+    "-c", "--computation", metavar="NAME", help="One computation instead of the entry, such as a fusion body."
 )
 @click.option(
     "--input",

@@ -76,7 +76,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
         yield "chip", str(choice)
     if summary.peak_memory is not None:
         peak = summary.peak_memory
-        yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name}(details: hlotext memory)"
+        yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (details: hlotext memory)"
     yield "computations", ", ".join(_uses(summary))
     inside = sum(count.in_fusions for count in summary.opcodes)
     yield (

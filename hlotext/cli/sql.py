@@ -61,7 +61,14 @@ _ROWS = 50
     help="Text is for people and may change.",
 )
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
-@click.option("-n", "--rows", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Of text.")
+@click.option(
+    "-n",
+    "--rows",
+    type=click.IntRange(min=1),
+    default=_ROWS,
+    show_default=True,
+    help="Maximum rows of text output.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

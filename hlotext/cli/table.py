@@ -57,10 +57,10 @@ JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="On a cluster, after an error.",
+    help="Retries after an error, on a cluster.",
 )
 @click.option("--retry", is_flag=True, help="Retry inputs that were unreadable before.")
-@click.option("--anew", is_flag=True, help="Convert inputs again.")
+@click.option("--anew", is_flag=True, help="Convert all inputs again.")
 @click.option("--no-compact", is_flag=True, help="Do not merge files of many inputs.")
 @click.option("-q", "--quiet", is_flag=True, help="Omit the summary line.")
 @FORMAT

@@ -44,6 +44,8 @@ class TableOptions:
     """All names of columns of tables so far, with their titles."""
     held: list[bytes] = attrs.field(factory=list)
     """Output that waits until all tables have been seen."""
+    command: click.Context | None = None
+    """The command that was given the options."""
 
     def write(self, data: bytes) -> None:
         """Prints text, immediately or, where columns are asked for, in `finish`."""
@@ -88,13 +90,13 @@ class TableOptions:
                 known = ", ".join(dict.fromkeys(filter(None, self.known.values())))
                 if not known:
                     raise click.UsageError(
-                        "--columns and --sort are for text tables, and this output has none"
+                        "--columns and --sort are for text tables, and this output has none", self.command
                     )
                 meant = (
                     did_you_mean(wanted, list(self.known))
                     or f"columns: {shorten(known, 110, placeholder=' ...')}"
                 )
-                raise click.UsageError(f"no column {wanted!r}; {meant}")
+                raise click.UsageError(f"no column {wanted!r}; {meant}", self.command)
         click.echo(b"".join(self.held), nl=False)
         self.held.clear()
 
@@ -130,11 +132,13 @@ def asked() -> TableOptions:
 
 def _columns(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value:
+        asked().command = ctx
         asked().columns = tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _sort(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     if value:
+        asked().command = ctx
         asked().sort = value.strip()
 
 

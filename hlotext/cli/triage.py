@@ -51,7 +51,7 @@ _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     metavar="N",
     help="Processes.  [default: one per core]",
 )
-@limit_option(_ROWS, "Modules")
+@limit_option(_ROWS, "modules")
 @columns_option
 @click.option(
     "--format",

@@ -80,7 +80,7 @@ def _all_steps(module: Module, platform: Backend, age: XlaAge) -> list[Decision]
             continue
         others = tuple(dict.fromkeys((*origin.others, *found.others)))
         is_kept = found.rule.startswith("kept")
-        because = f"{origin.because}; {'it stays, since ' if is_kept else 'it went, since '}{found.because}"
+        because = f"{origin.because}; {'it is kept because ' if is_kept else 'it is removed because '}{found.because}"
         decisions.append(
             Decision(found.instruction, f"{origin.rule}, {found.rule}", because, others, found.source)
         )

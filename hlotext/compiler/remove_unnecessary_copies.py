@@ -104,7 +104,9 @@ def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decisi
                 continue
             changed = True
             reasons.pop(copy, None)
-            because = f"{source.name} and {copy.name} can share memory: nobody reads one of them after the other is written"
+            because = (
+                f"{source.name} and {copy.name} can share memory: neither is read after the other is written"
+            )
             removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
             was_root = copy.is_root
             _take_out_of_use(copy)

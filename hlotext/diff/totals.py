@@ -108,7 +108,7 @@ class Totals:
             return self.opcodes[name]
         if name in _opcodes():
             return TotalChange(name, "", 0, 0)
-        raise KeyError(f"{name} is no figure: there are {', '.join(self.NAMES)}, and every opcode")
+        raise KeyError(f"unknown figure {name!r}; expected {', '.join(self.NAMES)}, or an opcode")
 
 
 def _opcodes() -> frozenset[str]:

@@ -69,7 +69,7 @@ class Cause:
             first = opcode
         else:
             owner = self.history[-1].owner if self.history else self.owner
-            first = f"{opcode} brought by {owner or self.pass_name}"
+            first = f"{opcode} added by {owner or self.pass_name}"
             told = told[:-1] if self.history and self.history[-1].kind in _DID else told
         return " -> ".join((first, *dict.fromkeys(reversed(told))))
 
@@ -88,7 +88,7 @@ class Cause:
 
 
 _DID = {
-    "created": "brought by {}",
+    "created": "added by {}",
     "replaced": "rewritten by {}",
     "place": "rewritten by {}",
     "cloned": "copied by {}",

@@ -217,7 +217,7 @@ def _unpacked(path: str) -> IO[bytes]:
                     raise InputError(f"{path} unpacks to more than {_MAX_ARCHIVE >> 30} GiB")
     except ImportError:
         target.close()
-        raise InputError(f"{path}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
+        raise InputError(f"{path}: reading .zst files needs an extra: pip install 'hlotext[zstd]'") from None
     except InputError:
         target.close()
         raise

@@ -26,7 +26,7 @@ Arrays = list[np.ndarray[Any, Any]]
 _CHILD = Path(__file__).with_name("child.py")
 _FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=1"
 """Options of XLA's CPU compiler: what the text says, compiled fast."""
-NEEDS_JAX = "texts run on jaxlib's CPU client: pip install 'hlotext[jax]'"
+NEEDS_JAX = "running modules needs an extra: pip install 'hlotext[jax]'"
 
 
 @attrs.frozen(eq=False)  # arrays have no truth

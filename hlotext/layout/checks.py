@@ -115,9 +115,7 @@ def element_bits(shape: Shape) -> int:
     """
     bits = layout_of(shape).element_size_in_bits or 8 * shape.element_type.byte_width
     if not bits:
-        raise LayoutError(
-            "element type", f"{shape.element_type} is not known, so neither is its width", shape
-        )
+        raise LayoutError("element type", f"{shape.element_type} is not a known element type", shape)
     return bits
 
 
@@ -163,7 +161,7 @@ def checked_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...]:
         if not 0 <= number < size:
             raise LayoutError(
                 "the index",
-                f"{text} is outside: dimension {dimension} has size {size}, so not {number}",
+                f"{text} is outside: dimension {dimension} has size {size}",
                 shape,
             )
     return numbers

@@ -114,7 +114,7 @@ class Config:
         ]:
             if not _is_prefix(prefix, self.rule_files):
                 meant = did_you_mean(prefix, [*all_rules(self.rule_files)]) or "`hlotext help rule` lists all"
-                raise ConfigError(f"{prefix} is neither the code of a rule nor the start of one; {meant}")
+                raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
         """True if a code is to be reported at all."""

@@ -206,7 +206,7 @@ class Reader:
 
     def fail(self, expected: str) -> PatternError:
         """The error of something else than what is expected here."""
-        found = self.text[self.position : self.position + 20] or "the end"
+        found = self.text[self.position : self.position + 20].strip() or "the end"
         return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
 
     def known(self, problem: str | None, position: int) -> None:

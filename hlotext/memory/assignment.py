@@ -273,9 +273,7 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     if found is None and chip is not None:
         return chip.backend
     if found is None:
-        raise MemoryModelError(
-            "the text does not tell for which platform the module is: name one (cpu, gpu, tpu)"
-        )
+        raise MemoryModelError("the text does not show the platform; pass one: cpu, gpu or tpu")
     return found
 
 

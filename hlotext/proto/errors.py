@@ -38,4 +38,4 @@ class MissingProtobuf(sending.Whole, ImportError):  # noqa: N818 - says what is 
     """The package `protobuf` is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("protos need the extra: pip install 'hlotext[proto]'")
+        super().__init__("protos need an extra: pip install 'hlotext[proto]'")

@@ -140,7 +140,7 @@ class _Reading:
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
         kind = hints.foreign_text.guess_format(text)
-        message = f"this is no HLO text; it seems to be {kind}" if kind else "this is no HLO text"
+        message = f"not HLO text; it looks like {kind}" if kind else "not HLO text"
         help, end = "", text.find("\n", start)
         if not kind:
             stop = word_end(text, start)
@@ -276,7 +276,7 @@ class _Reading:
         return module
 
 
-_FORM = "HLO text begins with `HloModule NAME`; one op line reads `NAME = SHAPE OPCODE(...)`"
+_FORM = "a module starts with `HloModule NAME`, a single instruction reads `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL

@@ -10,7 +10,7 @@ from hlotext.syntax.source.inputs import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-HINT = "a cluster needs the extra: pip install 'hlotext[dist]'"
+HINT = "a cluster needs an extra: pip install 'hlotext[dist]'"
 _PATIENCE = 10
 """Seconds in which a scheduler answers."""
 _AHEAD = 2_000

@@ -17,4 +17,4 @@ class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is mis
     """The package `pyarrow` is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("Arrow tables need the extra: pip install 'hlotext[tables]'")
+        super().__init__("Arrow tables need an extra: pip install 'hlotext[tables]'")

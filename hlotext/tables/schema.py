@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.tables.errors import TableError
 
 SCHEMA_VERSION = 1
@@ -82,6 +83,7 @@ def chosen(names: str | Sequence[str] | None) -> tuple[str, ...]:
     wanted: set[str] = set()
     for one in map(str.strip, given):
         if one not in TABLES and one not in ("all", "basic"):
-            raise TableError(f"there is no table {one!r}: there are {', '.join(TABLES)}; all, basic")
+            meant = did_you_mean(one, list(TABLES)) or f"there are {', '.join(TABLES)}; all, basic"
+            raise TableError(f"no table {one!r}; {meant}")
         wanted.update(TABLES if one == "all" else BASIC if one == "basic" else (one,))
     return tuple(name for name in TABLES if name in wanted)

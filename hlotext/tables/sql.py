@@ -15,7 +15,7 @@ from hlotext.tables.dataset import MODULES, OK, Dataset
 from hlotext.tables.errors import QueryError
 from hlotext.tables.schema import TABLES
 
-HINT = "SQL needs the extra: pip install 'hlotext[sql]'"
+HINT = "SQL needs an extra: pip install 'hlotext[sql]'"
 _CLOSED = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",

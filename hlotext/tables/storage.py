@@ -16,7 +16,7 @@ from hlotext.dumps.storage import outward_links
 from hlotext.ir.caches import lazy_regex
 from hlotext.syntax.source.inputs import LIMIT_VARIABLE, InputError, most_bytes
 
-HINT = "tables need the extra: pip install 'hlotext[tables]'"
+HINT = "tables need an extra: pip install 'hlotext[tables]'"
 _SCHEME = lazy_regex(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
 """Prefix of URLs, including chained ones of fsspec (`simplecache::s3://...`); a drive has one letter."""
 _VERSIONS = ("ETag", "etag", "content_hash", "md5Hash", "md5", "checksum")

@@ -1,4 +1,4 @@
-"""C103: a collective among one device."""
+"""C103: a collective over a single device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class GroupOfOne(Rule):
     code = "C103"
     name = "group-of-one"
-    title = "a collective among one device"
+    title = "a collective over a single device"
     waste = "sent"
     is_default = False
     needs_optimized = True

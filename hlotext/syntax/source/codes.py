@@ -8,7 +8,7 @@ from hlotext.findings.errors import Severity
 CODES: dict[str, str] = {
     "X101": "a token that cannot stand here",
     "X102": "an operand that is not defined, or not yet",
-    "X103": "two instructions of one name in a computation",
+    "X103": "duplicate instruction name in a computation",
     "X104": "a computation that is not defined",
     "X105": "two computations of one name",
     "X106": "two ROOT instructions in a computation",
@@ -28,7 +28,7 @@ CODES: dict[str, str] = {
     "X120": "asynchronous instructions that do not belong together",
     "X121": "a control predecessor that is not defined",
     "X122": "a module without a computation, or a computation without an instruction",
-    "X123": "text that is no HLO at all",
+    "X123": "not HLO text",
     "X124": "nesting beyond the limit",
     "X201": "an opcode that this release does not know",
     "X202": "an element type that this release does not know",

@@ -194,7 +194,7 @@ def unpack(data: bytes, name: str) -> bytes:
                 pieces.append(piece)
                 size += len(piece)
     except ImportError:
-        raise InputError(f"{name}: reading .zst files needs the extra: pip install 'hlotext[zstd]'") from None
+        raise InputError(f"{name}: reading .zst files needs an extra: pip install 'hlotext[zstd]'") from None
     except MemoryError:
         raise InputError(f"{name} does not fit into memory when it is unpacked") from None
     except InputError:

@@ -12,6 +12,7 @@ from pathlib import Path
 import attrs
 
 from hlotext.ir.caches import lazy_regex
+from hlotext.syntax.source.reporter import did_you_mean
 
 FOLDER = Path(__file__).parent
 _PARAMETER = lazy_regex(r"-- \$(?P<name>\w+) = (?P<default>\S*): (?P<doc>.*)")
@@ -47,7 +48,8 @@ def query(name: str) -> Query:
     """A ready query. Raises LookupError for a name that is none."""
     path = FOLDER / f"{name}.sql"
     if not re.fullmatch(r"[\w-]+", name) or not path.is_file():
-        raise LookupError(f"there is no ready query {name}; there is {', '.join(names())}")
+        meant = did_you_mean(name, names()) or f"there are {', '.join(names())}"
+        raise LookupError(f"no predefined query {name!r}; {meant}")
     text = path.read_text("utf-8")
     head = [line for line in text.splitlines() if line.startswith("--")]
     found = [match for line in head[1:] if (match := _PARAMETER().fullmatch(line))]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hlotext.view.report.builds import builds_page
     from hlotext.view.report.page import report_page
 
-HINT = "reports need the extra: pip install 'hlotext[report]'"
+HINT = "reports need an extra: pip install 'hlotext[report]'"
 _opened = lazy_submodules(__name__, builds=("builds_page",), page=("report_page",))
 
 
