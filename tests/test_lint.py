@@ -94,7 +94,7 @@ def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> N
     [
         ("[lint]\nselekt = []\n", "selekt is no setting"),
         ('[lint]\nselect = "C"\n', "select must be a list of codes"),
-        ('[lint]\nselect = ["Q"]\n', "Q is neither the code of a rule"),
+        ('[lint]\nselect = ["Q"]\n', "Q is neither a rule code"),
         ("[lint.rules.Q101]\nmin_bytes = 1\n", "there is no rule of that code"),
         ("[lint.rules.L101]\nbytes = 1\n", "there is no such threshold"),
         ('[lint.rules.C112]\ndevices_per_host = "2"\n', "must be a number"),

@@ -147,7 +147,7 @@ def test_the_condition_that_failed_is_named() -> None:
     """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
     assert silence.reason == (
-        "nothing is of the kind: it stops where `found is not None and found.classes >= _LEAST` does not hold (found is None)"
+        "nothing is of the kind: it stops where `rate is not None and rate.part <= _SPARSE` does not hold (rate is None)"
     )
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()

@@ -72,7 +72,7 @@ def test_bytes_by_scope_are_the_rows_summed() -> None:
 def test_another_moment() -> None:
     """By name and by number it is the same moment."""
     by_number = facts(text_of(GPU), "--at", "3")
-    name = run("memory", text_of(GPU), "--at", "3").stdout.split(" at 3, ")[1].split(":")[0]
+    name = run("memory", text_of(GPU), "--at", "3").stdout.split(" at step 3 (")[1].split(")")[0]
     assert facts(text_of(GPU), "--at", name)["live"] == by_number["live"]
 
 

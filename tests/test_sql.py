@@ -194,7 +194,7 @@ def test_wrong_command_lines(dataset: str) -> None:
     for arguments, status, message in (
         ([], 2, "missing query"),
         (["select 1"], 2, "missing dataset or modules"),
-        (["--query", "nosuch", dataset], 1, "there is no ready query nosuch; there is appeared"),
+        (["--query", "nosuch", dataset], 1, "no predefined query 'nosuch'; there are appeared"),
         (["--query", "since", "-p", "x=1", dataset], 2, "the query has no parameter x; it has opcode"),
         (["--query", "since", "-p", "opcode", dataset], 2, "-p takes NAME=VALUE"),
         (["select * from modules where build = $b", dataset], 2, "query error"),

@@ -174,7 +174,7 @@ def test_files_and_folders() -> None:
 
 def test_wrong_names() -> None:
     """A table that is not there, a file that is not there, a file that is no HLO."""
-    with pytest.raises(tables.TableError, match="there is no table 'nosuch'"):
+    with pytest.raises(tables.TableError, match="no table 'nosuch'"):
         tables.tables_of(hlo.parse(TEXT), "instructions,nosuch")
     with pytest.raises(hlo.InputError):
         tables.tables_of("nosuch.txt")

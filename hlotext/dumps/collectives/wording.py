@@ -82,7 +82,8 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
         new = [(name, text) for name, text in lines if text and text not in said]
         found += new
         said.update(text for _, text in new)
-        found.append(("confidence", sure_of(reason)))
+        if new or not found:
+            found.append(("confidence", sure_of(reason)))
     return found
 
 
