@@ -113,7 +113,7 @@ def test_the_mesh_is_read_from_the_header(tmp_path: Path) -> None:
     assert compilation.collectives() is answers[0]  # asked again, nothing is read again
     with pytest.raises(ValueError, match="16 devices"):
         compilation.collectives("dp=2,tp=8")
-    with pytest.raises(ValueError, match="no axis"):
+    with pytest.raises(ValueError, match="not a mesh axis"):
         compilation.collectives("dp")
 
 
@@ -331,7 +331,7 @@ def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
     folder = str(DATA / "collectives" / "cpu_0.12.constraint_all_to_all.gspmd.tar.xz")
     result = run("dump", "collectives", folder, "--mesh", "dp=2,tp=4", "--log", str(log))
     assert "gathered whole and cut again" in result.stdout
-    assert "warned    Involuntary full rematerialization" in result.stdout
+    assert "warned      Involuntary full rematerialization" in result.stdout
     other = str(DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz")
     assert "warned" not in run("dump", "collectives", other, "--log", str(log)).stdout
     assert run("dump", "collectives", folder, "--log", str(tmp_path / "nosuch")).exit_code == 2
@@ -382,7 +382,7 @@ def test_the_graph_says_why(tmp_path: Path) -> None:
     names = words["names"].split("\n")
     told = dict(words["why"][str(names.index(one.instruction.name))])
     assert told["because"] == one.why.removeprefix("because ")
-    assert told["why"].startswith("all-gather brought by spmd-partitioning")
+    assert told["why"].startswith("all-gather added by spmd-partitioning")
     assert one.suggestions[0].because in told["try"]
     dot = next(n for n, name in enumerate(names) if words["why"].get(str(n)) and name.startswith("dot"))
     assert "dot of the program" in dict(words["why"][str(dot)])["why"]

@@ -145,7 +145,7 @@ def test_a_chain_is_told(tmp_path: Path) -> None:
     folder, _ = unpacked("gpu.mesh_train", tmp_path)
     cause = compilation(folder).why("all-reduce-start.1")
     assert cause.pass_name == "spmd-partitioning"
-    assert cause.chain.startswith("all-reduce brought by spmd-partitioning -> ")
+    assert cause.chain.startswith("all-reduce added by spmd-partitioning -> ")
     assert cause.chain.endswith("-> split by async-collective-creator")
 
 

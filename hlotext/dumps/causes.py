@@ -54,7 +54,7 @@ class Cause:
 
     @property
     def chain(self) -> str:
-        """Where it comes from and what passes did to it since, as one line: `all-gather brought by spmd-partitioning -> split
+        """Where it comes from and what passes did to it since, as one line: `all-gather added by spmd-partitioning -> split
         by async-collective-creator`; renames are left out."""
         opcode = self.instruction.opcode.removesuffix("-start").removesuffix("-done")
         told = [
