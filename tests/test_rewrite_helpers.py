@@ -138,6 +138,61 @@ def test_a_change_leaves_what_is_valid(text: str, change: Callable[[hlo.Module],
     assert hlo.verify(hlo.parse(str(module))) == []
 
 
+NOTED = """HloModule m, num_partitions=2
+
+c {
+  s = (s32[], f32[4]) parameter(0), metadata={op_name="c/s"}
+  i = s32[] get-tuple-element(s), index=0, metadata={op_name="c/i"}
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+b {
+  s = (s32[], f32[4]) parameter(0), sharding=BOTH, metadata={op_name="b/s"}
+  i = s32[] get-tuple-element(s), index=0, metadata={op_name="b/i"}
+  x = f32[4] get-tuple-element(s), index=1, sharding=TILED, metadata={op_name="b/x"}
+  n = s32[] constant(1)
+  a = s32[] add(i, n)
+  y = f32[4] sine(x)
+  ROOT r = (s32[], f32[4]) tuple(a, y), sharding=BOTH, metadata={op_name="b/r"}
+}
+
+ENTRY e {
+  z = s32[] constant(0)
+  p = f32[4] parameter(0)
+  t = (s32[], f32[4]) tuple(z, p), sharding=BOTH, metadata={op_name="t"}
+  w = (s32[], f32[4]) while(t), condition=c, body=b, sharding=BOTH, frontend_attributes={k="v"}, metadata={op_name="w"}
+  ROOT q = f32[4] get-tuple-element(w), index=1, sharding=TILED, frontend_attributes={k="q"}, metadata={op_name="q"}
+}
+""".replace("BOTH", "{{replicated}, TILED}").replace("TILED", "{devices=[2]<=[2]}")
+
+
+def test_a_loop_keeps_its_notes() -> None:
+    """Names, metadata, frontend attributes and shardings; those of tuples follow their elements."""
+    module = hlo.parse(NOTED)
+    old = {(c.name, i.name): i for c in hlo.parse(NOTED).computations for i in c}
+    loop = rewrite.add_loop_value(at(module, "w"), at(module, "z"))
+    wide = "{{replicated}, {devices=[2]<=[2]}, {replicated}}"
+    for state in (
+        loop,
+        loop.operands[0],
+        loop.attributes["body"].root,
+        loop.attributes["body"].parameters[0],
+    ):
+        assert str(state.sharding) == wide, state
+    rewrite.keep_loop_values(loop, [1, 0])
+    found = {(c.name, i.name): i for c in module.computations for i in c}
+    assert old.keys() == found.keys()
+    for place, one in old.items():
+        new = found[place]
+        assert (new.metadata, new.frontend_attributes) == (one.metadata, one.frontend_attributes), place
+        if one.sharding is not None and one.sharding.is_tuple:
+            assert str(new.sharding) == "{{devices=[2]<=[2]}, {replicated}}", place
+        else:
+            assert new.sharding == one.sharding, place
+    assert hlo.verify(hlo.parse(str(module))) == []
+
+
 @pytest.mark.xla
 def test_changes_compute_the_same() -> None:
     """All of them, executed."""

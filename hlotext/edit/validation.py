@@ -140,12 +140,19 @@ def check_module(module: Module, before: Counts) -> None:
     _raise_new("", verifier()(module), before)
 
 
+_REMEDIES = {
+    "V206": "layouts are final in a scheduled module, so copy the operand, or build it with shape= in that layout",
+    "V401": "build both in one `with module.transaction():`",
+}
+
+
 def _raise_new(what: str, found: Iterable[Error], before: Counts) -> None:
     known = before.copy()
     for code, message in found:
         known[code] -= 1
         if known[code] < 0:
-            raise EditError(f"{what}{message}", code=code)
+            remedy = f": {_REMEDIES[code]}" if code in _REMEDIES else ""
+            raise EditError(f"{what}{message}{remedy}", code=code)
 
 
 def check_starts(computation: Computation) -> None:

@@ -304,7 +304,12 @@ class Builder(OpcodeMethods):
         """An array of a value's shape that holds one number everywhere."""
         shape = _shape(value)
         scalar = self.constant(number, shape.element_type)
-        return self.broadcast(scalar, shape.dimensions) if shape.dimensions else scalar
+        if not shape.dimensions:
+            return scalar
+        if shape.layout is None:
+            return self.broadcast(scalar, shape.dimensions)
+        whole = _in_default_memory(Shape(shape.element_type, shape.dimensions, layout=shape.layout))
+        return self.op("broadcast", (scalar,), shape=whole, dimensions=())
 
     def _like(self, value: Instruction, dimensions: Iterable[int]) -> Shape:
         """The shape of these sizes, with a default layout where the operand has a layout."""
@@ -320,7 +325,7 @@ def laid_out(shape: Shape, instruction: Instruction) -> Shape:
 
     A tuple element, a call and the like keep the layout of what they pass on, a copy all but the memory space. Elsewhere
     an array takes the layout of an operand with the same sizes (the first one with the same type, if there is one), without
-    its memory space, else the descending one.
+    its memory space; where the opcode keeps layouts (a slice, say), that of an operand of its rank; else the descending one.
     """
     if instruction.opcode == "copy" and instruction.operands[0].shape is not None:
         return _in_default_memory(instruction.operands[0].shape)
@@ -330,15 +335,18 @@ def laid_out(shape: Shape, instruction: Instruction) -> Shape:
     sources = [leaf for o in instruction.operands if o.shape is not None for _, leaf in o.shape.leaves()]
     if not any(leaf.layout is not None for leaf in sources):
         return shape
-    return _with_layouts(shape, sources)
+    return _with_layouts(shape, sources, instruction.opcode in traits.KEEPS_LAYOUT)
 
 
-def _with_layouts(shape: Shape, sources: list[Shape]) -> Shape:
+def _with_layouts(shape: Shape, sources: list[Shape], keeps: bool) -> Shape:
     if shape.is_tuple:
-        return Shape.tuple(tuple(_with_layouts(part, sources) for part in shape.tuple_shapes))
+        return Shape.tuple(tuple(_with_layouts(part, sources, keeps) for part in shape.tuple_shapes))
     if not shape.is_array:
         return shape
-    alike = [s for s in sources if s.layout is not None and s.dimensions == shape.dimensions != ()]
+    known = [s for s in sources if s.layout is not None and s.dimensions]
+    alike = [s for s in known if s.dimensions == shape.dimensions]
+    if not alike and keeps:
+        alike = [s for s in known if s.rank == shape.rank]
     for source in sorted(alike, key=lambda source: source.element_type is not shape.element_type):
         assert source.layout is not None
         bits = source.layout.element_size_in_bits if source.element_type is shape.element_type else 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -10,7 +12,9 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.sharding import OpSharding, Sharding, TupleSharding
 from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead
 from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
@@ -26,6 +30,7 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
     """Adds a loop-carried value as the last element of a loop's state; a new loop replaces the old one.
 
     The computations of the loop are copied; unless something else calls the old ones, the copies take over all names.
+    Metadata, frontend attributes and shardings stay; a value without a sharding is replicated in those of tuples.
 
     >>> import hlotext as hlo
     >>> module = hlo.parse('''
@@ -71,19 +76,20 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         return editor.tuple((*state, following), root.computation)
 
     with module.transaction():
+        notes = _Notes.of(loop, {n: n for n in range(count)}, start)
         editor.place = loop
         before = editor.elements(loop.operands[0])
         init = editor.tuple((*before, start), loop.computation)
         old = body_of(loop), condition_of(loop)
         new = editor.transformed(loop, wide, init, old_form, new_form, relay_control=True)
-        return _tidied(editor, new, old)
+        return _tidied(editor, new, old, notes)
 
 
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
     """Drops or reorders loop-carried values.
 
     A dropped value may be used only for its own next value. Users read the state by `get-tuple-element` and are updated.
-    Names are kept as by `add_loop_value`.
+    Names and notes are kept as by `add_loop_value`.
 
     Args:
         loop: A while whose state is a tuple, as its body's root is.
@@ -112,10 +118,11 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         if needed is not None:
             raise EditError(f"value {number} of {loop.name} is needed by {needed.name}")
     with module.transaction():
+        notes = _Notes.of(loop, {old: new for new, old in enumerate(kept)})
         editor = Loops(module)
         editor.place = loop
         old = body_of(loop), condition_of(loop)
-        return _tidied(editor, editor.without(loop, kept), old)
+        return _tidied(editor, editor.without(loop, kept), old, notes)
 
 
 def _state(loop: Instruction) -> tuple[Module, Shape]:
@@ -138,13 +145,99 @@ class _Origins:
             self.origins[new] = self.origins.get(old, old.name)
 
 
-def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...]) -> Instruction:
+_KEPT = ("sharding", "frontend_attributes", "metadata")
+"""Attributes that say something of a value, and do not change it."""
+
+
+def _states(loop: Instruction) -> tuple[Instruction, ...]:
+    """Where the state of a loop is: itself, what its computations are given, where it starts, and what the body returns."""
+    given = parameter_of(body_of(loop)), parameter_of(condition_of(loop))
+    return loop, *given, loop.operands[0], body_of(loop).root
+
+
+@attrs.frozen
+class _Notes:
+    """Names and kept attributes of a loop's state and of its elements, to write on those of another loop."""
+
+    states: list[tuple[str, str, dict[str, Any]]]
+    elements: list[dict[int, list[tuple[str, dict[str, Any]]]]]
+    """For what is taken apart, by the new element's number."""
+
+    @classmethod
+    def of(cls, loop: Instruction, places: Mapping[int, int], start: Instruction | None = None) -> _Notes:
+        """Notes of a loop whose elements get other places; `start` is the one that is added as the last."""
+        states: list[tuple[str, str, dict[str, Any]]] = []
+        elements = []
+        for state in _states(loop):
+            own = _kept(state)
+            sharding = own.pop("sharding", None)
+            if state.shape is not None and sharding is not None:
+                # As the last one, so that Shardy's note of the old one goes.
+                own["sharding"] = _sharding(sharding, state.shape, places, start)
+            states.append((state.opcode, state.name, own))
+        for state in _states(loop)[:3]:
+            taken: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+            for user in state.users:
+                if user.opcode == "get-tuple-element" and user.attributes["index"] in places:
+                    place = places[user.attributes["index"]]
+                    taken.setdefault(place, []).append((user.name, _kept(user)))
+            elements.append(taken)
+        return cls(states, elements)
+
+    def write(self, editor: Loops, loop: Instruction) -> None:
+        """Writes them where the new loop has none."""
+        found = _states(loop)
+        for state, (opcode, name, own) in zip(found, self.states, strict=True):
+            if state.opcode == opcode:
+                _write(state, own)
+                editor.origins.setdefault(state, name)
+        for state, taken in zip(found[:3], self.elements, strict=True):
+            for user in state.users:
+                notes = taken.get(user.attributes["index"]) if user.opcode == "get-tuple-element" else None
+                if notes:
+                    name, own = notes.pop(0)
+                    _write(user, own)
+                    if editor.origins.get(user) is None:
+                        editor.origins[user] = name
+
+
+def _kept(i: Instruction) -> dict[str, Any]:
+    return {name: i.attributes[name] for name in _KEPT if name in i.attributes}
+
+
+def _write(i: Instruction, own: Mapping[str, Any]) -> None:
+    for name, value in own.items():
+        if name not in i.attributes and value is not None:
+            i.attributes[name] = value
+
+
+def _sharding(
+    old: Sharding, shape: Shape, places: Mapping[int, int], start: Instruction | None
+) -> Sharding | None:
+    """A tuple's sharding for the elements that stay and the one that is added; None where it does not fit the shape."""
+    if not old.is_tuple:
+        return old
+    given = iter(old.tuple_elements)
+    counts = [sum(not leaf.is_tuple for _, leaf in part.leaves()) for part in shape.tuple_shapes]
+    if sum(counts) != len(old.tuple_elements):
+        return None
+    parts = [list(itertools.islice(given, count)) for count in counts]
+    found = [one for n in sorted(places, key=places.__getitem__) for one in parts[n]]
+    if start is not None and start.shape is not None:
+        own = start.sharding or OpSharding(ShardingType.REPLICATED)
+        count = sum(not leaf.is_tuple for _, leaf in start.shape.leaves())
+        found += own.tuple_elements if own.is_tuple else [own] * count
+    return TupleSharding(tuple(found))
+
+
+def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], notes: _Notes) -> Instruction:
     """The loop, without tuples that are only taken apart, and without the computations that it called before, whose names
     its own take over."""
     home, module = loop.computation, editor.module
     assert home is not None
     places = home, body_of(loop), condition_of(loop)
     apply_rules(module, RULES, computations=places, listeners=[_Origins(editor.origins)], on_refused="raise")
+    notes.write(editor, loop)
     for computation in old:
         if computation.module is module and not module.calls_of(computation):
             module.remove(computation)

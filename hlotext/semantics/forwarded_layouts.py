@@ -310,8 +310,9 @@ def check_same_layout(instruction: Instruction, facts: VerifierOptions) -> Itera
         ):
             ignored.add(SIZE)
         if not _equal(mine.layout, theirs.layout, frozenset(ignored)):
+            given = shorten(str(theirs))
             yield Problem(
-                "V206", f"{instruction.opcode} of {shorten(str(theirs))} gives {shorten(str(mine))}", number,
+                "V206", f"{instruction.opcode} gives {shorten(str(mine))}, but operand {number} is {given}", number,
                 "copy the operand into the result's layout first", (number,),
             )  # fmt: skip
 

@@ -78,6 +78,8 @@ def _shards(op: Op, whole: Shape | None, part: Shape | None, along: int) -> int:
             f"{op.opcode} gives an array of its operand's rank: {part} and {whole} differ"
         )
     if whole is None or part is None or part.rank <= along:
+        if op.get("replica_groups", ReplicaGroups, ReplicaGroupList()).group_size == 1:
+            return 1
         raise CannotInfer(f"the number of devices in a group of {op.opcode} is not known")
     sizes = whole.dimensions[along], part.dimensions[along]
     if any(map(is_unbounded, sizes)) or not sizes[1]:
