@@ -25,7 +25,7 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
     """Prints the use of each memory space."""
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
-    title = "Memory spaces (unused: share of the heap at its peak; ~ estimated)"
+    title = "Memory spaces (needed: static and heap, as allocated; unused: share of the heap at its peak; ~ estimated)"
     report.table(Listing("memory.spaces", _space).table(title, [full for full in spaces if full.needed]))
     zero = usage.space_usage(shown, 0)
     fast = shown.fast_memory
@@ -49,6 +49,7 @@ def _space(full: usage.SpaceUsage) -> Row:
         full.capacity,
         full.static,
         mark + byte_text(full.heap),
+        full.needed,
         full.peak,
         f"{mark}{100 * full.fragmentation:.0f}%",
         full.padding,

@@ -12,7 +12,7 @@ from hlotext.analysis import Backend, backend_of, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.texts import ModuleFile, compilation_beside
+from hlotext.dumps.texts import ModuleFile, compilation_beside, compilation_of
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
 from hlotext.lint.price import DEFAULTS
@@ -77,7 +77,10 @@ def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unex
     try:
         opened = ModuleFile(text) if isinstance(text, str) else text
         compilation = opened.compilation or compilation_beside(place)
-        return tuple(_examined(place, module, opened, compilation, settings) for module in opened.load_all())
+        final = compilation_of(text)
+        return tuple(
+            _examined(place, module, opened, compilation, final, settings) for module in opened.load_all()
+        )
     except (hlo.InputError, hlo.HloSyntaxError, hlo.ProtoError, ImportError) as error:
         return (Unexamined(place, line(str(error).partition("\n")[0])),)
     except lint.RuleError:
@@ -87,15 +90,22 @@ def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unex
 
 
 def _examined(
-    place: str, module: hlo.Module, text: ModuleFile, compilation: Compilation | None, settings: Settings
+    place: str,
+    module: hlo.Module,
+    text: ModuleFile,
+    compilation: Compilation | None,
+    final: Compilation | None,
+    settings: Settings,
 ) -> Examined:
+    """`compilation`: the one that the text is of; `final`: the one whose final text it is, as lint takes it."""
     config = settings.config
     backend = config.profile or backend_of(module)
     chip, is_assumed = _chip(module, backend, compilation, config.chip)
     estimate = cost.estimate(module, chip, trips=_known_trips(module, config.trips))
     assignment, problem = _memory(module, text, backend, chip if not is_assumed else None)
     contents, layers = contents_of(assignment) if assignment is not None else ((), ())
-    found = lint.run(module, attrs.evolve(config, chip=chip.name if not is_assumed else config.chip), place)
+    priced = attrs.evolve(config, chip=chip.name if not is_assumed else config.chip)
+    found = lint.run(module, priced, place, final)
     return Examined(
         place=place,
         name=module.name,
