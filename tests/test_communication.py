@@ -273,7 +273,7 @@ def test_a_given_mesh() -> None:
     assert found.has_names
     given = analysis.parse_mesh("a=2,b=2")
     assert analysis.mesh_of(module, given) == analysis.FoundMesh(given, MeshSource.GIVEN)
-    with pytest.raises(ValueError, match="has 16 devices, the module 4"):
+    with pytest.raises(ValueError, match="has 16 devices, but the module has 4"):
         analysis.mesh_of(module, analysis.parse_mesh("a=16"))
 
 

@@ -97,7 +97,7 @@ def test_why_in_a_compilation() -> None:
     answers = compiler.why(c, "copy.35")
     assert [answer.model for answer in answers][-1] == "copy-insertion"
     assert all(answer.step is not None and answer.verdict == "agrees" for answer in answers)
-    assert "stays, since" in answers[-1].decisions[0].because
+    assert "it is kept because" in answers[-1].decisions[0].because
     c = dumps.open(ROOT / "tests/data/dumps/cpu.mlp_train.tar.xz").compilations[0]
     (answer, *_) = compiler.why(c, "broadcast_maximum_fusion")
     assert (answer.model, {d.rule for d in answer.decisions}) == ("fusion", {"fused"})

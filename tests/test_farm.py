@@ -401,7 +401,7 @@ def test_the_command() -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert "4 inputs converted" in result.stderr
     for arguments, message in (
-        (["table", "dumps", "-o", "out", "--tables", "nosuch"], "there is no table 'nosuch'"),
+        (["table", "dumps", "-o", "out", "--tables", "nosuch"], "no table 'nosuch'"),
         (["table", "nosuch", "-o", "out"], "nosuch does not exist"),
         (["table", "dumps/b1", "-o", "dumps/b1/jit_0.after_optimizations.txt"], "cannot be"),
     ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -174,7 +174,7 @@ class _UnknownError(Exception):
     """An operation that is not evaluated."""
 
 
-@functools.lru_cache(maxsize=64)
+@weighted_cache(64)
 def _spread(sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
     """So many positions, on a lattice whose steps share no factor: Kronecker's sequence with square roots of primes."""
     counts = np.arange(1, _SAMPLES + 1)
