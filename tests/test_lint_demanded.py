@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import hlotext as hlo
-from hlotext.lint.demanded import demands, fraction
+from hlotext.lint.demand import fraction
+from hlotext.lint.demanded import demands
 
 _LAST = "r = f32[1,6]{1,0} slice(y), slice={[3:4], [0:6]}"
 """One of four rows of `y`."""

@@ -15,7 +15,7 @@ from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.ir.values.shape import Shape
+from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.lint.selectors import is_zero, selector
 from hlotext.lint.values import VIEWS, Value, entered, is_counted
 
@@ -208,7 +208,7 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
         before = operands[0].instruction.shape
         if before is None or not before.is_array:
             raise _UnknownError
-        if one.opcode == "bitcast" and (_minor(before) is None or _minor(shape) is None):
+        if one.opcode == "bitcast" and not all(map(_is_row_major, (before, shape))):
             raise _UnknownError
         flat = (
             np.ravel_multi_index(tuple(at), shape.dimensions) if shape.rank else np.zeros(_SAMPLES, np.int64)
@@ -232,10 +232,9 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
     raise _UnknownError
 
 
-def _minor(shape: Shape) -> bool | None:
-    """True if the last dimension is the innermost one, and so on; None where not."""
-    layout = shape.layout
-    return True if layout is None or list(layout.minor_to_major) == list(range(shape.rank))[::-1] else None
+def _is_row_major(shape: Shape) -> bool:
+    order = default_layout(shape.rank).minor_to_major
+    return shape.layout is None or shape.layout.minor_to_major == order
 
 
 def _constant(one: Instruction) -> _Array:

@@ -10,7 +10,8 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.demanded import Demand, demands
+from hlotext.lint.demand import Demand
+from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import results, size_of
 from hlotext.lint.rule import Context, Report, Rule
 

@@ -9,8 +9,10 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.demanded import Asked, Demand, demands, fraction, product_places
+from hlotext.lint.demand import Asked, Demand, fraction
+from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import connected, is_of_package, size_of
+from hlotext.lint.operand_demands import product_places
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.wording import sizes

@@ -1,0 +1,124 @@
+"""Demand: the elements of an array that its users ask for.
+
+It is a part of the indices of each dimension, and of the elements at these a part that masks keep: both are upper bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """Indices of a dimension: known ones, and so many at places that only the run tells, by what they depend on."""
+
+    known: NDArray[np.bool_]
+    loose: Mapping[object, int] = attrs.field(factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The most indices that these are."""
+        return min(self.known.size, int(self.known.sum()) + sum(self.loose.values()))
+
+    def joined(self, other: Part) -> Part | None:
+        """The indices of both; None for all."""
+        return part_of(self.known | other.known, {**self.loose, **other.loose})
+
+
+Parts: TypeAlias = "tuple[Part | None, ...]"
+"""The indices of each dimension; None for all."""
+
+
+@attrs.frozen
+class Mask:
+    """A part of the elements that is used, the same for all indices of the dimensions that it does not depend on."""
+
+    part: float
+    dimensions: frozenset[int]
+    is_counted: bool
+    """True if the mask depends on positions alone, not on data."""
+
+
+@attrs.frozen(eq=False)
+class Demand:
+    """Elements of an array that its users ask for."""
+
+    parts: Parts
+    masks: Mapping[object, Mask] | None = None
+    """Masks of which one at least must keep an element; None for all elements."""
+
+    def fraction(self, shape: Shape) -> float:
+        """The part of the elements of an array that is asked for, at the most."""
+        sizes = shape.dimensions
+        kept = math.prod(
+            part.count / max(1, size)
+            for part, size in zip(self.parts, sizes, strict=True)
+            if part is not None
+        )
+        return kept * (
+            1.0 if self.masks is None else min(1.0, sum(mask.part for mask in self.masks.values()))
+        )
+
+    def joined(self, other: Demand) -> Demand:
+        parts = tuple(
+            None if a is None or b is None else a.joined(b)
+            for a, b in zip(self.parts, other.parts, strict=True)
+        )
+        masks = None if self.masks is None or other.masks is None else {**self.masks, **other.masks}
+        return Demand(parts, masks)
+
+
+Asked: TypeAlias = "Demand | dict[int, Asked] | None"
+"""Demand for a result, of a tuple by elements; None for all of it."""
+
+
+def fraction(asked: Asked, shape: Shape | None) -> float:
+    """The part of a result's elements that is asked for."""
+    if shape is None or asked is None:
+        return 1.0
+    if isinstance(asked, Demand):
+        return asked.fraction(shape) if shape.is_array else 1.0
+    elements = shape.tuple_shapes
+    sizes = [max(1, _elements(one)) for one in elements]
+    part = sum(
+        size * fraction(asked.get(n), one) for n, (one, size) in enumerate(zip(elements, sizes, strict=True))
+    )
+    return part / max(1, sum(sizes))
+
+
+def _elements(shape: Shape) -> int:
+    if shape.is_tuple:
+        return sum(map(_elements, shape.tuple_shapes))
+    return (shape.element_count or 0) if shape.is_array else 0
+
+
+def joined(a: Asked, b: Asked) -> Asked:
+    if isinstance(a, Demand) and isinstance(b, Demand):
+        return a.joined(b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return {n: joined(a[n], b[n]) if n in a and n in b else a.get(n, b.get(n)) for n in a | b}
+    return None
+
+
+def part_of(known: NDArray[np.bool_], loose: Mapping[object, int] | None = None) -> Part | None:
+    found = Part(known, loose or {})
+    return None if found.count >= known.size else found
+
+
+def demand_of(parts: Iterable[Part | None], masks: Mapping[object, Mask] | None = None) -> Demand | None:
+    """Demand of these parts and masks; None for all."""
+    found = tuple(parts)
+    return Demand(found, masks) if masks is not None or any(part is not None for part in found) else None
+
+
+def array_of(one: Instruction) -> Shape | None:
+    return one.shape if one.shape is not None and one.shape.is_array and not one.shape.is_unbounded else None
