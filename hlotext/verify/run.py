@@ -61,18 +61,14 @@ def _run(
 
     _guarded(findings, None, check_header, module, findings)
     _guarded(findings, None, metadata.check_tables, module, findings)
-    checked = (
-        module.computations if within is None else list(filter(set(within).__contains__, module.computations))
-    )
+    chosen = set(module.computations if within is None else within)
+    checked = [computation for computation in module.computations if computation in chosen]
     for computation in checked:
         inside = facts_inside(facts, computation, survey)
         _guarded(findings, computation, _check_computation, computation, memory, survey, inside, findings)
-    if within is not None:
-        for caller in itertools.chain.from_iterable(
-            survey.calls.get(computation, ()) for computation in checked
-        ):
-            if (home := caller.computation) is not None and home not in checked:
-                _check_instruction(caller, memory, facts_inside(facts, home, survey), findings)
+    for caller in itertools.chain.from_iterable(survey.calls.get(computation, ()) for computation in checked):
+        if (home := caller.computation) is not None and home not in chosen:
+            _check_instruction(caller, memory, facts_inside(facts, home, survey), findings)
     _guarded(findings, None, call_graph.check_calls, module, survey, findings)
     for check in _OF_SURVEY:
         _guarded(findings, None, check, survey, findings)

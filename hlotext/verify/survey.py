@@ -8,7 +8,6 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.host_memory import HOST_SPACE
@@ -68,11 +67,7 @@ class Survey:
             self.asynchronous.append(instruction)
         if opcode in ("all-reduce", "all-reduce-start"):
             self.all_reduces.append(instruction)
-        attributes = instruction._attributes
-        if type(attributes) is CallAttributes:
-            called: tuple[tuple[str, Computation], ...] = ((attributes.called, attributes.callee),)
-        else:
-            called = tuple(instruction.callees())
+        called = tuple(instruction.callees())
         if not called:
             return
         self.callers[instruction] = called

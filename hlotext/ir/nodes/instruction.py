@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes import edit_backend, printing
 from hlotext.ir.nodes.async_ops import ROLES, async_starts
+from hlotext.ir.nodes.raw import CallAttributes, NodeHead, NodeState, Place
 from hlotext.ir.nodes.raw import Form as Form
-from hlotext.ir.nodes.raw import NodeHead, NodeState, Place
 from hlotext.ir.tables import opcodes
 from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
@@ -370,6 +370,11 @@ class Instruction:
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
         """Attribute name and computation of every call, in XLA's order."""
+        attributes = self._attributes
+        if type(attributes) is CallAttributes:
+            if hasattr(attributes.callee, "execution_thread"):
+                yield attributes.called, attributes.callee
+            return
         for name in opcodes.CALLED_NAMES.get(self._head.opcode, self._attributes):
             value: Any = self._attributes.get(name)
             if type(value) is tuple:
