@@ -169,6 +169,8 @@ class _Comparison:
 
     def __init__(self, found: Mapping[str, list[_Compiled]], folders: Mapping[str, str]) -> None:
         self._folders = folders
+        self._opened: dict[tuple[Key, str], Compilation | None] = {}
+        """Compilations of the module that is being compared, with the texts that were read of them."""
         self._hosts = list(found)
         self._of: dict[Key, dict[str, _Compiled]] = defaultdict(dict)
         self._orders: dict[str, list[Key]] = {}
@@ -189,6 +191,7 @@ class _Comparison:
                 findings.append(self._missing(key, rows))
             else:
                 findings += self._differing(key, rows)
+                self._opened.clear()
         order = self._order()
         if order is not None:
             findings.append(order)
@@ -361,11 +364,12 @@ class _Comparison:
         return compilation.after if is_final else compilation.before
 
     def _compilation(self, key: Key, host: str) -> Compilation | None:
-        number = self._of[key][host].number
-        for compilation in open_folder(self._folders[host]).compilations:
-            if compilation.number == number and compilation.name == key[0]:
-                return compilation
-        return None
+        if (key, host) not in self._opened:
+            number = self._of[key][host].number
+            every = open_folder(self._folders[host]).compilations
+            found = (one for one in every if one.number == number and one.name == key[0])
+            self._opened[key, host] = next(found, None)
+        return self._opened[key, host]
 
 
 def _difference(usual: Instruction | None, own: Instruction | None) -> str:

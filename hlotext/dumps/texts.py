@@ -115,13 +115,18 @@ def compilation_beside(path: str) -> Compilation | None:
 def compilation_of(place: str | ModuleFile) -> Compilation | None:
     """The compilation whose final text is at a path; None for every other text."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation
-    if found is None or found.last is None:
-        return None
+    return found if found is not None and is_final(place, found) else None
+
+
+def is_final(place: str | ModuleFile, compilation: Compilation) -> bool:
+    """True if a text of a compilation, by path or of a folder, is its final one."""
+    if compilation.last is None:
+        return False
     path = place if isinstance(place, str) else place.path
-    last = found.last.file
+    last = compilation.last.file
     if isinstance(place, ModuleFile) or last.archive is not None:
-        return found if path.rpartition(":")[2] == last.path else None
-    return found if os.path.samefile(last.path, path) else None
+        return path.rpartition(":")[2] == last.path
+    return os.path.samefile(last.path, path)
 
 
 @weighted_cache(2)

@@ -12,7 +12,7 @@ from hlotext.analysis import Backend, backend_of, choose_chip
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.cost import TrafficTotal
 from hlotext.dumps.compilation import Compilation
-from hlotext.dumps.texts import ModuleFile, compilation_beside, compilation_of
+from hlotext.dumps.texts import ModuleFile, compilation_beside, is_final
 from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
 from hlotext.lint.price import DEFAULTS
@@ -77,7 +77,7 @@ def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unex
     try:
         opened = ModuleFile(text) if isinstance(text, str) else text
         compilation = opened.compilation or compilation_beside(place)
-        final = compilation_of(text)
+        final = compilation if compilation is not None and is_final(text, compilation) else None
         return tuple(
             _examined(place, module, opened, compilation, final, settings) for module in opened.load_all()
         )
