@@ -165,16 +165,12 @@ def _verdict(found: dumps.Bisection) -> str:
         return "unknown: fewer than two modules ran"
     if found.transient:
         return "the last module computes the same as the first, but one in between does not"
-    largest = max((one for one in found.tried if one.difference), key=_difference, default=None)
-    if largest is None:
+    largest = max(found.tried, key=lambda one: one.difference or 0.0)
+    if not largest.difference:
         return "all modules that ran compute the same results"
     return (
         f"all modules that ran agree within --rtol: at most {largest.difference:.2g} apart, in {largest.file}"
     )
-
-
-def _difference(one: dumps.Tried) -> float:
-    return one.difference or 0.0
 
 
 def _json(found: dumps.Bisection) -> dict[str, Any]:

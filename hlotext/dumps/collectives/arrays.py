@@ -218,15 +218,11 @@ class Arrays:
             results = [self.value(one) for one in node.user_view if one.opcode == "get-tuple-element"]
         else:
             results = [self.value(node)]
-        arrays, made = (
-            [one for one in operands if one is not None],
-            [one for one in results if one is not None],
-        )
+        arrays, made = ([one for one in some if one is not None] for some in (operands, results))
         if not made and not arrays:
             return
         whole = [dimensions_of(one) or () for one in node.operands]
         told = [one.dimensions if one is not None else () for one in results]
-        rule = None
         try:
             rule = rule_of(node, whole, told or [()])
         except (IndexError, ValueError):

@@ -16,6 +16,13 @@ from hlotext.rewrite.passes.base import Pass
 from hlotext.rewrite.pipeline import Pipeline
 
 
+def _apply(function: Callable[[Module], object] | Pass | Pipeline, module: Module) -> None:
+    if isinstance(function, Pass | Pipeline):
+        function.run(module)
+    else:
+        function(module)
+
+
 def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | Pipeline) -> Any:
     """Changes a lowered program before XLA's optimizations, while multiplications, dots and all-gathers are still separate.
 
@@ -44,7 +51,7 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
     proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
     module = module_of_proto(proto)
     before, signature = module.revision, _signature(module)
-    function.run(module) if isinstance(function, Pass | Pipeline) else function(module)
+    _apply(function, module)
     if module.revision == before:
         return lowered
     if _signature(module) != signature:
@@ -85,7 +92,7 @@ def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Ite
             copy = module.clone()
             before = copy.revision
             try:
-                function.run(copy) if isinstance(function, Pass | Pipeline) else function(copy)
+                _apply(function, copy)
             except Exception as error:
                 outcomes.append(PassOutcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
             else:
