@@ -445,6 +445,18 @@ def test_fusions_in_themselves_and_sizes_without_bound() -> None:
         assert not [finding for finding in lint.run(module) if finding.code == "X900"]
 
 
+def test_rules_that_fail_on_an_ill_formed_module_leave_it_to_the_verifier() -> None:
+    """Rules take for granted what the verifier checks: its error is reported, and which rules were not checked."""
+    text = (
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[64,8]{1,0} parameter(0)\n  i = s32[] parameter(1)\n"
+        "  n = f32[64,8]{1,0} negate(p)\n  s = f32[4,8]{1,0} dynamic-slice(n, i, i), dynamic_slice_sizes={4}\n"
+        "  ROOT r = f32[4,8]{1,0} negate(s)\n}\n"
+    )
+    (finding,) = lint.run(hlo.parse(text))
+    assert (finding.code, finding.line) == ("V103", 7)
+    assert "not checked, since the module is ill-formed: rule " in str(finding.help)
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -37,9 +37,9 @@ def run(
 ) -> list[Finding]:
     """Runs the rules on a module and returns their findings, the most expensive first.
 
-    A rule that fails gives one finding of code `X900`; the others go on. `file` is the name of what the module was read from,
-    where that is no text: what is shown of a finding is the op line as it prints. With the compilation that the module is the
-    final text of, rules know why collectives are there.
+    A rule that fails gives one finding of code `X900`, or the verifier's error where the module is ill-formed; the others go
+    on. `file` is the name of what the module was read from, where that is no text: what is shown of a finding is the op line
+    as it prints. With the compilation that the module is the final text of, rules know why collectives are there.
     """
     with gc_control.gc_paused(collect_first=False):
         name = module.source.name if module.source is not None else file
@@ -54,12 +54,12 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
     except RuleError:  # a plugin that is no rule fails every file alike
         raise
     except Exception as error:
-        return FindingList([_failure("what the rules read of the module", error, module.name, file)])
+        return FindingList(_failures([("what the rules read of the module", error)], module, file))
     found: list[Finding] = []
+    failed: list[tuple[str, Exception]] = []
     causes: dict[tuple[object, ...], list[Place]] = {}
     reports = [
-        (rule, report, tuple(_subjects(report, context)))
-        for rule, report in _reports(rules, context, file, found.append)
+        (rule, report, tuple(_subjects(report, context))) for rule, report in _reports(rules, context, failed)
     ]
     said = {(rule.code, subject) for rule, _, subjects in reports for subject in subjects}
     covered = {one: report for _, report, _ in reports for one in report.covers}
@@ -71,7 +71,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
         try:
             finding = _finding(rule, report, context, file)
         except Exception as error:
-            found.append(_failure(f"the price of what rule {rule.code} found", error, module.name, file))
+            failed.append((f"the price of what rule {rule.code} found", error))
             continue
         if not _is_ignored(finding, config, module.source):
             causes.setdefault(cause_of(report, finding), []).append((rule, report, finding))
@@ -80,6 +80,7 @@ def _run(module: Module, config: Config, file: str, compilation: Compilation | N
             found.append(_with_outcome(whole, places, context) if config.what_if else whole)
     if any(code.startswith("V") for code in (*(config.select or ()), *config.extend_select)):
         found += _verify(module, config, file)
+    found += _failures(failed, module, file)
     return FindingList(sorted(found, key=_dearest_first))
 
 
@@ -195,7 +196,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
 
 
 def _reports(
-    rules: Iterable[Rule], context: Context, file: str, failed: Callable[[Finding], None]
+    rules: Iterable[Rule], context: Context, failed: list[tuple[str, Exception]]
 ) -> Iterator[tuple[Rule, Report]]:
     """Yields reports: each rule's on the instructions of its opcodes, then on the module."""
     by_opcode = context.census.by_opcode
@@ -209,7 +210,7 @@ def _reports(
         except UnknownSizeError:  # no compiler takes it so, and what a repair would save cannot be told
             continue
         except Exception as error:
-            failed(_failure(f"rule {rule.code}", error, context.module.name, file))
+            failed.append((f"rule {rule.code}", error))
 
 
 def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
@@ -222,6 +223,17 @@ def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
         frame=instruction.innermost_frame if instruction is not None else None,
         fingerprint=text_fingerprint(finding.code, finding.message),
     )
+
+
+def _failures(failed: list[tuple[str, Exception]], module: Module, file: str) -> list[Finding]:
+    """Findings of what raised an error: rules take for granted what the verifier checks, so of an ill-formed module the
+    verifier's error is reported, and which rules were not checked."""
+    if failed and (wrong := next((one for one in verify(module) if one.severity is Severity.ERROR), None)):
+        unchecked = ", ".join(dict.fromkeys(what for what, _ in failed))
+        note = f"not checked, since the module is ill-formed: {unchecked}"
+        adopted = _shown(_adopted(wrong, "verify", module.name), module, file)
+        return [attrs.evolve(adopted, help=f"{adopted.help}; {note}" if adopted.help else note)]
+    return [_failure(what, error, module.name, file) for what, error in failed]
 
 
 def _failure(what: str, error: Exception, module: str, file: str) -> Finding:
@@ -287,14 +299,17 @@ def _is_ignored(finding: Finding, config: Config, source: Source | None) -> bool
 def _verify(module: Module, config: Config, file: str) -> Iterator[Finding]:
     for diagnostic in verify(module):
         if config.is_selected(diagnostic.code, False):
-            finding = _adopted(diagnostic, "verify", module.name)
-            if finding.source is None:
-                shown = (
-                    f"HloModule {module.name}" if finding.instruction is None else str(finding.instruction)
-                )
-                finding = attrs.evolve(finding, source=Source(shown, file))
+            finding = _shown(_adopted(diagnostic, "verify", module.name), module, file)
             if not _is_ignored(finding, config, module.source):
                 yield finding
+
+
+def _shown(finding: Finding, module: Module, file: str) -> Finding:
+    """The finding with a source: the op line as it prints, where the module was read from no text."""
+    if finding.source is not None:
+        return finding
+    line = f"HloModule {module.name}" if finding.instruction is None else str(finding.instruction)
+    return attrs.evolve(finding, source=Source(line, file))
 
 
 def failed_file(file: str, error: Exception) -> Linted:
