@@ -7,6 +7,7 @@ partitioner (`parts`), and for these the cause, the operation, the tensor, its s
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 import tarfile
@@ -18,8 +19,9 @@ import pytest
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import communications, parse_mesh
-from hlotext.dumps.collectives.advice import MOST, RULES
+from hlotext.dumps.collectives.advice import MOST, RULES, Advice
 from hlotext.dumps.collectives.following import reshaped_dimension, sources
+from hlotext.dumps.collectives.partitioner import Written
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
@@ -141,6 +143,24 @@ def test_the_sentence(tmp_path: Path) -> None:
     assert (suggestion.bytes_spared, suggestion.bytes_per_device) == (24576, 98304)
     assert suggestion.measured == RULES[suggestion.rule].spared["cpu"]
     assert one.suggestions == reason.suggestions
+
+
+def test_suggestions_are_computed_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path)
+    asked: list[object] = []
+    of_part = Advice.suggestions
+
+    def counted(self: Advice, part: Written) -> tuple[dumps.Suggestion, ...]:
+        asked.append(part)
+        return of_part(self, part)
+
+    monkeypatch.setattr(Advice, "suggestions", counted)
+    ((reason,),) = (one.reasons for one in compilation.collectives())
+    assert not asked
+    assert reason.suggestions is reason.suggestions
+    assert len(asked) == 1
+    monkeypatch.undo()
+    assert pickle.loads(pickle.dumps(reason)).suggestions == reason.suggestions
 
 
 def test_results_and_constraints_are_suggested(tmp_path: Path) -> None:

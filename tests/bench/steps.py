@@ -149,6 +149,11 @@ def measure(folder: str) -> None:
     )
     print(f"{'':42} {sum(map(len, texts)) / 1e6:8.2f} MB")
     timed("collectives", lambda: opened().collectives(), parsing)
+    timed(
+        "collectives with suggestions",
+        lambda: [one.suggestions for one in opened().collectives()],
+        parsing,
+    )
     timed("timeline", lambda: list(opened().timeline()))
     c = opened()
     assert c.after is not None

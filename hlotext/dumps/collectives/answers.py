@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import attrs
@@ -178,8 +179,8 @@ class _Answers:
             result=part.result,
             origin=self.schemes.origin(part),
             scheme=self.schemes.scheme(part),
-            suggestions=self.advice.suggestions(part),
             doubts=_doubts(part, found),
+            advice=functools.partial(self.advice.suggestions, part),
         )
         return attrs.evolve(made, because=wording.sentence(made, part))
 

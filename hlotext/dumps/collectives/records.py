@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
 
 import attrs
 
@@ -111,8 +113,6 @@ class Reason:
     scheme: str = ""
     """The partitioning scheme that it belongs to, in one sentence, if it is intended: a gather of an FSDP weight, a
     sum of gradients over the batch, Megatron's second product."""
-    suggestions: tuple[Suggestion, ...] = ()
-    """At most four, the surest first."""
     part: str = ""
     """The collective right after partitioning; empty if that text was not dumped or does not show it."""
     readers: int = 1
@@ -128,6 +128,16 @@ class Reason:
     """Of a reshard that a result of the program wants the number of the result."""
     doubts: tuple[str, ...] = ()
     """Why it is not sure, or unknown, in a few words each."""
+    _advice: Callable[[], tuple[Suggestion, ...]] = attrs.field(default=tuple, eq=False, repr=False)
+
+    @functools.cached_property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """At most four, the surest first. Computed on first use: each change is followed through the program."""
+        return self._advice()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = [getattr(self, field.name) for field in attrs.fields(type(self))[:-1]]
+        return type(self), (*fields, functools.partial(tuple, self.suggestions))
 
 
 @attrs.frozen
