@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hlotext as hlo
 from hlotext.edit import dirty_lines
 from hlotext.edit.journal import Journal
@@ -30,6 +32,11 @@ SAY_ALL: dict[str, Any] = dict.fromkeys(
 VALID_FOLDERS = ("cpu", "gpu", "handmade", "tpu")
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress}
+
+
+def with_nightly(shards: range, most: int) -> list[Any]:
+    """Shards of one slow test: those after the first few are left to the nightly job."""
+    return [pytest.param(n, marks=pytest.mark.nightly if n >= most else ()) for n in shards]
 
 
 def corpus_files(folders: Sequence[str] = VALID_FOLDERS) -> list[Path]:

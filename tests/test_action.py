@@ -46,6 +46,7 @@ def env_of(step: dict[str, Any], given: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("known", ["", "77\n"], ids=["new", "sticky"])
 def test_a_night_that_got_worse(tmp_path: Path, known: str) -> None:
     """Three builds by the action itself: the last fails, with a page, a summary, and one comment that is replaced."""

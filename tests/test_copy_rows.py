@@ -121,7 +121,9 @@ def _compare(monkeypatch: pytest.MonkeyPatch, module: hlo.Module, platform: str)
     assert str(quick.module) == str(thorough.module)
 
 
-@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 100), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 100), marks=[pytest.mark.slow, pytest.mark.nightly])]
+)
 def test_copies_stay_and_go_as_if_all_were_compared(monkeypatch: pytest.MonkeyPatch, seeds: range) -> None:
     shorter = counted(monkeypatch, Rows, "is_over_for_all")
     for seed in seeds:

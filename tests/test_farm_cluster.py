@@ -85,6 +85,7 @@ class Bucket:
         return self._request(f"?list-type=2&prefix={prefix}", "GET").count(b"<Key>")
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_and_broken_texts(
     tmp_path: Path, processes: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
