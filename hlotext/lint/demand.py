@@ -46,6 +46,8 @@ class Mask:
     dimensions: frozenset[int]
     is_counted: bool
     """True if the mask depends on positions alone, not on data."""
+    picked: int = 0
+    """Elements that indices pick one by one; 0 where elements are masked."""
 
 
 @attrs.frozen(eq=False)

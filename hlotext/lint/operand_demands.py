@@ -210,11 +210,11 @@ def _gathered(
         parts[d] = part_of(np.zeros(shape.dimensions[d], np.bool_), {one: picked * sizes[d]})
         return demand_of(parts)
     part = picked * math.prod(sizes[d] / max(1, shape.dimensions[d]) for d in indexed)
+    if part >= 1:
+        return demand_of(parts)
+    counted = is_counted(Value(one.operands[1], fusions))
     return demand_of(
-        parts,
-        {one: Mask(part, frozenset(indexed), is_counted(Value(one.operands[1], fusions)))}
-        if part < 1
-        else None,
+        parts, {one: Mask(part, frozenset(indexed), counted, picked if math.prod(sizes) == 1 else 0)}
     )
 
 

@@ -95,6 +95,11 @@ class Prices:
             found += sum(self.inside.get(body, 0.0) for body in instruction.called_computations)
         return found
 
+    def spared(self, start: Instruction, part: float) -> float:
+        """Seconds less of waiting for a transfer if it moves a part less of its bytes."""
+        whole = math.fsum(one.seconds for one in self.estimate.transfers if one.start is start)
+        return min(self.own.get(start, 0.0), whole * part)
+
     def together(self, instructions: Iterable[Instruction]) -> float:
         """Seconds of several instructions, each once."""
         return math.fsum(

@@ -42,6 +42,10 @@ def entered(value: Value) -> Value:
             if number is None or number >= len(handed):
                 return value
             value = Value(handed[number], fusions[:-1])
+        elif opcode == "async-done" and (wrapped := instruction.async_wrapped_instruction) is not None:
+            if wrapped.opcode != "fusion":
+                return value
+            value = Value(wrapped, (*fusions, instruction.async_chain[0]))
         elif opcode == "get-tuple-element" and instruction.operands:
             made = instruction.operands[0]
             while made.opcode in ("opt-barrier", "copy") and made.operands:

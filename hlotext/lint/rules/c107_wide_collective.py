@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
-from hlotext.lint.helpers import MOVES, results
+from hlotext.lint.helpers import MOVES, results, size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, leaves_by, source, uses
 
@@ -36,21 +36,34 @@ class WideCollective(Rule):
                 continue
             if not is_worth_time(one.start, context, self.min_percent):
                 continue
-            for value in results(one):
-                own = _bits(value)
-                needed, where = _sent(one.start, own), "converted from"
-                if needed is None:
-                    needed, where = _used(value), "only used as"
-                if needed is None:
-                    continue
-                if 0 < needed < own:
-                    yield Report(
-                        one.start,
-                        f"{one.kind} sends {byte_text(one.sent_bytes)} in {own} bits an element, {where} {needed} bits",
-                        "convert to the narrower type before communicating",
-                        one.sent_bytes * (own - needed) // own * context.runs(one.start),
-                    )
-                    break
+            values = list(results(one))
+            wide = [
+                (value, *found)
+                for value in values
+                if (found := _needed(value, one.start, len(values))) is not None
+            ]
+            total = sum(size_of(value.shape) for value in values)
+            if not wide or not total:
+                continue
+            spared = sum(size_of(value.shape) * (own - needed) / own for value, own, needed, _ in wide)
+            part = sum(size_of(value.shape) for value, *_ in wide) / total
+            _, own, needed, where = max(wide, key=lambda each: size_of(each[0].shape))
+            yield Report(
+                one.start,
+                f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} in {own} bits an element, {where} {needed} bits",
+                "convert to the narrower type before communicating",
+                round(one.sent_bytes * spared / total) * context.runs(one.start),
+                seconds=context.prices.spared(one.start, spared / total),
+            )
+
+
+def _needed(value: Instruction, start: Instruction, count: int) -> tuple[int, int, str] | None:
+    """Bits of the elements that are sent, bits that do, and why; None where they are as wide as they must be."""
+    own = _bits(value)
+    needed, where = (_sent(start, own) if count == 1 else None), "converted from"
+    if needed is None:
+        needed, where = _used(value), "only used as"
+    return (own, needed, where) if needed is not None and 0 < needed < own else None
 
 
 def _sent(start: Instruction, own: int) -> int | None:

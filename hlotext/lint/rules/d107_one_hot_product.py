@@ -34,6 +34,8 @@ class OneHotProduct(Rule):
             for value in product.operands:
                 found = selector(value)
                 if found is not None and found.classes >= _LEAST:
+                    if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
+                        break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, found, written(value), priced, context)
                     break
                 rate = nonzero_part(value) if found is None else None
@@ -57,8 +59,6 @@ def _report(
         mask = None
     kind = "diagonal" if found.is_diagonal else "one-hot"
     does = "scale rows" if found.is_diagonal else "pick rows, or to add them up"
-    # A TPU adds scattered rows one after the other, and a product many at once.
-    adds_up = product.dot.shape is not None and found.classes in product.dot.shape.dimensions
     return Report(
         product.dot,
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} with a {kind} matrix of "
@@ -71,8 +71,12 @@ def _report(
         seconds=max(0.0, seconds - instead),
         peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
         covers=frozenset([mask] if mask is not None else []),
-        is_proved=not (context.backend is Backend.TPU and adds_up and not found.is_diagonal),
     )
+
+
+def _adds_up(product: Product, found: Selector) -> bool:
+    """True if rows are added up by class, rather than picked."""
+    return product.dot.shape is not None and found.classes in product.dot.shape.dimensions
 
 
 def _of_sparse(product: Product, value: Value, part: float, context: Context) -> Report:

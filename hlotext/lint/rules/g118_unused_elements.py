@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -47,6 +48,7 @@ class UnusedElements(Rule):
                     size_of(operand.shape) * fraction(asked.get(operand), operand.shape)
                     for operand in one.operands
                 )
+                read = max(read, _picked(main[one], asked))
                 least = max(kept * context.prices.seconds(one), _reading(read * context.runs(one), context))
                 saved[one] = max(0.0, context.prices.seconds(one) - least)
         saved = {one: seconds for one, seconds in saved.items() if seconds}
@@ -69,6 +71,19 @@ class UnusedElements(Rule):
                 ),
                 covers=frozenset(group),
             )
+
+
+def _picked(product: Instruction, asked: Mapping[Instruction, Asked]) -> int:
+    """Bytes of the rows of both operands for the elements of a product that indices pick, gathered for each."""
+    needed, found = asked.get(product), product_sizes(product)
+    if not isinstance(needed, Demand) or found is None:
+        return 0
+    row = sum(
+        found[3] * size_of(operand.shape) // max(1, operand.shape.element_count or 0)
+        for operand in product.operands[:2]
+        if operand.shape is not None
+    )
+    return row * sum(mask.picked for mask in (needed.masks or {}).values())
 
 
 def _reading(size: float, context: Context) -> float:
@@ -99,7 +114,9 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
         return False
     rows, columns = (frozenset(there.values()) for there in places)
     return all(
-        mask.is_counted or not (mask.dimensions & (rows - columns) and mask.dimensions & (columns - rows))
+        mask.is_counted
+        or mask.picked
+        or not (mask.dimensions & (rows - columns) and mask.dimensions & (columns - rows))
         for mask in (needed.masks or {}).values()
     )
 
@@ -123,6 +140,11 @@ def _said(needed: Demand, one: Instruction) -> tuple[str, str]:
         return (
             f"{100 * part:.2g} % of the elements, which a mask of positions keeps, are",
             "compute the blocks that the mask keeps: attention in bands, or a kernel that skips blocks",
+        )
+    if all(mask.picked for mask in masks):
+        return (
+            f"{sum(mask.picked for mask in masks):,} elements, which indices pick, are",
+            "gather the rows of both operands and sum over them (jnp.einsum('nk,nk->n', a[i], b[j]))",
         )
     return (
         f"{100 * part:.2g} % of the elements, which data select, are",

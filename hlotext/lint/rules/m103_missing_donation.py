@@ -31,18 +31,10 @@ class MissingDonation(Rule):
     """Bytes of all such arguments from which on they are worth a finding."""
     min_percent: ClassVar[float] = 1
     """Percent of the peak of memory that donating saves, likewise."""
-    min_saved: ClassVar[int] = 16 << 20
-    """Bytes that it saves, likewise, unless that is `much_percent` of the peak."""
-    min_saved_host: ClassVar[int] = 64 << 20
-    """The same on CPU, which has more memory than anyone asks for."""
-    min_saved_copied: ClassVar[int] = 16 << 20
-    """The same on CPU where every call copies them, which costs time."""
-    some_percent: ClassVar[float] = 15
-    """Percent of the peak from which on `min_some` is enough, but on CPU."""
-    min_some: ClassVar[int] = 2 << 20
+    min_saved: ClassVar[int] = 2 << 20
     """Bytes that it saves, likewise."""
     much_percent: ClassVar[float] = 25
-    """Percent of the peak from which on that is enough where it is not known well, too, and on CPU `min_bytes`."""
+    """Percent of the peak from which on that is enough where it is not known well, too."""
     count: ClassVar[int] = 3
     """Minimum number of arguments updated element by element, as parameters are, to rule out coincidence; a loop's
     initial value whose final value is a result needs no other."""
@@ -76,19 +68,12 @@ class MissingDonation(Rule):
             return False
         return saved[0] >= max(self.large_saved, self.large_percent / 100 * assignment.peak(MAIN).bytes)
 
-    def _is_much(self, least: int, most: int, is_copied: bool, context: Context) -> bool:
-        """Where it is not known well, what may be saved must be much. What is copied in every call costs time too."""
-        assignment = assignment_of(context)
-        peak = assignment.peak(MAIN).bytes if assignment is not None else 0
-        saved = least if _is_known(least, most) else most
-        percent = 100 * saved / peak if peak else 100
-        if percent >= self.much_percent:
-            return saved >= (self.min_bytes if context.backend is Backend.CPU else self.min_some)
-        if context.backend is Backend.CPU:
-            floor = self.min_saved_copied if is_copied else self.min_saved_host
-        else:
-            floor = self.min_some if percent >= self.some_percent else self.min_saved
-        return _is_known(least, most) and percent >= self.min_percent and saved >= floor
+    def _is_much(self, least: int, most: int, context: Context) -> bool:
+        """Where it is not known well, what may be saved must be much."""
+        peak = context.peak or 1
+        if least >= self.min_saved and 100 * least >= self.min_percent * peak:
+            return True
+        return most >= self.min_saved and 100 * most >= self.much_percent * peak
 
     def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
         total = sum(map(_size, found))
@@ -96,7 +81,7 @@ class MissingDonation(Rule):
             return None
         saved = _saved(found, context)
         is_copied = all(map(_is_copied, found))
-        if saved is not None and not self._is_much(*saved, is_copied, context):
+        if saved is not None and not self._is_much(*saved, context):
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"

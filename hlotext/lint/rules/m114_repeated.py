@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text, memory_space, written_bytes
+from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import parts_of
@@ -75,7 +76,7 @@ def _repeats(one: Instruction) -> int:
 
 
 def _readers(one: Instruction) -> list[Instruction]:
-    """Instructions that read a written array and compute something; empty where it is passed on."""
+    """Batched products that read a written array, whose batch can be split into groups; empty where anything else does."""
     found: list[Instruction] = []
     pending = [one]
     while pending and len(found) < _MOST_USERS:
@@ -85,7 +86,7 @@ def _readers(one: Instruction) -> list[Instruction]:
         for user in current.users:
             if user.opcode in _VIEWS:
                 pending.append(user)
-            elif user.opcode in ("dot", "convolution", "fusion", "custom-call", "reduce"):
+            elif any((sizes := product_sizes(part)) is not None and sizes[0] > 1 for part in parts_of(user)):
                 found.append(user)
             else:
                 return []
