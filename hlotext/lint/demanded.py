@@ -75,7 +75,7 @@ class _Walk:
 
 
 _NARROWING = frozenset(
-    {"dynamic-slice", "fusion", "gather", "get-tuple-element", "multiply", "pad", "select", "slice"}
+    {"dot", "dynamic-slice", "fusion", "gather", "get-tuple-element", "multiply", "pad", "select", "slice"}
 )
 """Opcodes that ask for a part of an operand, or call what may, even if all of their result is used."""
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.lint.selectors import is_zero, selector
-from hlotext.lint.values import VIEWS, Value, entered, is_counted
+from hlotext.lint.values import Value, entered, formula, is_counted
 
 _SAMPLES = 4096
 """Positions at which a mask is evaluated: of its part two digits are right."""
@@ -39,25 +38,6 @@ class Rate:
     def complement(self) -> Rate:
         """The other elements."""
         return attrs.evolve(self, part=1 - self.part, key=("not", self.key))
-
-
-def formula(value: Value) -> str:
-    """Formula of a value, of constants and names; equal for values that are the same."""
-    return _formula(value, [_MOST_OPERATIONS])
-
-
-def _formula(value: Value, left: list[int]) -> str:
-    value = entered(value)
-    one = value.instruction
-    left[0] -= 1
-    if one.opcode == "constant":
-        return str(one.literal)
-    if one.opcode == "iota":
-        return f"iota({one.attributes.get('iota_dimension', 0)}, {one.shape})"
-    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS | {"broadcast"}:
-        return one.name
-    said = one.attributes.get("direction", one.attributes.get("dimensions", ""))
-    return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
 
 
 def kept_part(mask: Value) -> Rate | None:

@@ -17,8 +17,8 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.demand import Demand, Mask, Part, Parts, array_of, demand_of, part_of
-from hlotext.lint.masks import formula, kept_part, nonzero_part
-from hlotext.lint.values import Value, is_counted
+from hlotext.lint.masks import kept_part, nonzero_part
+from hlotext.lint.values import Value, formula, is_counted
 
 _MOST_INDICES = 1 << 22
 """Indices of joined dimensions that are followed one by one; of more only their number."""
@@ -50,6 +50,8 @@ def operand_demands(
         return [_padded(one, wanted, first), *rest]
     if opcode in ("select", "multiply"):
         return _masked(one, wanted, fusions, nonzero)
+    if opcode == "dot" and (found := _multiplied(one, wanted, fusions, nonzero)) is not None:
+        return found
     if wanted is None:
         return nothing
     if opcode in ELEMENTWISE | traits.FORWARDS_OPERAND or opcode in ("copy", "reduce-precision"):
@@ -75,15 +77,7 @@ def operand_demands(
         read = _placed(wanted, {d: n for n, d in enumerate(left)}, first)
         return [read if shape is not None and shape.rank else None for shape in shapes]
     if opcode in traits.DOTS or opcode in ("convolution", "custom-call"):
-        places = product_places(one)
-        if places is not None and len(one.operands) >= 2:
-            return [
-                *(
-                    _placed(wanted, there, shape) if shape is not None else None
-                    for there, shape in zip(places, shapes, strict=False)
-                ),
-                *nothing[2:],
-            ]
+        return _of_product(one, wanted)
     if opcode == "sort" and wanted is not None:
         along = (one.attributes.get("dimensions") or (first.rank - 1,))[0]
         parts = [None if d == along else part for d, part in enumerate(wanted.parts)]
@@ -147,6 +141,42 @@ def product_places(one: Instruction) -> tuple[dict[int, int], dict[int, int]] | 
                 other[d] = place
         return there, other
     return None
+
+
+def _multiplied(
+    one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], nonzero: dict[Value, float]
+) -> list[Demand | None] | None:
+    """Demand for the operands of a product of which one is mostly zero, as `_masked`: zeros in dimensions that both have drop
+    elements of the other. None where that is not so."""
+    names = [
+        (*one.attributes.get(f"{side}_batch_dims", ()), *one.attributes.get(f"{side}_contracting_dims", ()))
+        for side in ("lhs", "rhs")
+    ]
+    for side, operand in enumerate(one.operands[:2]):
+        shape, other = array_of(operand), array_of(one.operands[1 - side])
+        rate = nonzero_part(Value(operand, fusions), nonzero)
+        if rate is None or shape is None or other is None or len(one.operands) != 2:
+            continue
+        there = dict(zip(names[side], names[1 - side], strict=True))
+        dimensions = {d for d in rate.dimensions if shape.dimensions[d] > 1}
+        if dimensions <= there.keys():
+            found = _of_product(one, wanted)
+            if found[1 - side] is None:
+                mask = Mask(rate.part, frozenset(there[d] for d in dimensions), rate.is_counted)
+                found[1 - side] = Demand((None,) * other.rank, {rate.key: mask})
+            return found
+    return None
+
+
+def _of_product(one: Instruction, wanted: Demand | None) -> list[Demand | None]:
+    """Demand for the operands of a product, given that for its result: rows and columns."""
+    places = product_places(one) if wanted is not None else None
+    found: list[Demand | None] = [None] * len(one.operands)
+    if wanted is not None and places is not None:
+        for n, there in enumerate(places):
+            shape = array_of(one.operands[n])
+            found[n] = _placed(wanted, there, shape) if shape is not None else None
+    return found
 
 
 def _range(size: int, first: int, last: int, stride: int = 1) -> NDArray[np.bool_]:

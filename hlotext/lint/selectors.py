@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.values import Value, source
+from hlotext.lint.values import Value, formula, source
 
 _SAME = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose", "opt-barrier"})
 _DEEPEST = 12
@@ -41,7 +41,11 @@ def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
 
 
 def _compared(operands: list[Value]) -> Selector | None:
-    sides = [source(operand, _SAME).instruction for operand in operands]
+    values = [source(operand, _SAME) for operand in operands]
+    for value, other in (values, values[::-1]):
+        if value.instruction.opcode == "reduce" and _is_same(source(value.operands()[0], _SAME), other):
+            return _extreme(value.instruction)
+    sides = [value.instruction for value in values]
     counted = [side for side in sides if side.opcode == "iota" and side.shape is not None]
     others = [side for side in sides if side.opcode != "iota"]
     if not counted or any(other.opcode == "constant" for other in others):
@@ -52,6 +56,21 @@ def _compared(operands: list[Value]) -> Selector | None:
         ranks = {side.shape.rank for side in counted if side.shape is not None}
         return Selector(max(sizes), True) if len(dimensions) == 2 or ranks == {1} else None
     return Selector(sizes[0], False)
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    return a == b or (a.instruction.opcode == b.instruction.opcode and formula(a) == formula(b))
+
+
+def _extreme(reduced: Instruction) -> Selector | None:
+    """Rows compared with their maximum or minimum: equal in one place, ties aside."""
+    before, after = reduced.operands[0].shape, reduced.shape
+    if before is None or after is None or not after.is_array or not after.element_count:
+        return None
+    called = reduced.called_computations
+    if not called or called[0].root.opcode not in ("maximum", "minimum"):
+        return None
+    return Selector((before.element_count or 0) // after.element_count, False)
 
 
 def _size(counted: Instruction) -> int:

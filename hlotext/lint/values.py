@@ -11,6 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 
+_MOST_IN_FORMULA = 60
 _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
 
@@ -74,6 +75,25 @@ def source(value: Value, through: Iterable[str]) -> Value:
             return value
         value = value.operands()[0]
     return value
+
+
+def formula(value: Value) -> str:
+    """Formula of a value, of constants and names; equal for values that are the same."""
+    return _formula(value, [_MOST_IN_FORMULA])
+
+
+def _formula(value: Value, left: list[int]) -> str:
+    value = entered(value)
+    one = value.instruction
+    left[0] -= 1
+    if one.opcode == "constant":
+        return str(one.literal)
+    if one.opcode == "iota":
+        return f"iota({one.attributes.get('iota_dimension', 0)}, {one.shape})"
+    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS | {"broadcast"}:
+        return one.name
+    said = one.attributes.get("direction", one.attributes.get("dimensions", ""))
+    return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
 
 
 def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Instruction, Instruction]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -23,6 +24,8 @@ _HALF, _QUARTER = 0.5, 0.25
 do, for which static sizes leave some room."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
+_WIDE = 64
+"""Elements for each pair of rows that data pick, from which on a product of those pairs reads less than it computes."""
 _PRODUCTS = traits.DOTS | {"convolution"}
 _WORK = ELEMENTWISE | _PRODUCTS | traits.REPEATS_ELEMENTS | {"fusion", "reduce"}
 
@@ -108,17 +111,18 @@ def _is_of_positions(needed: Asked) -> bool:
 
 
 def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
-    """True if there is a cheaper product: not so where data picks rows of one operand for each row of the other."""
+    """True if there is a cheaper product: not so where data pick single elements."""
     needed, places = asked.get(product), product_places(product)
     if not isinstance(needed, Demand) or places is None:
         return False
     rows, columns = (frozenset(there.values()) for there in places)
-    return all(
-        mask.is_counted
-        or mask.picked
-        or not (mask.dimensions & (rows - columns) and mask.dimensions & (columns - rows))
-        for mask in (needed.masks or {}).values()
-    )
+    sizes = product.shape.dimensions if product.shape is not None else ()
+    for mask in (needed.masks or {}).values():
+        pairs = mask.dimensions & (rows - columns) and mask.dimensions & (columns - rows)
+        free = (rows ^ columns) - mask.dimensions
+        if pairs and not (mask.is_counted or mask.picked) and math.prod(sizes[d] for d in free) < _WIDE:
+            return False
+    return True
 
 
 def _said(needed: Demand, one: Instruction) -> tuple[str, str]:

@@ -33,6 +33,11 @@ class MissingDonation(Rule):
     """Percent of the peak of memory that donating saves, likewise."""
     min_saved: ClassVar[int] = 2 << 20
     """Bytes that it saves, likewise."""
+    min_saved_alone: ClassVar[int] = 16 << 20
+    """The same of a loop's state that few others are updated with, which may be activations that go through layers; but for
+    `alone_percent` of the peak `min_saved` is enough."""
+    alone_percent: ClassVar[float] = 15
+    """See `min_saved_alone`."""
     much_percent: ClassVar[float] = 25
     """Percent of the peak from which on that is enough where it is not known well, too."""
     count: ClassVar[int] = 3
@@ -52,11 +57,12 @@ class MissingDonation(Rule):
         caches = [one for one in found if one.is_in_place]
         steps = _given_back([one for one in found if not one.is_in_place], context)
         is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
-        if is_chance and not self._is_large(steps, context):
+        is_alone = is_chance and not self._is_large(steps, context)
+        if is_alone:
             steps = [one for one in steps if one.is_carried]
-        if (report := self._report(caches, "are updated in part", "cache", context)) is not None:
+        if (report := self._report(caches, "are updated in part", "cache", False, context)) is not None:
             yield report
-        if (report := self._report(steps, "are updated", "state", context)) is not None:
+        if (report := self._report(steps, "are updated", "state", is_alone, context)) is not None:
             yield report
 
     def _is_large(self, steps: list[Update], context: Context) -> bool:
@@ -68,20 +74,25 @@ class MissingDonation(Rule):
             return False
         return saved[0] >= max(self.large_saved, self.large_percent / 100 * assignment.peak(MAIN).bytes)
 
-    def _is_much(self, least: int, most: int, context: Context) -> bool:
+    def _is_much(self, least: int, most: int, is_alone: bool, context: Context) -> bool:
         """Where it is not known well, what may be saved must be much."""
         peak = context.peak or 1
-        if least >= self.min_saved and 100 * least >= self.min_percent * peak:
+        floor = (
+            self.min_saved_alone if is_alone and 100 * least < self.alone_percent * peak else self.min_saved
+        )
+        if least >= floor and 100 * least >= self.min_percent * peak:
             return True
         return most >= self.min_saved and 100 * most >= self.much_percent * peak
 
-    def _report(self, found: list[Update], what: str, cause: str, context: Context) -> Report | None:
+    def _report(
+        self, found: list[Update], what: str, cause: str, is_alone: bool, context: Context
+    ) -> Report | None:
         total = sum(map(_size, found))
         if not found or total < self.min_bytes:
             return None
         saved = _saved(found, context)
         is_copied = all(map(_is_copied, found))
-        if saved is not None and not self._is_much(*saved, context):
+        if saved is not None and not self._is_much(*saved, is_alone, context):
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments of {byte_text(total)} {what}"

@@ -86,8 +86,16 @@ def _readers(one: Instruction) -> list[Instruction]:
         for user in current.users:
             if user.opcode in _VIEWS:
                 pending.append(user)
-            elif any((sizes := product_sizes(part)) is not None and sizes[0] > 1 for part in parts_of(user)):
+            elif any(map(_is_batched, parts_of(user))):
                 found.append(user)
             else:
                 return []
     return found
+
+
+def _is_batched(one: Instruction) -> bool:
+    """True for a batched product; of one with vectors compilers make a multiplication and a sum."""
+    if one.opcode == "reduce":
+        return one.metadata is not None and one.metadata.op_name.endswith("/dot_general")
+    sizes = product_sizes(one)
+    return sizes is not None and sizes[0] > 1
