@@ -100,6 +100,11 @@ class Prices:
         whole = math.fsum(one.seconds for one in self.estimate.transfers if one.start is start)
         return min(self.own.get(start, 0.0), whole * part)
 
+    def reading(self, size: float) -> float:
+        """Seconds of reading or writing so many bytes; 0 where the chip has no bandwidth."""
+        bandwidth = self.chip.rates.bandwidth
+        return size / bandwidth.value if bandwidth is not None else 0.0
+
     def together(self, instructions: Iterable[Instruction]) -> float:
         """Seconds of several instructions, each once."""
         return math.fsum(

@@ -14,6 +14,8 @@ from hlotext.lint.values import Value, entered, source
 SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 """Opcodes behind which a matrix is still that matrix, perhaps turned."""
 
+_LEAST_PARTS, _MOST_PARTS = 2, 50
+
 
 @attrs.frozen(eq=False)
 class Product:
@@ -66,3 +68,32 @@ def product_behind(
     """The product that a value is, perhaps turned or narrowed; None for any other value."""
     made = source(entered(value), SAME)
     return found.get((made.instruction, made.fusions))
+
+
+def concatenated(value: Value) -> tuple[list[Value], int] | None:
+    """The arrays that a value is a concatenation of, perhaps turned or narrowed, and along which dimension; None for others.
+
+    The TPU compiler writes it as the maximum of padded arrays.
+    """
+    made = source(value, SAME)
+    one, shape = made.instruction, made.instruction.shape
+    if one.opcode == "concatenate":
+        return made.operands(), one.attributes.get("dimensions", (0,))[0]
+    pending: list[Value] = [made]
+    pads: list[Value] = []
+    while pending:
+        current = source(pending.pop(), SAME)
+        if current.instruction.opcode == "maximum" and len(pending) + len(pads) < _MOST_PARTS:
+            pending += reversed(current.operands())
+        elif current.instruction.opcode == "pad":
+            pads.append(current)
+        else:
+            return None
+    if len(pads) < _LEAST_PARTS or shape is None:
+        return None
+    inner = [pad.instruction.operands[0].shape for pad in pads]
+    sizes = [each.dimensions for each in inner if each is not None]
+    along = {d for each in sizes for d, size in enumerate(each) if size != shape.dimensions[d]}
+    if len(along) != 1 or sum(each[d] for each in sizes for d in along) != shape.dimensions[min(along)]:
+        return None
+    return [pad.operands()[0] for pad in pads], along.pop()

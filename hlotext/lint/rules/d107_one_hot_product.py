@@ -48,9 +48,7 @@ def _report(
     product: Product, found: Selector, mask: Instruction | None, priced: set[Instruction], context: Context
 ) -> Report:
     runs = context.runs(product.whole)
-    rates = context.prices.chip.rates
-    moved = 2 * size_of(product.dot.shape) * runs
-    instead = moved / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+    instead = context.prices.reading(2 * size_of(product.dot.shape) * runs)
     seconds = context.prices.seconds(product.whole)
     if mask is not None and mask not in priced:
         priced.add(mask)
@@ -84,7 +82,6 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
     matrix = value.instruction.shape
     terms = part * (matrix.element_count or 0) if matrix is not None else 0.0
     width = max(1, (product.rows * product.columns * product.batch) // max(1, _other(product, value)))
-    rates = context.prices.chip.rates
     # Each term reads a row, its sum is read and written.
     moved = (
         3
@@ -92,9 +89,7 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
         * width
         * max(1, size_of(product.dot.shape) // max(1, product.batch * product.rows * product.columns))
     )
-    instead = (
-        moved * context.runs(product.whole) / rates.bandwidth.value if rates.bandwidth is not None else 0.0
-    )
+    instead = context.prices.reading(moved * context.runs(product.whole))
     mask = written(value)
     return Report(
         product.dot,

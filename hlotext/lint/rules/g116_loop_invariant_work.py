@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import connected, is_librarys
+from hlotext.lint.helpers import connected, is_librarys, size_of
 from hlotext.lint.moving import moved_array
+from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
     {"bitcast", "broadcast", "constant", "convert", "copy", "iota", "parameter", "reshape", "tuple"}
 )
 """Opcodes of what only fills an array: memory that a round writes over must be filled anew."""
+_MOST_STEPS = 100
 _MUCH = 0.02
 """Share of the peak from which on holding the result is a price that the author may not want to pay."""
 
@@ -34,16 +38,21 @@ class LoopInvariantWork(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         purity = Purity()
+        by_body: dict[Computation | None, list[Product]] = {}
+        for product in products(context) if context.census.by_opcode.get("while") else ():
+            by_body.setdefault(product.whole.computation, []).append(product)
         for loop, _ in context.graph.loops():
             rounds = rounds_of(loop)
             if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
                 continue
             count = context.prices.trips(loop)
             if count > 1:
-                yield from _reports(rounds, count, purity, context)
+                yield from _reports(rounds, count, purity, by_body.get(rounds.body, ()), context)
 
 
-def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> Iterator[Report]:
+def _reports(
+    rounds: Rounds, count: int, purity: Purity, multiplied: Iterable[Product], context: Context
+) -> Iterator[Report]:
     same = same_in_rounds(rounds, purity)
     seconds: dict[Instruction, float] = {}
     for one in rounds.body:
@@ -51,6 +60,13 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
             seconds[one] = context.prices.seconds(one)
         elif one in same.parts:
             seconds[one] = context.prices.seconds(one) * _fraction(one, same.parts[one])
+    sums = {}
+    for product in multiplied:
+        if product.whole not in seconds and (part := _same_terms(product, same.whole)):
+            added = size_of(product.dot.shape) * context.runs(product.whole)
+            time = context.prices.seconds(product.whole) * part - context.prices.reading(added)
+            if time > 0:
+                seconds[product.whole], sums[product.whole] = time, product
     seconds = {one: time for one, time in seconds.items() if time}
     for group in connected(seconds):
         first = max((one for one in seconds if one in group), key=seconds.__getitem__)
@@ -61,19 +77,63 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
             if len(group) > 1
             else ""
         )
-        half = "a part of " if first in same.parts else ""
+        half = "a part of " if first in same.parts or first in sums else ""
+        remedy = f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile"
+        if first in sums:
+            remedy = (
+                "multiply what does not change by its rows of the matrix before the loop (fixed @ w[:k]), and add the result "
+                "in each iteration, in place of multiplying what was concatenated"
+            )
         widens = _only_widens(group)
         yield Report(
             first,
             f"{half}{described(first)} is computed again {every_round(count, rounds.loop not in context.prices.rounds)}"
             f"{others}",
-            _padded(group)
-            or f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile",
+            _padded(group) or remedy,
             seconds=saved,
             covers=frozenset(group),
             repair=Hoist(rounds.loop, frozenset(group)) if same.whole.issuperset(group) else None,
             is_proved=False if widens and context.peak and held > _MUCH * context.peak else None,
         )
+
+
+def _same_terms(product: Product, whole: frozenset[Instruction]) -> float:
+    """The part of the terms of a product that are the same in every round: those of arrays that were concatenated along the
+    dimension that is summed."""
+    summed = product.summed * product.batch  # GPU compilers split long sums
+    for side, value in enumerate(product.operands):
+        joined = concatenated(value)
+        if joined is None or not _is_same(product.operands[1 - side], whole):
+            continue
+        parts, along = joined
+        shapes = [part.instruction.shape for part in parts]
+        sizes = [shape.dimensions for shape in shapes if shape is not None and shape.is_array]
+        if len(sizes) < len(parts) or sum(size[along] for size in sizes) != summed:
+            continue
+        if summed in sizes[0][along + 1 :]:
+            continue  # which of them is summed?
+        fixed = [size[along] for size, part in zip(sizes, parts, strict=True) if _is_same(part, whole)]
+        return sum(fixed) / summed if summed else 0.0
+    return 0.0
+
+
+def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
+    """True if a value, perhaps inside of fusions, is made of what is the same in every round."""
+    pending, seen = [value], {value}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        if current.instruction in whole:
+            continue
+        current = entered(current)
+        one = current.instruction
+        if one in whole or one.opcode in ("constant", "iota"):
+            continue
+        if not current.fusions or one.opcode not in SAME | {"broadcast", "concatenate"}:
+            return False
+        new = [operand for operand in current.operands() if operand not in seen]
+        pending += new
+        seen.update(new)
+    return not pending
 
 
 def _padded(group: set[Instruction]) -> str:

@@ -52,7 +52,9 @@ class UnusedElements(Rule):
                     for operand in one.operands
                 )
                 read = max(read, _picked(main[one], asked))
-                least = max(kept * context.prices.seconds(one), _reading(read * context.runs(one), context))
+                least = max(
+                    kept * context.prices.seconds(one), context.prices.reading(read * context.runs(one))
+                )
                 saved[one] = max(0.0, context.prices.seconds(one) - least)
         saved = {one: seconds for one, seconds in saved.items() if seconds}
         for group in connected(saved):
@@ -87,11 +89,6 @@ def _picked(product: Instruction, asked: Mapping[Instruction, Asked]) -> int:
         if operand.shape is not None
     )
     return row * sum(mask.picked for mask in (needed.masks or {}).values())
-
-
-def _reading(size: float, context: Context) -> float:
-    bandwidth = context.prices.chip.rates.bandwidth
-    return size / bandwidth.value if bandwidth is not None else 0.0
 
 
 def _unused(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, float] | None:
@@ -185,6 +182,6 @@ def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Contex
         sort,
         f"rows of {sizes(sort.operands[0].shape)} are sorted, of which {used:,} elements each are used",
         "take the first by jax.lax.top_k",
-        seconds=max(0.0, context.prices.seconds(whole) - _reading(read, context)),
+        seconds=max(0.0, context.prices.seconds(whole) - context.prices.reading(read)),
         covers=frozenset([whole]),
     )

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.lint.products import SAME, Product, product_behind, products
+from hlotext.lint.helpers import size_of
+from hlotext.lint.products import SAME, Product, concatenated, product_behind, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.selectors import written
 from hlotext.lint.values import Value, consumers, source
 from hlotext.lint.wording import sizes
 
@@ -38,8 +40,9 @@ class ProductOrder(Rule):
                 inner = product_behind(outer.operands[side], found)
                 if inner is not None and inner is not outer:
                     uses.setdefault(inner, []).append((outer, side))
-                if (report := _of_repeated_rows(outer, side, context)) is not None:
-                    yield report
+                for repeated in (_of_repeated_rows, _of_broadcast_rows):
+                    if (report := repeated(outer, side, context)) is not None:
+                        yield report
         for inner, outers in uses.items():
             if _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None:
                 yield report
@@ -136,6 +139,60 @@ def _of_repeated_rows(product: Product, side: int, context: Context) -> Report |
         flops=round(context.flops(product.dot) * (1 - 1 / times)),
         seconds=context.prices.seconds(product.whole) * (1 - 1 / times),
     )
+
+
+def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report | None:
+    """Rows that were broadcast, such as all pairs of rows side by side, are multiplied: once would do for each row."""
+    joined = concatenated(product.operands[side])
+    parts, along = joined if joined is not None else ([product.operands[side]], -1)
+    parts = [source(part, SAME) for part in parts]
+    kept, summed = 0.0, 0
+    for part in parts:
+        shape = part.instruction.shape
+        if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
+            return None
+        if along not in (-1, shape.rank - 1):
+            return None
+        summed += shape.dimensions[-1]
+        kept += shape.dimensions[-1] * _distinct(part) / product.summed
+    if summed != product.summed or product.batch != 1 or kept >= _HALF or product.columns < _LEAST_NARROW:
+        return None
+    array = written(product.operands[side])
+    if array is not None and (
+        array.opcode == "parameter" or any(user is not product.whole for user in array.users)
+    ):
+        array = None
+    runs = context.runs(product.whole)
+    now, result = (
+        context.prices.seconds(product.whole),
+        context.prices.reading(size_of(product.whole.shape) * runs),
+    )
+    spared = max(0.0, now - max(now * kept, result)) + (
+        context.prices.seconds(array) if array is not None else 0.0
+    )
+    rows = product.rows if side == 0 else product.columns
+    return Report(
+        product.dot,
+        f"{rows:,} rows that were made by repeating others are multiplied by {sizes(product.dot.operands[1 - side].shape)}: "
+        f"{100 * kept:.2g} % of the operations would do",
+        "multiply before the rows are repeated, each part by its rows of the matrix, and add the results "
+        "((a @ w[:k])[:, None] + (b @ w[k:])[None])",
+        flops=round(context.flops(product.dot) * (1 - kept)),
+        seconds=spared,
+        peak_bytes=context.saved_peak({array: 1.0}) if array is not None else None,
+        covers=frozenset([product.whole, *([array] if array is not None else [])]),
+    )
+
+
+def _distinct(value: Value) -> float:
+    """The part of the rows of a value that are not repetitions, of those of its last dimension."""
+    one = value.instruction
+    inner, shape = one.operands[0].shape if one.operands else None, one.shape
+    if one.opcode != "broadcast" or inner is None or shape is None or not inner.rank:
+        return 1.0
+    if one.attributes.get("dimensions", ())[-1] != shape.rank - 1:
+        return 1.0
+    return (inner.element_count or 0) / (shape.element_count or 1)
 
 
 def _is_read_elsewhere(made: Value, product: Product) -> bool:

@@ -40,10 +40,9 @@ class Repeated(Rule):
             if not readers:
                 continue
             runs = context.runs(one)
-            rates = context.prices.chip.rates
             less = 1 - 1 / factor
             read = sum(size_of(one.shape) for _ in readers) * runs
-            again = read / rates.bandwidth.value if rates.bandwidth is not None else 0.0
+            again = context.prices.reading(read)
             spare = sum(context.prices.seconds(reader) for reader in set(readers))
             yield Report(
                 one,
