@@ -194,3 +194,28 @@ def test_sizes(text: str, value: float | None) -> None:
 )
 def test_durations(text: str, value: float | None) -> None:
     assert duration(text) == pytest.approx(value) if value is not None else duration(text) is None
+
+
+RAISED = json.loads((FOLDER / "raised.json").read_text(encoding="utf-8"))
+"""What JAX 0.12 and its runtime raised for 47 wrong programs, shortened to one frame each."""
+
+
+@pytest.mark.parametrize("case", RAISED, ids=[case["name"] for case in RAISED])
+@pytest.mark.parametrize("prefix", ["", PREFIXES["several"]], ids=["plain", "logged"])
+def test_what_is_raised(case: dict[str, Any], prefix: str) -> None:
+    found = messages.read("".join(f"{prefix}{line}\n" for line in case["text"].splitlines()))
+    names = ("kind", "status", "module", "shape", "file", "line", "facts")
+    assert [{name: getattr(one, name) for name in names} for one in found] == case["messages"]
+    for one in found:
+        assert bool(messages.remedies(one)) == (one.kind not in ("exception", "not-found"))
+
+
+def test_a_status_at_the_end_of_a_log_counts() -> None:
+    (found,) = messages.read("jax.errors.JaxRuntimeError: DATA_LOSS: the disk is gone")
+    assert (found.kind, found.text) == ("data-loss", "DATA_LOSS: the disk is gone")
+    assert not messages.remedies(found)
+
+
+def test_an_exception_inside_a_known_message_is_no_message() -> None:
+    text = "Traceback (most recent call last):\nValueError: Array has been deleted with shape=float32[4].\n"
+    assert [one.kind for one in messages.read(text)] == ["deleted"]

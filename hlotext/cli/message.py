@@ -18,18 +18,12 @@ _LIMIT = 12
 _FACTS = {
     "from": "from sharding",
     "to": "to sharding",
-    "target": "target",
-    "platform": "platform",
-    "axis": "axis",
-    "parts": "parts",
     "size": "size of the axis",
-    "seconds": "seconds",
     "mlir": "MLIR operation",
-    "condition": "condition",
     "source": "in XLA",
     "what": "needed for",
 }
-"""Facts that are one word or one line, with what they are called."""
+"""Titles of facts whose names do not say it."""
 
 
 @click.command()
@@ -84,9 +78,11 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
         ("stack frame", frame),
     ]
     facts = [(title, text) for title, text in known if text]
-    facts += [(title, str(message.facts[key])) for key, title in _FACTS.items() if _is_plain(message, key)]
-    if "shapes" in message.facts:
-        facts.append(("shapes", ", ".join(message.facts["shapes"])))
+    facts += [
+        (_FACTS.get(key, key.replace("_", " ")), ", ".join(value) if isinstance(value, list) else str(value))
+        for key, value in message.facts.items()
+        if not isinstance(value, dict)
+    ]
     memory = message.memory
     if memory is not None:
         space = f" of {memory.space}" if memory.space else ""
@@ -100,7 +96,8 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
             ("donated", memory.shared),
         )
         facts += [(title, f"{byte_text(size)}{space}") for title, size in sizes if size is not None]
-    facts += [("remedy", text) for text in messages.remedies(message)]
+    helps = messages.remedies(message) or ("none known: this message is not one that hlotext explains",)
+    facts += [("remedy", text) for text in helps]
     report.facts(facts)
     if message.kind == "cache-key":
         parts = message.facts["parts"]
@@ -108,10 +105,6 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
         report.table(key.table(f"{len(parts)} parts", list(parts.items())))
     if memory is not None and memory.allocations:
         _show_allocations(report, memory, limit)
-
-
-def _is_plain(message: messages.Message, key: str) -> bool:
-    return key in message.facts and not isinstance(message.facts[key], dict)
 
 
 def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> None:
@@ -127,8 +120,10 @@ def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> No
 
 def _json(message: messages.Message) -> dict[str, Any]:
     memory = message.memory
+    fields = attrs.asdict(message, recurse=False)
+    del fields["remedy"]
     return {
-        **attrs.asdict(message, recurse=False),
+        **fields,
         "memory": {**attrs.asdict(memory), "must_go": memory.must_go} if memory is not None else None,
         "facts": dict(message.facts),
         "remedies": list(messages.remedies(message)),

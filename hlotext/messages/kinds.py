@@ -16,13 +16,20 @@ from hlotext.messages.quoted import (
     frame,
     location,
     metadata,
+    named_line,
     op_line,
     size,
 )
+from hlotext.messages.runtime_rows import ROWS
 from hlotext.messages.tables import allocations
 
 Fields = dict[str, Any]
 """Fields of a message by name."""
+
+
+_BODY = 3_000
+"""Characters of an exception's text."""
+_BODY_END = re.compile(r"^(?:-{10,}|Traceback \(most|The above exception was|During handling of)", re.MULTILINE)
 
 
 @attrs.frozen
@@ -44,6 +51,11 @@ class Found:
         """A size in the sentence."""
         return size(self.match[group]) if self.match[group] else None
 
+    def body_end(self) -> int:
+        """Where the text of an exception ends, which may have several paragraphs."""
+        end = _BODY_END.search(self.text, self.rest, min(self.end, self.rest + _BODY))
+        return min(self.end, self.rest + _BODY) if end is None else end.start()
+
     def paragraph_end(self) -> int:
         """Where the paragraph ends, or the next message begins."""
         end = self.text.find("\n\n", self.rest, self.end)
@@ -57,6 +69,8 @@ class Kind:
     name: str
     pattern: re.Pattern[str]
     read: Callable[[Found], Fields]
+    remedy: str | None = None
+    """What helps, if more is known of this form than of its kind."""
 
 
 def _sentence(text: str) -> re.Pattern[str]:
@@ -84,8 +98,42 @@ def _hlo(found: Found, start: int, end: int) -> Fields:
 
 def _frame(found: Found) -> Fields:
     """The line of the program in the traceback in front of a message."""
-    place = frame(found.text, found.after_last, found.match.start())
+    return _of(frame(found.text, found.after_last, found.match.start()))
+
+
+def _of(place: tuple[str, int] | None) -> Fields:
     return {"file": place[0], "line": place[1]} if place is not None else {}
+
+
+def program_line(found: Found) -> Fields:
+    """The line of the program that a message names, else that of the traceback in front of it."""
+    return _of(named_line(found.text, found.match.start(), found.body_end())) or _frame(found)
+
+
+def _named(found: Found) -> Fields:
+    """Named groups: those that messages have are fields, others facts."""
+    fields = {name: value for name, value in found.match.groupdict().items() if value is not None}
+    known = {name: fields.pop(name) for name in ("module", "instruction", "shape") if name in fields}
+    where = {name: fields.pop(name) for name in ("file", "line") if name in fields}
+    where = _of((where["file"], int(where["line"]))) if where else program_line(found)
+    facts = {name: int(value) if value.isdigit() else value for name, value in fields.items()}
+    return {**known, **where, "facts": facts}
+
+
+def _callback(found: Found) -> Fields:
+    """The exception that a callback raised, with its line."""
+    end = min(len(found.text), found.rest + _BODY)
+    raised = EXCEPTION.search(found.text, found.rest, end)
+    end = raised.end() if raised is not None else found.body_end()
+    facts = {"exception": f"{raised['name']}: {raised['text']}"} if raised is not None else {}
+    return {"facts": facts, **(_of(frame(found.text, found.rest, end)) or _frame(found))}
+
+
+EXCEPTION = re.compile(
+    r"^(?:[\w.]*JaxStackTraceBeforeTransformation:\s)?(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception))(?::[ \t]+(?P<text>\S.*))?$",
+    re.MULTILINE,
+)
+"""The last line of a traceback."""
 
 
 def _main_memory(found: Found) -> Fields:
@@ -124,9 +172,8 @@ def _scoped(found: Found) -> Fields:
     space = found.match[1].lower()
     used, capacity, excess = map(size, sizes.groups("")) if sizes is not None else (None, None, None)
     memory = Memory(space, used, capacity, excess)
-    # The traceback leads to the call of the compiler; the line of the kernel is that of its frame.
-    fields = {"kind": space, "memory": memory, **_hlo(found, found.rest, end)}
-    return fields if "stack_frame_id" in fields else {**fields, **_frame(found)}
+    # The traceback leads to the call of the compiler; the line of the kernel is that of its frame in the module.
+    return {"kind": space, "memory": memory, **_frame(found), **_hlo(found, found.rest, end)}
 
 
 _SCOPED_SIZES = _sentence(
@@ -311,6 +358,9 @@ KINDS = (
     ),
     Kind("abort", re.compile(r"FATAL\s+Check\s+failed:\s+(.+)"), _abort),
     Kind("internal", _sentence(r"RET_CHECK failure \(([^\s()]+)\) (.+)"), _failed_check),
+    Kind("callback", _sentence(r"\w*Callback error calling callback:"), _callback),
+    # One behind a quotation mark is a line of source in a traceback.
+    *(Kind(name, _sentence(rf"(?<![\"'])(?:{text})"), _named, remedy or None) for name, text, remedy in ROWS),
 )
 """In each text a place is the first row's that fits."""
 

@@ -60,8 +60,10 @@ class Message:
     """One message."""
 
     kind: str
-    """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `sharding`,
-    `custom-call`, `cache-key`, `abort`, `internal`, or the status in lower case where nothing more is known."""
+    """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
+    `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`, `tracer`, `callback`, `nan`,
+    `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `verifier`, `abort`, `internal`; where nothing more
+    is known the status in lower case, or `exception`."""
     text: str
     """Its first sentence, on one line."""
     status: str | None = None
@@ -81,6 +83,9 @@ class Message:
     memory: Memory | None = None
     facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
+
+    remedy: str | None = None
+    """What helps, if more is known than for all messages of its kind."""
 
     _repr_mimebundle_ = mimebundle
 

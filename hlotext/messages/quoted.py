@@ -12,6 +12,7 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)(ns|us|ms|s))?")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _FRAME = re.compile(r'File\s+"([^"\n]+)",\s+line\s+(\d+),\s+in\s')
 _LOCATION = re.compile(r'\("([^"]+\.py)":(\d+):')
+_NAMED_LINE = re.compile(r"(tracing the function \S+ at |being traced[^\n]{0,80} at )?([^\s\"'()<>\[\]]+\.py):(\d+)")
 _METADATA = re.compile(r"(op_name|source_file)=\"((?:[^\"\\]|\\.)*)\"|(stack_frame_id|source_line)=(\d+)")
 _NOT_THE_PROGRAM = ("/site-packages/", "/dist-packages/", "<frozen ", "<string>")
 
@@ -90,6 +91,22 @@ def frame(text: str, start: int, end: int) -> tuple[str, int] | None:
         if is_of_the_program(match[1]):
             found = match[1], int(match[2])
     return found
+
+
+def last_frame(text: str, start: int, end: int) -> str | None:
+    """The last frame of a traceback if it is an installed package's: its file from the package on, and its line."""
+    frames = list(_FRAME.finditer(text, start, end))
+    if not frames or is_of_the_program(frames[-1][1]):
+        return None
+    return f"{frames[-1][1].rpartition('-packages/')[2]}:{frames[-1][2]}"
+
+
+def named_line(text: str, start: int, end: int) -> tuple[str, int] | None:
+    """The first `FILE.py:LINE` of the program in a stretch of text; where a function is traced is less exact than a frame."""
+    for match in _NAMED_LINE.finditer(text, start, end):
+        if is_of_the_program(match[2]) and match[1] is None:
+            return match[2], int(match[3])
+    return None
 
 
 def location(text: str, start: int, end: int) -> tuple[str, int] | None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import attrs
 
-from hlotext.messages.kinds import KINDS, TOOK, Found, Kind, seconds
+from hlotext.messages.kinds import EXCEPTION, KINDS, TOOK, Found, Kind, program_line, seconds
 from hlotext.messages.message import Message, Messages
+from hlotext.messages.quoted import last_frame
 from hlotext.messages.unwrapping import FATAL, plain_texts
 
 _STATUS = re.compile(
@@ -24,6 +25,8 @@ _BEFORE = 400
 _SENTENCE_END = re.compile(r"[.?!](?=\s)|\n")
 _PARAGRAPH = 4_000
 """Characters of a paragraph behind a status in which its message begins."""
+_EXCEPTION = 1_200
+"""Of an exception."""
 _HARMLESS = ("unexpected worker hostname",)
 """Words of reports that libtpu writes at each start without a TPU."""
 _SENTENCE_START = 40
@@ -60,6 +63,8 @@ def _facts(found: Iterable[Message]) -> int:
     """Number of known fields, once for each sentence; a name or shape with a blank in it was not put together rightly."""
     best: dict[tuple[str, str], int] = {}
     for message in found:
+        if message.kind == "exception":
+            continue  # a piece of a message that is folded looks like one
         key = message.kind, "".join(message.text.split())[:_SENTENCE_START]
         best[key] = max(best.get(key, 0), _facts_of(message))
     return sum(best.values())
@@ -90,11 +95,31 @@ def _read(plain: str) -> Messages:
             found.append((match.start(), message))
     found += _cache_keys(plain)
     found.sort(key=lambda row: row[0])
-    return Messages(tuple(_merged(_timed(plain, found))))
+    return Messages(tuple(_without_quoted(list(_merged(_timed(plain, found))))))
+
+
+def _without_quoted(messages: list[Message]) -> Iterator[Message]:
+    """Without statuses and exceptions that another message quotes as its reason."""
+    said = "\n".join(
+        str(value)
+        for message in messages
+        if message.remedy is not None or message.kind == "callback"
+        for value in (message.text, *message.facts.values())
+    )
+    for message in messages:
+        is_known = message.remedy is not None or message.kind not in ("exception", _kind_of(message.status))
+        if is_known or message.text.rstrip(".") not in said:
+            yield message
+
+
+def _kind_of(status: str | None) -> str | None:
+    if status is None:
+        return None
+    return "internal" if status == "INTERNAL" else status.lower().replace("_", "-")
 
 
 def _places(text: str) -> list[tuple[re.Match[str], Kind | None]]:
-    """Where messages begin, with their kinds; None for a status of which no more is known."""
+    """Where messages begin, with their kinds; None for a status or an exception of which no more is known."""
     rows: list[tuple[re.Match[str], Kind | None]] = [
         (match, kind) for kind in KINDS for match in kind.pattern.finditer(text)
     ]
@@ -103,17 +128,17 @@ def _places(text: str) -> list[tuple[re.Match[str], Kind | None]]:
     for row in rows:
         if not known or row[0].start() >= known[-1][0].end():
             known.append(row)
-    # A status whose paragraph has a known message belongs to that.
-    starts = iter([match.start() for match, _ in known] + [len(text) + 1])
-    following = next(starts)
+    # A status or an exception whose paragraph has a known message belongs to that.
+    starts = [match.start() for match, _ in known]
     alone: list[tuple[re.Match[str], Kind | None]] = []
-    for match in _STATUS.finditer(text):
-        while following < match.start():
-            following = next(starts)
-        paragraph = text.find("\n\n", match.end(), match.end() + _PARAGRAPH)
-        if following > (match.end() + _PARAGRAPH if paragraph < 0 else paragraph) and not _is_inside(
-            match, known
-        ):
+    for match in sorted((*_STATUS.finditer(text), *EXCEPTION.finditer(text)), key=lambda match: match.start()):
+        is_status = match.re is _STATUS
+        if not is_status and _STATUS.search(match[0]):
+            continue
+        end = text.find("\n\n" if is_status else "\nTraceback (", match.end(), match.end() + _PARAGRAPH)
+        end = match.end() + (_PARAGRAPH if is_status else _EXCEPTION) if end < 0 else end
+        place = bisect.bisect_left(starts, match.start())
+        if (place == len(starts) or starts[place] > end) and not _is_inside(match, known):
             alone.append((match, None))
     return sorted([*known, *alone], key=lambda row: row[0].start())
 
@@ -124,17 +149,30 @@ def _is_inside(match: re.Match[str], known: list[tuple[re.Match[str], Kind | Non
 
 
 def _message(found: Found, kind: Kind | None) -> Message | None:
+    if kind is None and found.match.re is EXCEPTION:
+        return _exception(found)
     if kind is None:
-        status = found.match[1]
-        name = "internal" if status == "INTERNAL" else status.lower().replace("_", "-")
-        text = _headline(found)
-        return None if any(words in text for words in _HARMLESS) else Message(name, text, status)
+        text, status = _headline(found), found.match[1]
+        if any(words in text for words in _HARMLESS):
+            return None
+        return Message(str(_kind_of(status)), text, status, **program_line(found))
     fields = kind.read(found)
     if not fields and kind.name == "remat":
         return None  # the log ends before it says anything
     status, code = _status(found)
-    fields = {"kind": kind.name, "status": status, "code": code, **fields}
+    fields = {"kind": kind.name, "status": status, "code": code, "remedy": kind.remedy, **fields}
     return Message(text=_headline(found), **fields)
+
+
+def _exception(found: Found) -> Message:
+    """What can be read of an exception that no row knows: its text, the line of the program, and which part of JAX raised it."""
+    name, text = found.match["name"], found.match["text"] or ""
+    if text.endswith(":"):
+        text = f"{text} {found.text[found.rest : found.body_end()]}"
+    raised = last_frame(found.text, found.after_last, found.match.start())
+    facts = {"exception": name, **({"raised_in": raised} if raised is not None else {})}
+    text = " ".join(text[:_LONGEST].split()) or name
+    return Message("exception", text, **program_line(found), facts=facts)
 
 
 def _status(found: Found) -> tuple[str | None, str | None]:
@@ -149,11 +187,22 @@ def _status(found: Found) -> tuple[str | None, str | None]:
 
 
 def _headline(found: Found) -> str:
-    """The message up to the end of its sentence, on one line."""
+    """The message up to the end of its sentence, on one line, behind what the exception around it says before."""
     start, end = found.match.start(), found.match.end()
     sentence = _SENTENCE_END.search(found.text, end - 1, min(found.end, start + _LONGEST))
     end = sentence.end() if sentence is not None else min(found.end, start + _LONGEST)
-    return " ".join(found.text[start:end].split()).removeprefix(FATAL)
+    line = found.text.rfind("\n", 0, start) + 1
+    raised = None
+    for raised in EXCEPTION.finditer(found.text, max(found.after_last, start - _EXCEPTION, 0), end):
+        pass
+    before = ""
+    if raised is not None and raised["text"] and raised.start() < start and not _STATUS.match(raised["text"]):
+        if raised.start() == line:
+            start = raised.start("text")
+        elif "Traceback (" not in found.text[raised.end() : start]:
+            before = f"{raised['text']} "
+    text = " ".join((before + found.text[start:end]).split()).removeprefix(FATAL)
+    return text if len(text) <= 2 * _LONGEST else text[:_LONGEST]
 
 
 def _cache_keys(text: str) -> Iterator[tuple[int, Message]]:

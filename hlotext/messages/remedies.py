@@ -23,6 +23,7 @@ _OF_KINDS = {
     "custom-call": "register the target for this platform before compiling (jax.ffi.register_ffi_target)",
     "cache-key": "compare two such logs: hlotext diff FIRST.log SECOND.log --exact",
     "internal": "hlotext bugreport DIR -o FILE makes a report of it",
+    "callback": "the exception is that of the Python function that the callback calls",
     "abort": "hlotext bugreport DIR -o FILE makes a report of it",
 }
 _PADDED = 1.5
@@ -36,7 +37,9 @@ def remedies(message: Message) -> tuple[str, ...]:
 
 def _remedies(message: Message) -> Iterator[str]:
     memory = message.memory
-    if message.kind in _OF_KINDS:
+    if message.remedy is not None:
+        yield message.remedy
+    elif message.kind in _OF_KINDS:
         yield _OF_KINDS[message.kind]
     elif message.kind == "sharding" and message.facts.get("parts"):
         yield f"pad the axis to a multiple of {message.facts['parts']}, or shard another one"
