@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import hlotext as hlo
 from hlotext import diff, dumps
 from tests.cli_support import run
 from tests.support import DATA
@@ -339,3 +340,36 @@ def test_keys_of_the_cache(tmp_path: Path) -> None:
     assert "XLA flags" in run("diff", old, new, "--exact", "--format", "markdown").stdout
     assert json.loads(run("diff", old, new, "--exact", "--format", "json").stdout)["keys_only_new"] == 1
     assert diff.cache_keys("", new.read_text()) is None
+
+
+PROGRAM = """HloModule m
+
+ENTRY e {
+  a = f32[4]{0} parameter(0)
+  b = f32[8]{0} parameter(1)
+  c = f32[] constant(2)
+  d = f32[4]{0} broadcast(c), dimensions={}
+  m = f32[4]{0} multiply(a, d)
+  n = f32[8]{0} negate(b)
+  ROOT t = (f32[4]{0}, f32[8]{0}) tuple(m, n)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda text: text, (None, None)),
+        (lambda text: text.replace("negate", "abs"), ("n", "n")),
+        (lambda text: text.replace("constant(2)", "constant(3)"), ("c", "c")),
+        (lambda text: text.replace("multiply(a, d)", "multiply(d, a)"), ("m", "m")),
+    ],
+    ids=["same", "opcode", "constant", "operands"],
+)
+def test_parameters_pair_by_number_and_constants_by_use(
+    change: Callable[[str], str], names: tuple[str | None, str | None]
+) -> None:
+    lines = change(PROGRAM).splitlines()
+    lines[3:6] = reversed(lines[3:6])
+    found = dumps.fingerprints.first_difference(hlo.parse(PROGRAM), hlo.parse("\n".join(lines)))
+    assert tuple(one and one.name for one in found) == names

@@ -6,6 +6,7 @@ from typing import Any
 
 from hlotext import diff, dumps
 from hlotext.analysis import SourceLocations
+from hlotext.analysis.age import Mark, joined
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, age_json
 from hlotext.cli.listing import Listing, Row
@@ -82,10 +83,12 @@ def summary(found: FolderDiff) -> str:
     renamed = sum(pair.is_renamed for pair in found.pairs)
     if renamed:
         text += f", {renamed:,} renamed"
+    is_other_xla = any(pair.release for pair in found.pairs)
     if found.is_same:
-        return f"{text}: no differences"
+        return f"{text}: no differences" + (" but the release of XLA" if is_other_xla else "")
+    exact = any(pair.exact for pair in found.pairs)
     what = [
-        *(["the XLA release differs"] if any(_is_other_xla(pair) for pair in found.pairs) else []),
+        *(["the release of XLA differs" + (", which is part of the cache key" if exact else "")] if is_other_xla else []),
         *([f"settings differ in {settings:,}"] if settings else []),
         *([f"programs differ in {programs:,}"] if programs else []),
         *([f"only names differ in {names:,}"] if names else []),
@@ -114,13 +117,21 @@ def _values(values: tuple[str | None, str | None]) -> list[str]:
 
 
 def _facts(pair: FolderPair) -> list[tuple[str, str]]:
-    facts = [("XLA", _both(*(str(age) if age.is_known else _UNKNOWN for age in pair.age)))]
+    facts = [("XLA", _releases(pair))]
     chips = _chips(pair)
     if any(chips):
         facts.append(("chip", _both(*(chip or _UNKNOWN for chip in chips))))
     facts.append(("before optimization", _program(pair, "before")))
     facts.append(("after optimization", _program(pair, "after")))
     return facts
+
+
+def _releases(pair: FolderPair) -> str:
+    """Both compilers where they differ; else what the marks of both say of one."""
+    if pair.release is not None:
+        return _both(*pair.release)
+    age = joined(Mark("a folder", age.since, age.until) for age in pair.age)
+    return f"{age}, both" if age.is_known else _UNKNOWN
 
 
 def _both(old: str, new: str) -> str:
@@ -157,10 +168,6 @@ def _names(pair: FolderPair) -> str:
     if pair.is_renamed:
         return f"the same but for the module's name, which is part of the cache key: {pair.old.name} -> {pair.new.name}"
     return "the same but for names of instructions or computations"
-
-
-def _is_other_xla(pair: FolderPair) -> bool:
-    return dumps.age.other_release(pair.old, pair.new) is not None
 
 
 def _counts(changes: Changes) -> str:

@@ -42,6 +42,11 @@ class FolderPair:
     names_only: bool = False
     """True where only names, the module's or those inside, make `before` different: with `exact`."""
 
+    release: tuple[str, str] | None = None
+    """Releases of the two compilers, in words, where they are known to differ."""
+    exact: bool = False
+    """True if all counts that a key of JAX's compilation cache is made of; the release of XLA is part of it."""
+
     @property
     def is_renamed(self) -> bool:
         """True if the modules have different names."""
@@ -49,8 +54,10 @@ class FolderPair:
 
     @property
     def is_same(self) -> bool:
-        """True if nothing changed but, perhaps, the module's name: no setting and neither program."""
-        return not self.settings and self.before != "different" and self.after in ("same", None)
+        """True if nothing changed but, perhaps, the module's name and the release: no setting and neither program."""
+        is_other_key = self.exact and self.release is not None
+        same = not self.settings and self.before != "different" and self.after in ("same", None)
+        return same and not is_other_key
 
 
 @attrs.frozen
@@ -161,6 +168,8 @@ def _pair(
         "different" if names_only else before,
         _same_final(one, other, _same(old.after(one), new.after(other))),
         names_only,
+        dumps.age.other_release(one, other),
+        exact,
     )
 
 

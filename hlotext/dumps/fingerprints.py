@@ -169,10 +169,25 @@ def first_difference(
 def _first(
     old: Computation, new: Computation, ours: _Signatures, theirs: _Signatures
 ) -> tuple[Instruction | None, Instruction | None]:
-    for one, other in itertools.zip_longest(old.instructions, new.instructions):
-        if one is None or other is None or ours.of(one) != theirs.of(other):
+    for one, other in itertools.zip_longest(_in_order(old), _in_order(new)):
+        if one is None or other is None:
             return one, other
+        if ours.of(one) != theirs.of(other):
+            pairs = zip(one.operands, other.operands, strict=False) if one.opcode == other.opcode else ()
+            differing = [pair for pair in pairs if ours.place(pair[0]) != theirs.place(pair[1])]
+            # What differs in constants alone is told by the first of them.
+            return differing[0] if differing and all(map(_are_constants, differing)) else (one, other)
     return None, None
+
+
+def _are_constants(pair: tuple[Instruction, Instruction]) -> bool:
+    return pair[0].opcode == pair[1].opcode == "constant"
+
+
+def _in_order(computation: Computation) -> list[Instruction]:
+    """Parameters by number, then the rest in the order of the text. Constants count where they are used, wherever they stand."""
+    rest = (i for i in computation.instructions if i.opcode not in ("parameter", "constant") or not i.users)
+    return list(dict.fromkeys((*computation.parameters, *rest)))
 
 
 _LONGEST = 60
@@ -213,7 +228,7 @@ class _Signatures:
     def __init__(self, left_out: Collection[str] = (), *, by_value: bool = False) -> None:
         self._left_out = {*_WITHOUT_MEANING, "control-predecessors", *left_out}
         self._values: dict[Instruction, str] | None = {} if by_value else None
-        self._places: dict[Computation, dict[Instruction, int]] = {}
+        self._places: dict[Computation, dict[Instruction, object]] = {}
         self._computations: dict[Computation, str] = {}
 
     def of(self, instruction: Instruction, with_bodies: bool = True) -> str:
@@ -258,7 +273,7 @@ class _Signatures:
     def _lines_of(self, computation: Computation) -> Iterable[str]:
         """The signatures of its instructions in their order; by value those of its results in any order."""
         if self._values is None:
-            return map(self.of, computation.instructions)
+            return map(self.of, _in_order(computation))
         results = []
         for instruction in computation.instructions:
             self._values[instruction] = value = self.of(instruction)
@@ -270,11 +285,18 @@ class _Signatures:
         """Signature of all of it."""
         return self._computation(computation)
 
-    def _places_in(self, computation: Computation) -> dict[Instruction, int]:
+    def place(self, instruction: Instruction) -> object:
+        """What stands for an operand: its place among the others; of a constant, what it is."""
+        if instruction.computation is None:
+            return -1
+        return self._places_in(instruction.computation).get(instruction, -1)
+
+    def _places_in(self, computation: Computation) -> dict[Instruction, object]:
         found = self._places.get(computation)
         if found is None:
-            found = {instruction: place for place, instruction in enumerate(computation.instructions)}
+            found = {instruction: place for place, instruction in enumerate(_in_order(computation))}
             self._places[computation] = found
+            found.update((i, self.of(i)) for i in computation.instructions if i not in found)
         return found
 
 

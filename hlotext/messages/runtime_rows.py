@@ -9,7 +9,7 @@ ARRAY = r"\w+\[[\d,<=?]*\][^\s()]*?"
 _SPEC = r"P\w*\([^\n]*?\)"
 _AGAIN = "call it with arguments as it was compiled for, or compile it for these: jax.jit does so by itself"
 _WAITING = (
-    "some participants never came: look for an earlier error of another process, then compare the programs of all:"
+    "some participants never came, or ended: look for an earlier error of another process, then compare the programs of all:"
     " hlotext dump hosts DIR finds other programs and other orders of collectives"
 )
 _BLOCK = "blocks whose last two dimensions are multiples of 8 and 128, or the array's own"
@@ -338,6 +338,17 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     ("deadlock", r"Barrier timed out\. Id: (?P<barrier>[^\s.]+)", _WAITING),
     ("deadlock", r"Gloo (?P<operation>[\w\- ]{2,40}?) (?:failed|timed out): (?P<reason>[^\n]+)", _WAITING),
+    (
+        "collective",
+        r"op\.preamble\.length <= op\.nbytes\. (?P<passed_bytes>\d+) vs (?P<required_bytes>\d+)\. Received data size doesn't"
+        r" match expected size",
+        "processes run collectives of different sizes: hlotext dump hosts DIR finds whose program differs",
+    ),
+    (
+        "deadlock",
+        r"Failed to send RPC to coordination service",
+        "the coordinator, usually process 0, ended or cannot be reached: look for its error",
+    ),
     ("deadlock", r"NCCL operation (?P<operation>\S+) failed: (?P<reason>[^\n]+)", _WAITING),
     ("deadlock", r"tasks are unhealthy \(stopped sending heartbeats\)", _WAITING),
     ("deadlock", r"(?:GetKeyValue|BlockingKeyValueGet)\(\) timed out with key: (?P<key>\S+)", _WAITING),
