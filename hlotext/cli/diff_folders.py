@@ -88,7 +88,11 @@ def summary(found: FolderDiff) -> str:
         return f"{text}: no differences" + (" but the release of XLA" if is_other_xla else "")
     exact = any(pair.exact for pair in found.pairs)
     what = [
-        *(["the release of XLA differs" + (", which is part of the cache key" if exact else "")] if is_other_xla else []),
+        *(
+            ["the release of XLA differs" + (", which is part of the cache key" if exact else "")]
+            if is_other_xla
+            else []
+        ),
         *([f"settings differ in {settings:,}"] if settings else []),
         *([f"programs differ in {programs:,}"] if programs else []),
         *([f"only names differ in {names:,}"] if names else []),

@@ -22,6 +22,7 @@ from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import InputError
 
+_RTOL = 0.01
 _FOUND = 1
 _ROWS = 40
 _SHOWN = ("wrong", "precision", "not run")
@@ -33,9 +34,7 @@ _SHOWN = ("wrong", "precision", "not run")
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
-    default=0.01,
-    show_default=True,
-    help="Relative tolerance per element.",
+    help="Relative tolerance per element.  [default: 0.01, without floats narrower than f32 0.001]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
 @click.option("--timeout", default=120.0, show_default=True, help="Time limit per module, in seconds.")
@@ -51,7 +50,7 @@ _SHOWN = ("wrong", "precision", "not run")
 def command(
     path: str,
     module: str | None,
-    rtol: float,
+    rtol: float | None,
     seed: int,
     timeout: float,
     target: Path | None,
@@ -101,12 +100,15 @@ def command(
         raise Unreadable(f"{pluralize(found.ran, 'text')} of {found.distinct} ran: no verdict")
 
 
-def _reduce(found: dumps.Bisection, target: Path, rtol: float, timeout: float) -> None:
+def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: float) -> None:
     """Writes the smallest pair of texts that differs; says why where there is none."""
     texts = [_text(found, name) for name in (found.good, found.first)]
     if texts[0] is None or texts[1] is None:
         say("nothing written: no pair of modules differs")
         return
+    if rtol is None:
+        far = next(one.difference for one in found.tried if one.file == found.first)
+        rtol = min(_RTOL, (far or 0.0) / 2)
     try:
         pair = smallest_difference(texts[0], texts[1], rtol=rtol, timeout=timeout)
     except NotExecutable as error:
@@ -152,11 +154,20 @@ def _tried(one: dumps.Tried) -> Row:
     return one.state, None if one.difference is None else f"{one.difference:.2g}", one.file, one.why
 
 
+def _pass(found: dumps.Bisection) -> str | None:
+    """The pass, with its pipeline, after which results differ."""
+    steps = found.compilation.steps if found.first is not None else ()
+    one = next((step for step in steps if step.file.name.path.endswith(str(found.first))), None)
+    return _where(one) if one is not None else None
+
+
+def _where(step: dumps.Step) -> str:
+    return f"{step.pipeline}/{step.name}" if step.is_pass else step.name
+
+
 def _verdict(found: dumps.Bisection) -> str:
     if found.first is not None:
-        one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.first))
-        where = f"{one.pipeline}/{one.name}" if one.is_pass else one.name
-        return f"results differ from {where} on" + (
+        return f"results differ from {_pass(found)} on" + (
             f", or one of {pluralize(len(found.between), 'text')} before it that do not run"
             if found.between
             else ""
@@ -177,13 +188,17 @@ def _json(found: dumps.Bisection) -> dict[str, Any]:
     return {
         "module": found.compilation.name,
         "first": found.first,
+        "pass": _pass(found),
         "good": found.good,
         "between": list(found.between),
         "transient": list(found.transient),
         "precision": list(found.precision),
         "ran": found.ran,
         "distinct": found.distinct,
-        "steps": [{**attrs.asdict(one), "difference": _number(one.difference)} for one in found.tried],
+        "steps": [
+            {**attrs.asdict(one), "pass": _where(step), "difference": _number(one.difference)}
+            for one, step in zip(found.tried, found.compilation.steps, strict=True)
+        ],
     }
 
 

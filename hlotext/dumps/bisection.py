@@ -69,7 +69,7 @@ class Bisection:
 
 def bisect(
     folder: str | os.PathLike[str] | DumpFolder | Compilation,
-    rtol: float = 0.01,
+    rtol: float | None = None,
     seed: int = 0,
     *,
     module: str | int | None = None,
@@ -84,7 +84,8 @@ def bisect(
 
     Args:
         folder: A dump folder in which every pass was dumped, or one of its compilations.
-        rtol: How far an element may be from the same one before; below a hundredth of the largest, relative to that.
+        rtol: How far an element may be from the same one before; below a hundredth of the largest, relative to that. By
+            default 0.01 where floats are narrower than f32, else 0.001.
         seed: From which the arguments are drawn: three sets.
         module: Of several compilations the name or number of one. Else they are tried in order, up to the first with a fault.
         timeout: Seconds for one text.
@@ -122,7 +123,7 @@ def _compilations(
 
 def _bisected(
     compilation: Compilation,
-    rtol: float,
+    rtol: float | None,
     seed: int,
     timeout: float,
     progress: Callable[[Step], None] | None,

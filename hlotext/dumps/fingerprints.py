@@ -185,7 +185,7 @@ def _are_constants(pair: tuple[Instruction, Instruction]) -> bool:
 
 
 def _in_order(computation: Computation) -> list[Instruction]:
-    """Parameters by number, then the rest in the order of the text. Constants count where they are used, wherever they stand."""
+    """Parameters by number, then the rest in the order of the text. Constants count where they are used."""
     rest = (i for i in computation.instructions if i.opcode not in ("parameter", "constant") or not i.users)
     return list(dict.fromkeys((*computation.parameters, *rest)))
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.step import Step
 
+_OF_NARROW, _OF_F32 = 0.01, 0.001
 _SHIFTS = (0.0, -1.0, 2.0)
 """Around which the floats of each set of arguments lie: a branch that one set misses another may take."""
 _OF_PARTITIONS = COLLECTIVES | {"partition-id", "replica-id"}
@@ -66,9 +67,9 @@ class _Reference:
 class States:
     """Runs the texts of a compilation one after another; a context manager."""
 
-    def __init__(self, compilation: Compilation, rtol: float, seed: int, timeout: float) -> None:
+    def __init__(self, compilation: Compilation, rtol: float | None, seed: int, timeout: float) -> None:
         self._compilation = compilation
-        self._rtol = rtol
+        self._asked = rtol
         self._seed = seed
         self._runner: Runner | None = None
         self._timeout = timeout
@@ -104,14 +105,22 @@ class States:
             self._first = self._good = own
             return "good", None, "how its results make those of the whole is not known"
         far = distance(self._first.results, results)
-        if far <= self._rtol or distance(self._good.results, results) <= self._rtol:
-            is_precise = far <= self._rtol
+        rtol = self._tolerance(own)
+        if far <= rtol or distance(self._good.results, results) <= rtol:
+            is_precise = far <= rtol
             self._good = own
             return "good" if is_precise else "precision", far, None
         if self._agrees_wide(own):
             self._good = own
             return "precision", far, None
         return "wrong", far, None
+
+    def _tolerance(self, own: _Reference) -> float:
+        """As asked for, else by the narrowest floats: rounding of f32 stays far below a thousandth."""
+        if self._asked is not None:
+            return self._asked
+        texts = [one.step.module for one in (own, self._first, self._good) if one is not None]
+        return _OF_NARROW if any(map(narrow_types, texts)) else _OF_F32
 
     def _agrees_wide(self, own: _Reference) -> bool:
         """True if a text gives what the good ones give once no float is narrower than f32."""
@@ -129,7 +138,7 @@ class States:
             return False
         assert own.wide is not None
         return any(
-            one.wide is not None and distance(one.wide, own.wide) <= self._rtol
+            one.wide is not None and distance(one.wide, own.wide) <= self._tolerance(own)
             for one in (self._first, self._good)
         )
 

@@ -29,7 +29,9 @@ Fields = dict[str, Any]
 
 _BODY = 3_000
 """Characters of an exception's text."""
-_BODY_END = re.compile(r"^(?:-{10,}|Traceback \(most|The above exception was|During handling of)", re.MULTILINE)
+_BODY_END = re.compile(
+    r"^(?:-{10,}|Traceback \(most|The above exception was|During handling of)", re.MULTILINE
+)
 
 
 @attrs.frozen
@@ -113,10 +115,13 @@ def program_line(found: Found) -> Fields:
 def _named(found: Found) -> Fields:
     """Named groups: those that messages have are fields, others facts."""
     fields = {name: value for name, value in found.match.groupdict().items() if value is not None}
-    known = {name: fields.pop(name) for name in ("module", "instruction", "shape") if name in fields}
-    where = {name: fields.pop(name) for name in ("file", "line") if name in fields}
-    where = _of((where["file"], int(where["line"]))) if where else program_line(found)
-    facts = {name: int(value) if value.isdigit() else value for name, value in fields.items()}
+    where = _of((fields["file"], int(fields["line"]))) if "file" in fields else program_line(found)
+    known = {name: value for name, value in fields.items() if name in ("module", "instruction", "shape")}
+    facts = {
+        name: int(value) if value.isdigit() else value
+        for name, value in fields.items()
+        if name not in known and name not in ("file", "line")
+    }
     return {**known, **where, "facts": facts}
 
 
@@ -130,7 +135,8 @@ def _callback(found: Found) -> Fields:
 
 
 EXCEPTION = re.compile(
-    r"^(?:[\w.]*JaxStackTraceBeforeTransformation:\s)?(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception))(?::[ \t]+(?P<text>\S.*))?$",
+    r"^(?:[\w.]*JaxStackTraceBeforeTransformation:\s)?(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception))"
+    r"(?::[ \t]+(?P<text>\S.*))?$",
     re.MULTILINE,
 )
 """The last line of a traceback."""

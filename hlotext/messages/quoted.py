@@ -12,7 +12,9 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)(ns|us|ms|s))?")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _FRAME = re.compile(r'File\s+"([^"\n]+)",\s+line\s+(\d+),\s+in\s')
 _LOCATION = re.compile(r'\("([^"]+\.py)":(\d+):')
-_NAMED_LINE = re.compile(r"(tracing the function \S+ at |being traced[^\n]{0,80} at )?([^\s\"'()<>\[\]]+\.py):(\d+)")
+_NAMED_LINE = re.compile(
+    r"(tracing the function \S+ at |being traced[^\n]{0,80} at )?([^\s\"'()<>\[\]]+\.py):(\d+)"
+)
 _METADATA = re.compile(r"(op_name|source_file)=\"((?:[^\"\\]|\\.)*)\"|(stack_frame_id|source_line)=(\d+)")
 _NOT_THE_PROGRAM = ("/site-packages/", "/dist-packages/", "<frozen ", "<string>")
 

@@ -131,7 +131,9 @@ def _places(text: str) -> list[tuple[re.Match[str], Kind | None]]:
     # A status or an exception whose paragraph has a known message belongs to that.
     starts = [match.start() for match, _ in known]
     alone: list[tuple[re.Match[str], Kind | None]] = []
-    for match in sorted((*_STATUS.finditer(text), *EXCEPTION.finditer(text)), key=lambda match: match.start()):
+    for match in sorted(
+        (*_STATUS.finditer(text), *EXCEPTION.finditer(text)), key=lambda match: match.start()
+    ):
         is_status = match.re is _STATUS
         if not is_status and _STATUS.search(match[0]):
             continue
@@ -165,7 +167,7 @@ def _message(found: Found, kind: Kind | None) -> Message | None:
 
 
 def _exception(found: Found) -> Message:
-    """What can be read of an exception that no row knows: its text, the line of the program, and which part of JAX raised it."""
+    """What can be read of an exception that no row knows: its text, the program's line, and which part of JAX raised it."""
     name, text = found.match["name"], found.match["text"] or ""
     if text.endswith(":"):
         text = f"{text} {found.text[found.rest : found.body_end()]}"
@@ -192,9 +194,8 @@ def _headline(found: Found) -> str:
     sentence = _SENTENCE_END.search(found.text, end - 1, min(found.end, start + _LONGEST))
     end = sentence.end() if sentence is not None else min(found.end, start + _LONGEST)
     line = found.text.rfind("\n", 0, start) + 1
-    raised = None
-    for raised in EXCEPTION.finditer(found.text, max(found.after_last, start - _EXCEPTION, 0), end):
-        pass
+    around = [*EXCEPTION.finditer(found.text, max(found.after_last, start - _EXCEPTION, 0), end)]
+    raised = around[-1] if around else None
     before = ""
     if raised is not None and raised["text"] and raised.start() < start and not _STATUS.match(raised["text"]):
         if raised.start() == line:

@@ -13,18 +13,19 @@ _WAITING = (
     " hlotext dump hosts DIR finds other programs and other orders of collectives"
 )
 _BLOCK = "blocks whose last two dimensions are multiples of 8 and 128, or the array's own"
+_TAKEN = "an earlier call took it (donate_argnums), or delete() did: use the result of that call, or do not donate it"
 _STATIC = "Python needs a value, which a traced array does not have: "
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "deleted",
         r"Array has been deleted with shape=(?P<shape>\w+\[[\d,]*\])",
-        "an earlier call took this array (donate_argnums), or delete() did: use the result of that call, or do not donate it",
+        _TAKEN,
     ),
     (
         "deleted",
         r"(?:Buffer has been deleted or donated|Array deleted or donated|called on deleted or donated buffer)",
-        "an earlier call took this buffer (donate_argnums), or delete() did: use the result of that call, or do not donate it",
+        _TAKEN,
     ),
     (
         "donation",
@@ -248,7 +249,8 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "collective",
-        r"(?P<operation>\w+) operand scatter dimension size (?P<size>\d+) must (?:be divisible by|match) shard_count (?P<parts>\d+)",
+        r"(?P<operation>\w+) operand scatter dimension size (?P<size>\d+) must (?:be divisible by|match) shard_count"
+        r" (?P<parts>\d+)",
         "pad the dimension to a multiple, or scatter another one",
     ),
     (
