@@ -131,7 +131,7 @@ def _facts(pair: FolderPair) -> list[tuple[str, str]]:
 
 
 def _releases(pair: FolderPair) -> str:
-    """Both compilers where they differ; else what the marks of both say of one."""
+    """Both compilers where they differ, else one, by the marks of both."""
     if pair.release is not None:
         return _both(*pair.release)
     age = joined(Mark("a folder", age.since, age.until) for age in pair.age)

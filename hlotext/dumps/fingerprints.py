@@ -286,7 +286,7 @@ class _Signatures:
         return self._computation(computation)
 
     def place(self, instruction: Instruction) -> object:
-        """What stands for an operand: its place among the others; of a constant, what it is."""
+        """Key of an operand: its place among the others; of a constant, its signature."""
         if instruction.computation is None:
             return -1
         return self._places_in(instruction.computation).get(instruction, -1)

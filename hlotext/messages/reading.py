@@ -167,7 +167,7 @@ def _message(found: Found, kind: Kind | None) -> Message | None:
 
 
 def _exception(found: Found) -> Message:
-    """What can be read of an exception that no row knows: its text, the program's line, and which part of JAX raised it."""
+    """An exception that no row knows: its text, the program's line, and which part of JAX raised it."""
     name, text = found.match["name"], found.match["text"] or ""
     if text.endswith(":"):
         text = f"{text} {found.text[found.rest : found.body_end()]}"

@@ -1,4 +1,4 @@
-"""What JAX and XLA's runtime raise besides messages of compilers: a sentence each, and what helps.
+"""Errors of JAX and of XLA's runtime, besides messages of compilers: a sentence each, and what helps.
 
 Named groups are fields of the message or facts: `required` is what a program was compiled for, `passed` what it was given.
 """
