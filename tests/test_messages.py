@@ -197,7 +197,7 @@ def test_durations(text: str, value: float | None) -> None:
 
 
 RAISED = json.loads((FOLDER / "raised.json").read_text(encoding="utf-8"))
-"""What JAX 0.12 and its runtime raised for 47 wrong programs, shortened to one frame each."""
+"""Exceptions of JAX 0.12 and its runtime from 47 wrong programs, shortened to one frame each."""
 
 
 @pytest.mark.parametrize("case", RAISED, ids=[case["name"] for case in RAISED])

@@ -54,7 +54,7 @@ class Found:
         return size(self.match[group]) if self.match[group] else None
 
     def body_end(self) -> int:
-        """Where the text of an exception ends, which may have several paragraphs."""
+        """End of an exception's text, which may have several paragraphs."""
         end = _BODY_END.search(self.text, self.rest, min(self.end, self.rest + _BODY))
         return min(self.end, self.rest + _BODY) if end is None else end.start()
 
@@ -72,7 +72,7 @@ class Kind:
     pattern: re.Pattern[str]
     read: Callable[[Found], Fields]
     remedy: str | None = None
-    """What helps, if more is known of this form than of its kind."""
+    """Remedy of this form, if not that of its kind."""
 
 
 def _sentence(text: str) -> re.Pattern[str]:

@@ -85,7 +85,7 @@ class Message:
     """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
     remedy: str | None = None
-    """What helps, if more is known than for all messages of its kind."""
+    """Remedy of its form, if not that of its kind."""
 
     _repr_mimebundle_ = mimebundle
 
