@@ -514,6 +514,49 @@ def lowered() -> None:
     assert change_lowered(lowered, Pipeline(parse_passes("dce"))) is lowered
 
 
+def lowered_apart(cache: str) -> None:
+    """What is changed is what compiles, and the function keeps its own program, whichever of them ran first."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, PartitionSpec
+
+    from hlotext.interop.jax import change_lowered
+
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    mesh, d = Mesh(np.array(jax.devices()), ("d",)), PartitionSpec("d")
+    sin, cos = jax.numpy.sin, jax.numpy.cos
+    x = np.arange(16, dtype=np.float32)
+    kinds: dict[str, Any] = {
+        "jit": (lambda: jax.jit(sin), np.sin(x), np.cos(x)),
+        "grad": (lambda: jax.jit(jax.grad(lambda v: -cos(v).sum())), np.sin(x), np.cos(x)),
+        "shard_map": (
+            lambda: jax.jit(jax.shard_map(sin, mesh=mesh, in_specs=d, out_specs=d)), np.sin(x), np.cos(x),
+        ),
+        "scan": (
+            lambda: jax.jit(lambda v: jax.lax.scan(lambda c, _: (sin(c), None), v, length=2)[0]),
+            np.sin(np.sin(x)), np.cos(np.cos(x)),
+        ),
+    }  # fmt: skip
+    for kind, (make, own, other) in kinds.items():
+        for order in ("called before", "compiled before", "called after", "fresh after another's cache"):
+            f = make()
+            if order == "called before":
+                assert np.allclose(f(x), own, atol=1e-5), (kind, order)
+            given = f.lower(x)
+            if order == "compiled before":
+                given.compile()
+            text = given.as_text()
+            compiled = change_lowered(given, sines_to_cosines).compile()
+            assert np.allclose(compiled(x), other, atol=1e-5), (kind, order)
+            assert np.allclose(f(x), own, atol=1e-5), (kind, order)
+            assert np.allclose(given.compile()(x), own, atol=1e-5), (kind, order)
+            assert given.as_text() == f.lower(x).as_text() == text, (kind, order)
+            assert np.allclose(compiled(x), other, atol=1e-5), (kind, order)
+            jax.clear_caches()
+
+
 def donation_kept() -> None:
     """Where the compiler forgets donation in what a pass hands back, modules that donate can be left alone."""
     import warnings

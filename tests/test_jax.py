@@ -38,6 +38,12 @@ def test_in_jax(case: str) -> None:
     in_jax(case)
 
 
+def test_a_changed_program_and_its_function(tmp_path: Path) -> None:
+    """The second process finds what the first one cached, of both programs."""
+    for _ in range(2):
+        in_jax("lowered_apart", str(tmp_path))
+
+
 CACHED = {
     "with a pass, then without": [("function", "miss"), ("nothing", "miss"), ("nothing", "hit")],
     "without a pass, then with": [("nothing", "miss"), ("function", "miss")],

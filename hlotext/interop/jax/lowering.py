@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,15 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
 
     JAX has no stage for passes before XLA's optimizations (0.10.2 and 0.12.0.1 offer `pre_scheduler` and `post_scheduler`
     alone), so this goes from `jax.stages.Lowered` to a module and back. Donation, shardings and the names of results stay.
-    The result is the given object, which compiles to the changed program: `.compile()(*arguments)`.
+    The result compiles to the changed program, `.compile()(*arguments)`; what was given, and the function that was lowered,
+    keep theirs, whether or not they have run already.
 
     Args:
         lowered: What `jax.jit(f).lower(*arguments)` gives.
         function: Changes the module in place; parameters and results must stay what they are.
 
     Returns:
-        The lowered program; unchanged where the function changed nothing.
+        A lowered program of its own; the given one where the function changed nothing.
 
     Raises:
         NotExecutable: `verify` refuses what the function made.
@@ -45,8 +47,8 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
     from jaxlib import _hlo, _jax
     from jaxlib.mlir import ir
 
-    lowering = getattr(lowered, "_lowering", None)
-    if lowering is None or not hasattr(lowering, "_hlo"):
+    lowering: Any = getattr(lowered, "_lowering", None)
+    if not (hasattr(lowering, "_hlo") and hasattr(lowering, "_executable")):
         raise NotImplementedError("this JAX keeps lowered programs in another way than 0.10.2 and 0.12.0.1")
     proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
     module = module_of_proto(proto)
@@ -57,9 +59,13 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
     if _signature(module) != signature:
         raise ValueError(f"{module.name}: parameters or results are no longer {signature}, which JAX goes by")
     text = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto_of_module(module, proto)))
+    # JAX keeps a function's lowering, and in it the executable of its first call: both stay as they are.
+    changed = copy.copy(lowered)
+    changed._lowering = copy.copy(lowering)
     with lowering._hlo.context, ir.Location.unknown():
-        lowering._hlo = ir.Module.parse(text)
-    return lowered
+        changed._lowering._hlo = ir.Module.parse(text)
+    changed._lowering._executable = None
+    return changed
 
 
 def _signature(module: Module) -> str:
@@ -89,15 +95,15 @@ def dry_run(function: Callable[[Module], object] | Pass | Pipeline, sources: Ite
     outcomes = []
     for source in sources:
         for module in _modules(source):
-            copy = module.clone()
-            before = copy.revision
+            tried = module.clone()
+            before = tried.revision
             try:
-                _apply(function, copy)
+                _apply(function, tried)
             except Exception as error:
                 outcomes.append(PassOutcome(module.name, "skipped", f"{type(error).__name__}: {error}"))
             else:
                 outcomes.append(
-                    PassOutcome(module.name, "unchanged" if copy.revision == before else "changed")
+                    PassOutcome(module.name, "unchanged" if tried.revision == before else "changed")
                 )
     return DryRun(tuple(outcomes))
 
