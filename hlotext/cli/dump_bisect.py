@@ -175,7 +175,8 @@ def _verdict(found: dumps.Bisection) -> str:
     if found.ran < 2:
         return "unknown: fewer than two modules ran"
     if found.transient:
-        return "the last module computes the same as the first, but one in between does not"
+        one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.transient[0]))
+        return f"results differ from {_where(one)} on, but those of the last module are right again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
     if not largest.difference:
         return "all modules that ran compute the same results"

@@ -128,14 +128,19 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     assert assignment is not None
     assert found.step is not None
     peak = assignment.peak(0)
+    if found.message.kind in ("vmem", "smem"):
+        out.facts([("text", found.step.path)])
+        out.note(
+            f"what a kernel holds in {found.message.kind} is in the kernel, not in the module: its blocks (those that move"
+            " count twice) and scratch arrays; hlotext show FILE -i NAME prints it"
+        )
+        return
     arrays = usage.live_arrays(assignment, 0, peak.time)
     out.facts([("text", found.step.path), ("peak computed", byte_text(peak.bytes))])
     listing: Listing[usage.LiveArray] = Listing(
         "memory.at_peak", lambda one: (one.bytes, one.shape, one.name, one.place or one.op_name)
     )
     out.table(listing.table("At the peak", arrays, limit))
-    if found.message.kind in ("vmem", "smem"):
-        return
     must = _must_go(found)
     saved = out_of_memory.savings(assignment)
     if saved:
@@ -180,7 +185,7 @@ def json_of(found: Explained, limit: int) -> dict[str, Any]:
         "peak": None,
         "savings": [],
     }
-    if assignment is not None:
+    if assignment is not None and found.message.kind not in ("vmem", "smem"):
         saved = out_of_memory.savings(assignment)
         document["peak"] = assignment.peak(0).bytes
         document["savings"] = [attrs.asdict(one) for one in (saved[:limit] if limit else saved)]

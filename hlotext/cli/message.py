@@ -7,11 +7,13 @@ from typing import Any
 import attrs
 import click
 
-from hlotext import messages
-from hlotext.analysis import byte_text
+from hlotext import dumps, messages
+from hlotext.analysis import SourceLocation, SourceLocations, byte_text
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
+from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
+from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
 _LIMIT = 12
@@ -28,9 +30,10 @@ _FACTS = {
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--dump", metavar="DIR", help="Dump folder of the program, for Python lines of the instructions named.")
 @limit_option(_LIMIT, "rows of allocations")
 @FORMAT
-def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
+def command(files: tuple[str, ...], dump: str | None, limit: int, output_format: str) -> None:
     """Explain messages of XLA compilers and JAX in logs (prefixes, tracebacks and JSON lines are fine):
     out of memory, rematerialization, kernels, donation, shardings, slow compilations, cache keys.
 
@@ -38,11 +41,13 @@ def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
     Examples:
       hlotext message oom.txt
       hlotext message train.log --format json
+      hlotext message oom.txt --dump dumps/
       kubectl logs pod | hlotext message -
 
     Exit status: 0 success, 1 no message, 2 unreadable input.
     """
     documents = []
+    lines = _Lines(opened(dump)) if dump is not None else None
     report = output()
     total = 0
     for place in files:
@@ -51,6 +56,8 @@ def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
         except InputError as error:
             raise Unreadable(str(error)) from None
         found = messages.read(data if isinstance(data, str) else decode(data))
+        if lines is not None:
+            found = messages.Messages(tuple(map(lines.added, found)))
         total += len(found)
         if output_format == "json":
             documents.append({"file": name, "messages": [_json(message) for message in found]})
@@ -61,6 +68,48 @@ def command(files: tuple[str, ...], limit: int, output_format: str) -> None:
         write_json({"files": documents})
     if not total:
         raise NotFound(f"no known compiler message in {', '.join(files)}")
+
+
+class _Lines:
+    """Python lines of instructions, from the last texts of each compilation of a dump."""
+
+    def __init__(self, folder: dumps.DumpFolder) -> None:
+        self._folder = folder
+        self._locations: dict[dumps.Step, SourceLocations] = {}
+
+    def added(self, message: messages.Message) -> messages.Message:
+        """The message with the lines of what it names; where the dump does not hold that, as it is."""
+        memory = message.memory
+        if memory is not None:
+            rows = (
+                attrs.evolve(row, file=place.file, line=place.line)
+                if row.file is None and (place := self._place(message.module, row.instruction, row.op_name))
+                else row
+                for row in memory.allocations
+            )
+            message = attrs.evolve(message, memory=attrs.evolve(memory, allocations=tuple(rows)))
+        place = self._place(message.module, message.instruction, message.op_name)
+        return attrs.evolve(message, file=place.file, line=place.line) if place is not None else message
+
+    def _place(self, module: str | None, name: str | None, op_name: str | None) -> SourceLocation | None:
+        if name is None:
+            return None
+        for compilation in self._folder.compilations:
+            if module is not None and compilation.name != module:
+                continue
+            for step in compilation.steps[: -_LAST - 1 : -1]:
+                try:
+                    text = step.module
+                except (InputError, HloSyntaxError):
+                    continue
+                for one in text.instructions():
+                    if one.name == name and op_name in (None, one.metadata.op_name if one.metadata else None):
+                        return self._locations.setdefault(step, SourceLocations()).place(one)
+        return None
+
+
+_LAST = 3
+"""Texts of a compilation that are searched, the last ones: messages name what the compiler has then."""
 
 
 def _show(report: Output, place: str, message: messages.Message, limit: int) -> None:
@@ -118,13 +167,22 @@ def _show_allocations(report: Output, memory: messages.Memory, limit: int) -> No
         report.note("the log ends inside the table; rows may be missing")
 
 
+def _whole(value: Any) -> Any:
+    """Bytes as integers."""
+    if isinstance(value, dict):
+        return {key: _whole(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(one) for one in value]
+    return round(value) if isinstance(value, float) else value
+
+
 def _json(message: messages.Message) -> dict[str, Any]:
     memory = message.memory
     fields = attrs.asdict(message, recurse=False)
     del fields["remedy"]
     return {
         **fields,
-        "memory": {**attrs.asdict(memory), "must_go": memory.must_go} if memory is not None else None,
+        "memory": _whole({**attrs.asdict(memory), "must_go": memory.must_go}) if memory is not None else None,
         "facts": dict(message.facts),
         "remedies": list(messages.remedies(message)),
     }
