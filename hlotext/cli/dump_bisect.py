@@ -175,7 +175,9 @@ def _verdict(found: dumps.Bisection) -> str:
     if found.ran < 2:
         return "unknown: fewer than two modules ran"
     if found.transient:
-        one = next(step for step in found.compilation.steps if step.file.name.path.endswith(found.transient[0]))
+        one = next(
+            step for step in found.compilation.steps if step.file.name.path.endswith(found.transient[0])
+        )
         return f"results differ from {_where(one)} on, but those of the last module are right again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
     if not largest.difference:

@@ -30,7 +30,9 @@ _FACTS = {
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--dump", metavar="DIR", help="Dump folder of the program, for Python lines of the instructions named.")
+@click.option(
+    "--dump", metavar="DIR", help="Dump folder of the program, for Python lines of the instructions named."
+)
 @limit_option(_LIMIT, "rows of allocations")
 @FORMAT
 def command(files: tuple[str, ...], dump: str | None, limit: int, output_format: str) -> None:
