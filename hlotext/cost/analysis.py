@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Literal
 
@@ -28,6 +28,7 @@ from hlotext.cost.counting import Amount, Counting
 from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import TpuCost, as_tpu
+from hlotext.ir import gc_control
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -222,8 +223,16 @@ class Analysis:
             self._place_tables[computation] = table
         return table
 
-    def shares(self) -> Iterator[InstructionCost]:
+    def shares(self) -> Sequence[InstructionCost]:
         """Cost of each instruction in one run, without those that cost nothing. They add up to `run`."""
+        return self._shares
+
+    @functools.cached_property
+    def _shares(self) -> tuple[InstructionCost, ...]:
+        with gc_control.gc_paused(collect_first=False):
+            return tuple(self._find_shares())
+
+    def _find_shares(self) -> Iterator[InstructionCost]:
         counting = self._counting
         homes: dict[Computation, Computation] = {}
         graph = call_graph(self.module)

@@ -15,7 +15,7 @@ from hlotext.cost.op_cost import NOTHING, CalleeCost, CannotCountError, OpCost, 
 from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import ShapeSizes
 from hlotext.cost.target_costs import TargetCosts
-from hlotext.cost.xla_sums import Figures, figures_of, total_of
+from hlotext.cost.xla_sums import Figures, Orders, figures_of, total_of
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -76,6 +76,7 @@ class Counting:
         """Place and work of the instructions that run bodies."""
         self.amounts: dict[Computation, Amount] = {}
         """Cost of each computation in one run, with its loops scaled by their trip counts."""
+        self.orders: Orders = {}
         self.uncounted: dict[Instruction, str] = {}
         """Instructions of no known cost, and why."""
         # The devices of each communication, by the instruction that begins it.
@@ -153,7 +154,7 @@ class Counting:
                 for place, work in enumerate(self.works[computation])
                 if work is not NOTHING
             }
-            found[computation] = total_of(computation, figures)
+            found[computation] = total_of(computation, figures, self.orders)
         return found
 
     def _fusion_work(self, fusion: Instruction) -> OpCost:

@@ -159,7 +159,7 @@ class _TpuCounting(Counting):
                 one = self._time_of(instruction, work, known)
                 seconds[place] = (one.seconds,)
                 unknown_calls += one.unknown_calls
-        return _Timed(sums_of(computation, seconds)[0], unknown_calls) if seconds else _Timed()
+        return _Timed(sums_of(computation, seconds, self.orders)[0], unknown_calls) if seconds else _Timed()
 
     def _time_of(self, instruction: Instruction, work: OpCost, known: Mapping[Computation, _Timed]) -> _Timed:
         if work.is_unknown:

@@ -50,25 +50,32 @@ def _largest(parts: Sequence[Figures]) -> Figures:
     return flops, transcendentals, accessed
 
 
-def total_of(computation: Computation, figures: Mapping[int, Figures]) -> Figures:
+Orders = dict[Computation, list[int]]
+"""The orders of visits that were needed so far."""
+
+
+def total_of(computation: Computation, figures: Mapping[int, Figures], orders: Orders) -> Figures:
     """The sums over a computation's instructions, by position, where they are not all zero."""
     if not figures:
         return NO_FIGURES
-    flops, transcendentals, accessed = sums_of(computation, figures)
+    flops, transcendentals, accessed = sums_of(computation, figures, orders)
     return flops, transcendentals, accessed
 
 
-def sums_of(computation: Computation, figures: Mapping[int, tuple[float, ...]]) -> list[float]:
+def sums_of(
+    computation: Computation, figures: Mapping[int, tuple[float, ...]], orders: Orders
+) -> list[float]:
     """The sum of each figure over a computation's instructions, in XLA's order; there is at least one instruction."""
-    order: list[int] | None = None
     totals: list[float] = []
     for number, column in enumerate(zip(*figures.values(), strict=True)):
         if is_exact(column):
             totals.append(sum(column))
             continue
-        if order is None:
-            order = [place for place in visit_order(computation) if place in figures]
-        totals.append(float32_sum([figures[place][number] for place in order]))
+        if computation not in orders:
+            orders[computation] = visit_order(computation)
+        totals.append(
+            float32_sum([figures[place][number] for place in orders[computation] if place in figures])
+        )
     return totals
 
 

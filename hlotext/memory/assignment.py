@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -33,6 +34,9 @@ from hlotext.memory.sharing import Sharing
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.timed_assigner import TimedAssigner
 from hlotext.memory.values import Value
+
+if TYPE_CHECKING:
+    from hlotext.memory.usage import LiveArray
 
 
 @attrs.frozen(eq=False)
@@ -109,6 +113,11 @@ class Assignment:
     @functools.cached_property
     def live_bytes(self) -> dict[Allocation, list[int]]:
         """Bytes that live in allocations at each moment, of those that were asked for (`peaks.live_bytes`)."""
+        return {}
+
+    @functools.cached_property
+    def live_arrays(self) -> dict[tuple[int, int], tuple[LiveArray, ...]]:
+        """Live arrays by memory space and moment, of those that were asked for (`usage.live_arrays`)."""
         return {}
 
     @functools.cached_property

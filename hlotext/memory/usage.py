@@ -237,6 +237,13 @@ def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[L
 
     What is static is held all the time, whether its value is needed then or not.
     """
+    known = assignment.live_arrays
+    if (memory_space, time) not in known:
+        known[memory_space, time] = _live_arrays(assignment, memory_space, time)
+    return known[memory_space, time]
+
+
+def _live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:
     describe = _Describer(assignment)
     found: list[LiveArray] = []
     for allocation in assignment.allocations:

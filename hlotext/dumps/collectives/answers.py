@@ -9,6 +9,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
+from hlotext.analysis.facts import fact
 from hlotext.dumps.collectives import ends, wording
 from hlotext.dumps.collectives.advice import Advice, Where
 from hlotext.dumps.collectives.annotations import Annotations
@@ -103,8 +104,13 @@ def of_module(
         if compilation.last.__dict__.get("module") is module:
             return compilation.collectives(mesh)
         return _answers(compilation, module, begun, mesh)
+    return _of_text(module, mesh)
+
+
+@fact
+def _of_text(module: hlo.Module, mesh: DeviceMesh | None) -> tuple[CollectiveCause, ...]:
     known = mesh_for(mesh, module, ())
-    return ends.collectives(module, None, begun, known, f"{_MISSING} {DUMP_THE_REST}")
+    return ends.collectives(module, None, communications(module), known, f"{_MISSING} {DUMP_THE_REST}")
 
 
 class _Answers:

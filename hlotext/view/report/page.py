@@ -12,6 +12,7 @@ import hlotext as hlo
 from hlotext import diff
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_count, seconds
+from hlotext.ir import gc_control
 from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
@@ -96,6 +97,11 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     """
     if not 1 <= len(subjects) <= 2:
         raise ValueError("a report is about one module, or two")
+    with gc_control.gc_paused():
+        return _page(subjects, title)
+
+
+def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     sides = [_side(key, subject) for key, subject in zip("ab", subjects, strict=False)]
     compared = None
     if len(sides) == 2:
