@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from hlotext import diff, dumps
@@ -11,10 +12,12 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, age_json
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import echo, output
-from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair
+from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair, report
 from hlotext.diff.changes import CHANGED, Change, Changes
+from hlotext.diff.totals import TotalChange, Totals
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.escape import markdown, markdown_code
+from hlotext.ir.nodes.module import Module
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
 _DEFAULT = "default"
@@ -127,7 +130,19 @@ def _facts(pair: FolderPair) -> list[tuple[str, str]]:
         facts.append(("chip", _both(*(chip or _UNKNOWN for chip in chips))))
     facts.append(("before optimization", _program(pair, "before")))
     facts.append(("after optimization", _program(pair, "after")))
-    return facts
+    return facts + [
+        (total.name.replace("_", " "), f"{_both(*report.figures(total))}: {report.difference(total)}")
+        for total in _totals(pair)
+    ]
+
+
+def _totals(pair: FolderPair) -> list[TotalChange]:
+    """Figures of the final programs that differ."""
+    modules = _texts(pair, "after") if pair.after == "different" else None
+    if modules is None:
+        return []
+    totals = Totals(*modules)
+    return [total for total in map(totals.__getitem__, Totals.NAMES) if total.difference]
 
 
 def _releases(pair: FolderPair) -> str:
@@ -177,9 +192,20 @@ def _names(pair: FolderPair) -> str:
 def _counts(changes: Changes) -> str:
     if not len(changes):
         return "the same operations, but collectives in another order"
-    counts = changes.counts()
+    header = [change.parts[0].name for change in changes if change.node is None and change.parts]
+    counts = Counter(change.kind for change in changes if change.node is not None)
     parts = [f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind]]
-    return f"operations {', '.join(parts)}"
+    told = [f"header: {', '.join(header)}"] if header else []
+    return "; ".join(told + ([f"operations {', '.join(parts)}"] if parts else []))
+
+
+def _texts(pair: FolderPair, end: str) -> tuple[Module, Module] | None:
+    """The two texts; None if one is missing or unreadable."""
+    try:
+        old, new = (one.before if end == "before" else one.after for one in (pair.old, pair.new))
+    except (InputError, HloSyntaxError):
+        return None
+    return (old, new) if old is not None and new is not None else None
 
 
 _OPERANDS_OF_OTHERS = {"parameter", "constant"}
@@ -187,12 +213,10 @@ _OPERANDS_OF_OTHERS = {"parameter", "constant"}
 
 def _changes(pair: FolderPair, end: str) -> tuple[Changes | None, Change | None]:
     """Differences between the programs, and the first one: an operation rather than what it is given, if there is one."""
-    try:
-        old, new = (one.before if end == "before" else one.after for one in (pair.old, pair.new))
-    except (InputError, HloSyntaxError):
+    modules = _texts(pair, end)
+    if modules is None:
         return None, None
-    if old is None or new is None:
-        return None, None
+    old, new = modules
     changes = diff.compare(old, new).changes
     some = [change for change in changes if change.node is not None]
     real = [change for change in some if change.opcode not in _OPERANDS_OF_OTHERS]
@@ -238,6 +262,7 @@ def json_of(found: FolderDiff) -> dict[str, Any]:
                 "names_only": pair.names_only,
                 "before": _end(pair, "before"),
                 "after": _end(pair, "after"),
+                "totals": {total.name: {"old": total.old, "new": total.new} for total in _totals(pair)},
             }
             for pair in found.pairs
         ],

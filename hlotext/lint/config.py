@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
@@ -161,7 +162,7 @@ def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
     # Codes of the readers and the verifier are no rules of this table.
     return (
         prefix == "ALL"
-        or prefix[:1] in ("X", "V")
+        or re.fullmatch(r"[XV]\d{0,3}", prefix) is not None
         or any(code.startswith(prefix) for code in all_rules(files) if prefix)
     )
 

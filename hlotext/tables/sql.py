@@ -199,8 +199,13 @@ def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -
 
 
 def _said(error: Exception) -> str:
-    """DuckDB's message, without the stack that it adds to internal errors."""
-    return str(error).partition("\n\nStack Trace")[0]
+    """DuckDB's message on one line: without the stack of internal errors, and with line and column instead of a caret."""
+    text = str(error).partition("\n\nStack Trace")[0]
+    place = re.search(r"\n+LINE (\d+): .*\n( *)\^+\s*$", text)
+    if place is None:
+        return text
+    column = len(place[2]) - len(f"LINE {place[1]}: ") + 1
+    return f"{text[: place.start()]} (line {place[1]}, column {column})"
 
 
 def _duckdb() -> Any:

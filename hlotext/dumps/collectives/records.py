@@ -112,7 +112,7 @@ class Reason:
     """Origin of the sharding, in one sentence; empty if unknown."""
     scheme: str = ""
     """The partitioning scheme that it belongs to, in one sentence, if it is intended: a gather of an FSDP weight, a
-    sum of gradients over the batch, Megatron's second product."""
+    sum of gradients over the batch, both factors sharded along the contracted dimension."""
     part: str = ""
     """The collective right after partitioning; empty if that text was not dumped or does not show it."""
     readers: int = 1

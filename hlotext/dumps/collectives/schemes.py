@@ -13,8 +13,8 @@ from hlotext.dumps.collectives.specs import Spec, dimensions_of
 FSDP = "expected of a weight that is sharded along the axis of the batch (FSDP): every use gathers it"
 GRADIENT = "expected of data parallelism: it sums the gradient of a weight over the batch"
 CONTRACTED = (
-    "inherent to sharding the contracted dimension of both factors (as in Megatron's second product): one changed"
-    " annotation mostly exchanges it for other traffic"
+    "inherent to sharding the contracted dimension of both factors: one changed annotation mostly exchanges it for other"
+    " traffic"
 )
 PROPAGATED = "propagated; no annotation found"
 
