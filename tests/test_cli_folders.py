@@ -145,3 +145,18 @@ def test_arguments_and_results() -> None:
     text = run("show", "--arguments", file).stdout
     assert "Arguments (21)" in text
     assert "Results (5)" in text
+
+
+def test_folders_tell_donation_and_totals(tmp_path: Path) -> None:
+    text = (
+        "HloModule m, is_scheduled=true{alias}, entry_computation_layout={{(f32[1024]{{0}})->f32[1024]{{0}}}}\n\n"
+        "ENTRY e {{\n  a = f32[1024]{{0}} parameter(0)\n  ROOT n = f32[1024]{{0}} negate(a)\n}}\n"
+    )
+    for name, alias in (("old", ", input_output_alias={ {}: (0, {}, may-alias) }"), ("new", "")):
+        place = tmp_path / name / "module_0000.m.cpu_after_optimizations.txt"
+        place.parent.mkdir()
+        place.write_text(text.format(alias=alias))
+    out = run("diff", str(tmp_path / "old"), str(tmp_path / "new")).output
+    assert "header: input_output_alias" in out
+    assert "peak memory" in out
+    assert "4,096 B -> 8,192 B" in out

@@ -185,7 +185,9 @@ def _compilation_json(c: dumps.Compilation) -> dict[str, Any]:
 @click.option("--all", "show_all", is_flag=True, help="Include steps without changes, and every iteration.")
 @FORMAT
 def timeline(path: str, module: str | None, stage: str | None, show_all: bool, output_format: str) -> None:
-    """Changes of each step: operations added, removed, changed or renamed; bytes of results; time.
+    """Changes of each step: operations, bytes of results, time.
+
+    Operations are added, removed, changed or renamed.
 
     \b
     Example:
@@ -289,9 +291,10 @@ def _changes_json(found: Changes) -> dict[str, Any]:
 @click.option("--forward", is_flag=True, help="Follow an instruction before optimization to the final text.")
 @FORMAT
 def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, output_format: str) -> None:
-    """Origin of an instruction of the final text: operations before optimization, and Python lines.
+    """Origin of an instruction: operations and Python lines.
 
-    Each with the rule and step of the weakest match on the way, and its confidence.
+    The operations before optimization that an instruction of the final text was made of, each with the rule and step of the
+    weakest match on the way, and its confidence.
     """
     c = chosen(path, module)
     follow = c.forward if forward else c.trace
@@ -337,7 +340,9 @@ _LINKS = Listing("dump.links", _link)
 @MODULE
 @FORMAT
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
-    """The pass that inserted an instruction of the final text, its cause, and decisions of pass models.
+    """Why an instruction is there: the pass and its reason.
+
+    For instructions of the final text; with decisions of pass models.
 
     DIR may also be one module: then the decisions of the models that apply to it.
     """

@@ -38,7 +38,7 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """Cause of each collective of the final text, and an annotation that would avoid it.
+    """Why each collective is there, and what would avoid it.
 
     The operation that needs it, the tensor that is moved, its sharding and the required one, where these come from, and
     savings and costs of changing one annotation; most bytes first. The mesh is read from the texts if Shardy

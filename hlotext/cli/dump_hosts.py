@@ -38,10 +38,11 @@ _VERDICTS = {
     show_default=True,
 )
 def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> None:
-    """Find hosts that compiled a different program, from one dump folder per host: DIR... or a DIR that contains them.
+    """Find hosts that compiled a different program.
 
-    Modules are matched by name; names and metadata are ignored. Finds different programs and settings, unfinished
-    compilations, and orders of collectives that deadlock. Differences of a single host are notes.
+    Give one dump folder per host, or a DIR that contains them. Modules are matched by name; names and metadata are ignored.
+    Finds different programs and settings, unfinished compilations, and orders of collectives that deadlock. Differences of
+    a single host are notes.
 
     \b
     Examples:

@@ -52,10 +52,11 @@ def command(
     limit: int,
     output_format: str,
 ) -> None:
-    """The changes of one pass of XLA, in groups, and their reasons where hlotext has a model of the pass.
+    """Changes of one XLA pass, in groups, with their reasons.
 
-    BEFORE and AFTER are the two texts around the pass; or give a dump folder written with --xla_dump_hlo_pass_re=.* and the
-    pass. A pass that ran several times shows its runs; --step selects one.
+    Reasons are known where hlotext has a model of the pass. BEFORE and AFTER are the two texts around the pass; or give a
+    dump folder written with --xla_dump_hlo_pass_re=.* and the pass. A pass that ran several times shows its runs; --step
+    selects one.
 
     \b
     Examples:

@@ -72,7 +72,7 @@ _DEFAULT_LIMIT = 12
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="Estimate the peak after donate=0,1 or remat=NAME.",
+    help="Estimate the peak after donate=0,1 (numbers of the entry's parameters: hlotext show --arguments) or remat=NAME.",
 )
 @click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
 @click.option(

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.devices import devices_of
 from hlotext.analysis.entries import EntryArray, arguments, results
 from hlotext.cli.common import Inputs, write_json
 from hlotext.cli.listing import Listing
@@ -24,8 +25,14 @@ def show_arguments(inputs: Inputs, limit: int | None, output_format: str) -> Non
                 documents.append(_json(place, module))
                 continue
             report.heading(f"{place}: {module.name}")
-            _table(report, "Arguments", arguments(module), limit)
+            rows = arguments(module)
+            _table(report, "Arguments", rows, limit)
             _table(report, "Results", results(module), limit)
+            if (devices_of(module).total or 1) > 1 and not any(row.sharding for row in rows):
+                report.note(
+                    "a text after partitioning has no shardings: those of arguments, with the sizes of whole arrays, are in"
+                    " the text before optimization (show --arguments FILE.before_optimizations.txt)"
+                )
     if output_format == "json":
         write_json({"entries": documents})
 
