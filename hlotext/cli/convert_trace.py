@@ -10,6 +10,7 @@ from hlotext.cli.common import NotFound, Unreadable, say
 from hlotext.interop import trace_events
 from hlotext.proto.traces import TracedModule
 from hlotext.syntax.source.inputs import read_data
+from hlotext.thunks import with_kernels_named
 
 
 def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | None) -> bytes:
@@ -35,7 +36,7 @@ def traced(place: str, module: hlo.Module) -> TracedModule:
     data, label = read_data(place)
     if isinstance(data, str):
         raise Unreadable(f"{label} is no profiler's trace (.xplane.pb)")
-    found = hlo.proto.read_trace(data, label)
+    found = with_kernels_named(hlo.proto.read_trace(data, label))
     mine = [one for one in found.modules if one.name == module.name]
     if not mine:
         names = ", ".join(dict.fromkeys(one.name for one in found.modules)) or "none"

@@ -11,6 +11,7 @@ from hlotext.cli.common import Unreadable
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output
 from hlotext.syntax.source.inputs import is_binary, read_data
+from hlotext.thunks import with_kernels_named
 
 
 def trace_of(place: str) -> hlo.proto.Trace | None:
@@ -21,7 +22,7 @@ def trace_of(place: str) -> hlo.proto.Trace | None:
         data, name = read_data(place)
         if not is_binary(data) or isinstance(data, str) or hlo.proto.kind_of(data, name) != hlo.proto.TRACE:
             return None
-        return hlo.proto.read_trace(data, name)
+        return with_kernels_named(hlo.proto.read_trace(data, name))
     except (hlo.InputError, hlo.ProtoError):
         return None  # whoever reads it as modules says what is wrong
     except ImportError as error:
@@ -72,6 +73,8 @@ def _show_times(report: Output, module: hlo.proto.TracedModule, limit: int | Non
     where = f" on each of {devices} devices" if devices > 1 else ""
     title = f"{module.name}: measured{where}, summed over runs, callees included"
     report.table(listing.table(title, _names(module), limit, without=without))
+    for note in module.notes:
+        report.note(note)
 
 
 def _names(module: hlo.proto.TracedModule) -> list[str]:
@@ -116,6 +119,7 @@ def trace_json(place: str, trace: hlo.proto.Trace, limit: int | None) -> dict[st
                 "devices": list(module.devices),
                 "counts_kernels": module.counts_kernels,
                 "instructions": sum(1 for _ in module.module.instructions()),
+                "notes": list(module.notes),
                 "measured": Listing("show.times", partial(_row, module)).json(
                     _names(module)[: limit or None]
                 ),

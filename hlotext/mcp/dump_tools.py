@@ -13,6 +13,7 @@ from hlotext.mcp.answers import Answer, Cursor, DumpId, Limit, ModuleId, Name, a
 from hlotext.mcp.module_tools import chip_text
 from hlotext.mcp.store import RefusedError, Store
 from hlotext.syntax.source.inputs import is_binary
+from hlotext.thunks import with_kernels_named
 
 _MOST_LINKS = 8
 _UNREADABLE = (LookupError, hlo.InputError, hlo.HloSyntaxError)
@@ -183,7 +184,7 @@ def measured(
             or hlo.proto.kind_of(data, str(place)) != hlo.proto.TRACE
         ):
             raise RefusedError(f"{trace!r} is no profiler's trace (.xplane.pb)")
-        read = hlo.proto.read_trace(data, store.shown(place))
+        read = with_kernels_named(hlo.proto.read_trace(data, store.shown(place)))
     except (hlo.ProtoError, ImportError) as error:
         raise RefusedError(str(error)) from None
     ran = sorted(read.modules, key=lambda one: -sum(t.total_seconds for t in one.times.values()))

@@ -75,6 +75,14 @@ class Program:
         )
 
 
+class Kernel(NamedTuple):
+    """What ran on a device, and names no operation: kernels of command buffers, copies; moments in picoseconds."""
+
+    name: str
+    first: int
+    last: int
+
+
 class _Line(NamedTuple):
     start: int
     end: int
@@ -97,8 +105,11 @@ class _Plane:
     def operations(self) -> list[_Line]:
         """The lines that tell of operations, each of them once."""
         derived = [line for line in self.lines if line.name == _OPERATIONS]
-        raw = [line for line in self.lines if line.name.startswith("Stream")]
-        return (raw or derived or self.lines) if self.is_device else self.lines
+        return (self.streams() or derived or self.lines) if self.is_device else self.lines
+
+    def streams(self) -> list[_Line]:
+        """The lines of a GPU's streams, which tell of each kernel and copy once."""
+        return [line for line in self.lines if line.name.startswith("Stream")]
 
 
 class _Event(NamedTuple):
@@ -113,15 +124,20 @@ class _Event(NamedTuple):
     last: int
 
 
-def programs(data: bytes, name: str) -> dict[int | str, Program]:
-    """Data of each program in the trace, by its number, else by the module's name. Raises ProtoError."""
-    return _Reader(wire.Buffer.of(data, name)).programs()
+def programs(data: bytes, name: str) -> tuple[dict[int | str, Program], dict[str, tuple[Kernel, ...]]]:
+    """Data of each program in the trace, by its number, else by the module's name; and what names no operation, by device.
+
+    Raises ProtoError.
+    """
+    reader = _Reader(wire.Buffer.of(data, name))
+    return reader.programs(), reader.unnamed
 
 
 class _Reader:
     def __init__(self, buffer: wire.Buffer) -> None:
         self._buffer = buffer
         self._found: dict[int | str, Program] = {}
+        self.unnamed: dict[str, tuple[Kernel, ...]] = {}
 
     def programs(self) -> dict[int | str, Program]:
         data, name = self._buffer.data, self._buffer.name
@@ -157,6 +173,20 @@ class _Reader:
             if event.run is not None and not has_modules:
                 program.runs_known = True
                 program.ran(plane.name, event.run, event.first, event.last)
+        unnamed = tuple(self._unnamed(plane))
+        if unnamed:
+            self.unnamed[plane.name] = unnamed
+
+    def _unnamed(self, plane: _Plane) -> Iterator[Kernel]:
+        """The events of a GPU's streams that name no operation."""
+        ids = {title: key for key, title in plane.statistics.items() if title == "hlo_op"}
+        for line in plane.streams():
+            found, first, last = self._columns(line)
+            named = self._statistics(found, plane, ids).get("hlo_op", {}) if ids else {}
+            keys = _numbers(found, 1, len(first)).tolist()
+            for event, (key, begin, end) in enumerate(zip(keys, first.tolist(), last.tolist(), strict=True)):
+                if event not in named:
+                    yield Kernel(plane.events.get(key, ""), begin, end)
 
     def _modules(self, plane: _Plane, line: _Line) -> None:
         """The line on which each event is a run of a program."""

@@ -9,7 +9,7 @@ for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace wa
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ from hlotext.proto import wire
 from hlotext.proto.errors import ProtoError
 from hlotext.proto.metadata import text
 from hlotext.proto.reader import read_module
-from hlotext.proto.trace_events import NUMBERED, Program, programs
+from hlotext.proto.trace_events import NUMBERED, Kernel, Program, programs
 
 MAX_MODULES = 100_000
 """Modules of one trace."""
@@ -140,6 +140,8 @@ class TracedModule:
     """Time of each operation, by its name in the module; empty if the trace has no times of operations."""
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    """What was joined without the trace naming the operation, and what stays open (`thunks.with_kernels_named`)."""
 
     @property
     def module(self) -> Module:
@@ -177,6 +179,8 @@ class Trace:
     """The programs whose modules it holds, in the order of the file."""
     others: tuple[str, ...]
     """Names of programs that ran, and whose modules it does not hold."""
+    unnamed: Mapping[str, tuple[Kernel, ...]] = attrs.field(factory=dict, repr=False)
+    """What ran on each GPU without the name of an operation, as the kernels of command buffers do."""
 
     _repr_mimebundle_ = mimebundle
 
@@ -184,7 +188,7 @@ class Trace:
 def read_trace(data: bytes, name: str = "") -> Trace:
     """The modules of a serialized `XSpace`, with what ran how often and how long. Raises ProtoError."""
     found = module_spans(data, name)
-    seen = programs(data, name)
+    seen, unnamed = programs(data, name)
     modules = []
     for title, start, end in found:
         match = NUMBERED.fullmatch(title)
@@ -200,7 +204,8 @@ def read_trace(data: bytes, name: str = "") -> Trace:
                 functools.partial(read_module, data, name, start, end),
             )
         )
-    return Trace(tuple(modules), tuple(program.name or str(key) for key, program in seen.items()))
+    others = tuple(program.name or str(key) for key, program in seen.items())
+    return Trace(tuple(modules), others, unnamed)
 
 
 def _time(program: Program, operation: str) -> OpTime:

@@ -23,6 +23,7 @@ from hlotext.tables.rows.modules import step_of
 from hlotext.tables.rows.passes import rows_of_passes
 from hlotext.tables.rows.subject import Subject, Subjects
 from hlotext.tables.table import Table, concatenated, from_rows
+from hlotext.thunks import with_kernels_named
 
 Place = str | os.PathLike[str]
 _BUILDERS = {
@@ -190,7 +191,7 @@ def _modules(text: ModuleFile) -> Iterable[tuple[hlo.Module, TracedModule | None
 def modules_of_proto(data: bytes | str, name: str) -> Iterator[tuple[hlo.Module, TracedModule | None]]:
     """The modules of a proto, those of a profiler's trace with the times in it. Raises ProtoError, MissingProtobuf."""
     if isinstance(data, bytes) and hlo.proto.kind_of(data, name) == hlo.proto.TRACE:
-        yield from ((one.module, one) for one in hlo.proto.read_trace(data, name).modules)
+        yield from ((one.module, one) for one in with_kernels_named(hlo.proto.read_trace(data, name)).modules)
     else:
         yield from ((one, None) for one in hlo.proto.read_modules(data, name))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hlotext.thunks.reading import load, parse
     from hlotext.thunks.sequence import Thunks
     from hlotext.thunks.thunk import Launch, Thunk, ThunkError, ThunkNote
+    from hlotext.thunks.traced_kernels import with_kernels_named
 
 __getattr__ = lazy_submodules(
     __name__,
@@ -26,6 +27,7 @@ __getattr__ = lazy_submodules(
     reading=("load", "parse"),
     sequence=("Thunks",),
     thunk=("Launch", "ThunkNote", "Thunk", "ThunkError"),
+    traced_kernels=("with_kernels_named",),
 )
 
 __all__ = [
@@ -41,4 +43,5 @@ __all__ = [
     "overlaps",
     "parse",
     "predict",
+    "with_kernels_named",
 ]

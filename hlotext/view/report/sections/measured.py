@@ -93,7 +93,7 @@ def section(subject: ReportInput) -> Section | Missing:
     launched = sum(row.time.launch_seconds for row in rows)
     if launched:
         facts.append(("launches", f"{seconds(launched)} of host calls in all runs".replace("us", "µs")))
-    notes = []
+    notes = [f"{note}." for note in traced.notes]
     own = {row.instruction.name for row in rows}
     rest = [name for name in traced.times if name not in own]
     if rest:
