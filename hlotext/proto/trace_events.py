@@ -76,7 +76,7 @@ class Program:
 
 
 class Kernel(NamedTuple):
-    """What ran on a device, and names no operation: kernels of command buffers, copies; moments in picoseconds."""
+    """A kernel or copy on a device that names no operation, as those of command buffers; moments in picoseconds."""
 
     name: str
     first: int

@@ -141,7 +141,7 @@ class TracedModule:
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """What was joined without the trace naming the operation, and what stays open (`thunks.with_kernels_named`)."""
+    """Kernels that name no operation: how many were joined, and how many stay open (`thunks.with_kernels_named`)."""
 
     @property
     def module(self) -> Module:
@@ -180,7 +180,7 @@ class Trace:
     others: tuple[str, ...]
     """Names of programs that ran, and whose modules it does not hold."""
     unnamed: Mapping[str, tuple[Kernel, ...]] = attrs.field(factory=dict, repr=False)
-    """What ran on each GPU without the name of an operation, as the kernels of command buffers do."""
+    """Kernels and copies of each GPU that name no operation, as those of command buffers."""
 
     _repr_mimebundle_ = mimebundle
 

@@ -22,7 +22,7 @@ from hlotext.thunks.predicting import predict
 from hlotext.thunks.thunk import Thunk, ThunkError
 
 _NO_KERNELS = ("Done", "Wait", "Event", "Send", "Recv", "Id", "Infeed", "Outfeed")
-"""What the kinds of thunks end in that launch nothing."""
+"""Ends of the kinds of thunks that launch nothing."""
 
 
 class _Step(NamedTuple):
