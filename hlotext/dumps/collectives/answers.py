@@ -30,6 +30,7 @@ from hlotext.dumps.collectives.records import (
     UNKNOWN,
     CollectiveCause,
     Confidence,
+    Deferred,
     Place,
     Reason,
 )
@@ -186,7 +187,7 @@ class _Answers:
             origin=self.schemes.origin(part),
             scheme=self.schemes.scheme(part),
             doubts=_doubts(part, found),
-            advice=functools.partial(self.advice.suggestions, part),
+            advice=Deferred(make=functools.partial(self.advice.suggestions, part)),
         )
         return attrs.evolve(made, because=wording.sentence(made, part))
 

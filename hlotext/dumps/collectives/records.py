@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -87,6 +86,28 @@ class Suggestion:
     vanish too, or grow with their shards. None where that is not known."""
 
 
+class Deferred:
+    """Suggestions that are computed when asked for; what computes them holds the texts, and is let go then."""
+
+    __slots__ = ("_make", "_value")
+
+    def __init__(
+        self,
+        value: tuple[Suggestion, ...] = (),
+        make: Callable[[], tuple[Suggestion, ...]] | None = None,
+    ) -> None:
+        self._value, self._make = value, make
+
+    @property
+    def value(self) -> tuple[Suggestion, ...]:
+        if self._make is not None:
+            self._value, self._make = self._make(), None
+        return self._value
+
+    def __reduce__(self) -> tuple[type[Deferred], tuple[object, ...]]:
+        return Deferred, (self.value,)
+
+
 @attrs.frozen
 class Reason:
     """Why the partitioner wrote a collective, or one of those that were combined into it."""
@@ -128,16 +149,12 @@ class Reason:
     """Of a reshard that a result of the program wants the number of the result."""
     doubts: tuple[str, ...] = ()
     """Why it is not sure, or unknown, in a few words each."""
-    _advice: Callable[[], tuple[Suggestion, ...]] = attrs.field(default=tuple, eq=False, repr=False)
+    _advice: Deferred = attrs.field(factory=Deferred, eq=False, repr=False)
 
-    @functools.cached_property
+    @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """At most four, the surest first. Computed on first use: each change is followed through the program."""
-        return self._advice()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fields = [getattr(self, field.name) for field in attrs.fields(type(self))[:-1]]
-        return type(self), (*fields, functools.partial(tuple, self.suggestions))
+        return self._advice.value
 
 
 @attrs.frozen
