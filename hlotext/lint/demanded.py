@@ -64,6 +64,9 @@ class _Walk:
             for number, operand in enumerate(one.operands):
                 yield operand, wanted.get(number) if isinstance(wanted, dict) else None
         elif opcode == "fusion" and one.called_computations and len(one.called_computations[0].callers) == 1:
+            if wanted is None and not any(inner.opcode in _NARROWING for inner in one.called_computations[0]):
+                yield from ((operand, None) for operand in one.operands)
+                return
             given = self.enter(one.called_computations[0], wanted, (*fusions, one))
             for number, operand in enumerate(one.operands):
                 if number in given:

@@ -76,9 +76,11 @@ def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
 
 def nonzero_part(value: Value, known: dict[Value, float] | None = None) -> Rate | None:
     """The part of a value that may not be zero; None where all of it may be. `known` keeps what was found before."""
+    known = {} if known is None else known
+    if _nonzero(value, known, _DEEPEST) >= 1:
+        return None
     inner, dimensions = _unbroadcast(value)
-    part = _nonzero(inner, {} if known is None else known, _DEEPEST)
-    return Rate(part, dimensions, ("nonzero", formula(inner)), False) if part < 1 else None
+    return Rate(_nonzero(inner, known, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
 
 
 def _nonzero(value: Value, known: dict[Value, float], left: int) -> float:
@@ -97,13 +99,13 @@ def _nonzero_of(value: Value, known: dict[Value, float], left: int) -> float:
         return 1.0
     if is_zero(value):
         return 0.0
-    inner = [_nonzero(operand, known, left) for operand in operands[:2]] if one.opcode in _FOLLOWED else []
-    if one.opcode in _SAME or (one.opcode == "divide" and inner):
-        return inner[0]
+    first = _nonzero(operands[0], known, left) if one.opcode in _FOLLOWED else 1.0
+    if one.opcode in _SAME or one.opcode == "divide":
+        return first
     if one.opcode in ("multiply", "and"):
-        return min(inner)
+        return min(first, _nonzero(operands[1], known, left))
     if one.opcode in _SUMS:
-        return min(1.0, sum(inner))
+        return first if first >= 1 else min(1.0, first + _nonzero(operands[1], known, left))
     if one.opcode == "select":
         kept = kept_part(operands[0])
         parts = [_nonzero(operand, known, left) for operand in operands[1:]]
@@ -115,14 +117,12 @@ def _nonzero_of(value: Value, known: dict[Value, float], left: int) -> float:
     if one.opcode == "reduce" and is_zero(operands[1]):
         before = one.operands[0].shape
         return (
-            min(1.0, inner[0] * (before.element_count or 0) / shape.element_count)
-            if before is not None
-            else 1.0
+            min(1.0, first * (before.element_count or 0) / shape.element_count) if before is not None else 1.0
         )
     if one.opcode == "scatter" and len(operands) == 3:
         updates = one.operands[2].shape
         return (
-            min(1.0, inner[0] + (updates.element_count or 0) / shape.element_count)
+            min(1.0, first + (updates.element_count or 0) / shape.element_count)
             if updates is not None
             else 1.0
         )

@@ -290,13 +290,15 @@ def _masked(
     if shape is None or shape.rank == 0 or any(array_of(operand) is None for operand in one.operands):
         return [None] * len(one.operands)
     found: list[Demand | None] = [wanted] * len(values)
+    if wanted is not None and wanted.masks is not None:
+        return found
     if one.opcode == "select":
         kept = kept_part(values[0])
         rates = [None, kept, kept.complement() if kept is not None else None]
     else:
         rates = [nonzero_part(values[1], nonzero), nonzero_part(values[0], nonzero)]
     for n, rate in enumerate(rates):
-        if rate is not None and rate.part < 1 and (wanted is None or wanted.masks is None):
+        if rate is not None and rate.part < 1:
             mask = Mask(rate.part, frozenset(rate.dimensions), rate.is_counted)
             parts = wanted.parts if wanted is not None else (None,) * shape.rank
             found[n] = Demand(parts, {rate.key: mask})

@@ -30,6 +30,7 @@ class OneHotProduct(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         priced: set[Instruction] = set()
+        nonzero: dict[Value, float] = {}
         for product in products(context):
             for value in product.operands:
                 found = selector(value)
@@ -38,7 +39,7 @@ class OneHotProduct(Rule):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, found, written(value), priced, context)
                     break
-                rate = nonzero_part(value) if found is None else None
+                rate = nonzero_part(value, nonzero) if found is None else None
                 if rate is not None and rate.part <= _SPARSE:
                     yield _of_sparse(product, value, rate.part, context)
                     break
