@@ -216,7 +216,7 @@ def test_a_region_in_another_type() -> None:
     assert ("multiply", "bf16[4]{0}") in opcodes
     assert hlo.verify(hlo.parse(str(module))) == []
     text = str(module)
-    with pytest.raises(rewrite.EditError, match="y is a fusion, which computes in types of its own"):
+    with pytest.raises(rewrite.EditError, match="y is a fusion, which is no plain operation on arrays"):
         rewrite.convert_region([at(module, "y"), module.entry.root], "bf16")
     assert str(module) == text
 
@@ -471,7 +471,7 @@ def test_new_results() -> None:
     )
     assert not list(hlo.verify(module))
     text = str(module)
-    with pytest.raises(rewrite.EditError, match="results is no array of e"):
+    with pytest.raises(rewrite.EditError, match="which is no array of e"):
         rewrite.add_result(module, module.entry.root)
     assert str(module) == text
 
@@ -582,3 +582,110 @@ def test_a_number_is_the_value_of_a_scalar_constant() -> None:
     for wrong in (1.5, float("nan"), 1 << 40, True):
         with pytest.raises(rewrite.EditError, match="the value of n cannot be"):
             bound.literal = wrong  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("ROOT r = f32[4,8] negate(y)", "bf16[4,8]"),
+        ("c = f32[] constant(2)  b = f32[4,8] broadcast(c), dimensions={}  ROOT r = f32[4,8] multiply(y, b)", "bf16[4,8]"),
+        ("ROOT r = f32[4,8] fusion(y), kind=kLoop, calls=f", "bf16[4,8]"),
+        ("ROOT r = f32[4,8] call(y), to_apply=f", "bf16[4,8]"),
+        ("z = f32[] constant(0)  ROOT r = f32[4] reduce(y, z), dimensions={1}, to_apply=sum", "bf16[4]"),
+        ("q = f32[4,8] convert(y)  ROOT r = f32[4,8] negate(q)", "f32[4,8]"),
+        (
+            "z = f32[] constant(0)  q = f32[4] reduce(y, z), dimensions={1}, to_apply=sum  w = f32[4,8] parameter(1)"
+            "  p = f32[4] reduce(w, z), dimensions={1}, to_apply=sum  ROOT r = (f32[4], f32[4]) tuple(q, p)",
+            "(bf16[4], f32[4])",
+        ),
+    ],
+)  # fmt: skip
+def test_another_element_type_is_followed(body: str, wanted: str) -> None:
+    """Into users, fusions, calls and reducers, with constants; what states its type stays, and what others call is copied."""
+    module = hlo.parse(
+        f"""HloModule m
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT t = f32[] add(a, b) }}
+f {{ a = f32[4,8] parameter(0)  c = f32[] constant(3)  d = f32[4,8] broadcast(c), dimensions={{}}
+  ROOT t = f32[4,8] add(a, d) }}
+ENTRY e {{ x = f32[4,8] parameter(0)  y = f32[4,8] sine(x)  {body} }}"""
+    )
+    rewrite.change_shape(at(module, "x"), "bf16[4,8]")
+    assert str(module.entry.root.shape) == wanted
+    assert not [f for f in hlo.verify(module) if f.severity is hlo.Severity.ERROR]
+
+
+def test_another_type_among_operands_that_are_no_constants() -> None:
+    """Is refused, and nothing changes."""
+    text = "ENTRY e { x = f32[4] parameter(0)  y = f32[4] parameter(1)  ROOT r = f32[4] add(x, y) }"
+    module = hlo.parse(text)
+    with pytest.raises(rewrite.EditError, match="floats of one precision"):
+        rewrite.change_shape(at(module, "x"), "bf16[4]")
+    assert str(module) == str(hlo.parse(text))
+
+
+CALLING = """f { a = f32[4,8]{1,0} parameter(0)  ROOT t = f32[4,8]{1,0} negate(a) }
+ENTRY e { x = f32[4,8]{1,0} parameter(0)  ROOT r = f32[4,8]{1,0} fusion(x), kind=kLoop, calls=f }"""
+
+
+@pytest.mark.parametrize("shape", ["f32[6,8]{1,0}", "bf16[4,8]{1,0}"])
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_operands_of_what_calls_a_computation(shape: str, is_typed: bool) -> None:
+    """Its parameters follow; of a layout alone they do, and a copy keeps the old one inside."""
+    module = hlo.parse(f"HloModule m, is_scheduled=true\n{CALLING}")
+    other = rewrite.add_parameter(module.entry, shape, "q")
+    with module.transaction(typed=is_typed):
+        rewrite.change_operands(module.entry.root, [other])
+    assert str(module.entry.root.shape) == shape
+    module = hlo.parse(f"HloModule m, is_scheduled=true\n{CALLING}")
+    root = module.entry.root
+    rewrite.change_operands(
+        root, [rewrite.Builder.before(root).copy(root.operands[0], shape="f32[4,8]{0,1}")]
+    )
+    body = root.called_computations[0]
+    assert str(body.parameters[0].shape) == "f32[4,8]{0,1}"
+    assert [i.opcode for i in body] == ["parameter", "copy", "negate"]
+    assert str(root.shape) == "f32[4,8]{1,0}"
+    assert not list(hlo.verify(module))
+
+
+def test_a_loop_calls_what_it_called() -> None:
+    """Computations of the body keep their names, and none is left without a caller."""
+    module = hlo.parse("""HloModule m
+g { q = s32[] parameter(0)  k = s32[] constant(1)  ROOT h = s32[] add(q, k) }
+c { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT }
+b { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  a = s32[] fusion(i), kind=kLoop, calls=g
+  ROOT r = (s32[]) tuple(a) }
+ENTRY e { z = s32[] constant(0)  t = (s32[]) tuple(z)  ROOT w = (s32[]) while(t), condition=c, body=b }""")
+    loop = rewrite.add_loop_value(module.entry.root, at(module, "z"), lambda b, v, s: b.add(v, 2))
+    assert {c.name for c in module.computations} == {"g", "c", "b", "e"}
+    assert rewrite.keep_loop_values(loop, [0]).attributes["body"]["a"].called_computations[0].name == "g"
+    assert not list(hlo.verify(module))
+    with pytest.raises(rewrite.EditError, match="inline the call first"):
+        rewrite.add_result(module, at(module, "a"))
+
+
+def test_a_value_of_another_type_within_a_transaction() -> None:
+    module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] sine(x)  ROOT r = f32[4] negate(y) }")
+    with module.transaction(typed=False):
+        narrow = rewrite.insert_after(at(module, "y"), lambda b, v: b.convert(v, "bf16"))
+        rewrite.change_operands(module.entry.root, [narrow])
+    assert str(module.entry.root) == "ROOT r = bf16[4] negate(convert)"
+
+
+def test_arguments_of_the_builder_by_their_names_in_the_text() -> None:
+    module = hlo.parse("ENTRY e { ROOT x = f32[4,8] parameter(0) }")
+    x = module.entry.root
+    b = rewrite.Builder.after(x)
+    assert b.iota(shape="s32[4]", iota_dimension=0).attributes["iota_dimension"] == 0
+    assert str(b.broadcast(b.constant(0.0, "f32"), dimensions=(), shape="f32[4,8]").shape) == "f32[4,8]"
+    assert str(b.reshape(x, shape="f32[8,4]").shape) == "f32[8,4]"
+    assert str(b.slice(x, slice="{[0:2], [0:8:2]}").shape) == "f32[2,4]"
+    assert str(b.convert(x, shape="bf16[4,8]").shape) == "bf16[4,8]"
+    assert (
+        str(b.dynamic_slice(x, 0, 0, dynamic_slice_sizes=(1, 8)).operands[1])
+        == "constant.1 = s32[] constant(0)"
+    )
+    assert str(b.dynamic_update_slice(x, b.slice(x, (0, 0), (1, 8)), 0, 0).shape) == "f32[4,8]"
+    with pytest.raises(TypeError, match="iota takes dimension= or iota_dimension=, and one of them"):
+        b.iota("s32[4]")

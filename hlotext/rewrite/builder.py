@@ -255,36 +255,68 @@ class Builder(OpcodeMethods):
         """A tuple of these elements."""
         return self.op("tuple", elements, **settings)
 
-    def convert(self, value: Instruction, element_type: ElementType | str, **settings: Any) -> Instruction:
-        """The elements as another type."""
-        shape = _shape(value)
-        return self.op(
-            "convert", (value,), shape=retyped(shape, shape_of(element_type).element_type), **settings
-        )
+    def convert(
+        self,
+        value: Instruction,
+        element_type: ElementType | str | None = None,
+        *,
+        shape: Shape | str | None = None,
+        **settings: Any,
+    ) -> Instruction:
+        """The elements as another type, or in another `shape=`."""
+        one_of("convert", element_type=element_type, shape=shape)
+        if element_type is not None:
+            shape = retyped(_shape(value), shape_of(element_type).element_type)
+        return self.op("convert", (value,), shape=shape, **settings)
 
-    def reshape(self, value: Instruction, dimensions: Iterable[int], **settings: Any) -> Instruction:
-        """Reshape to other sizes."""
-        return self.op("reshape", (value,), shape=self._like(value, dimensions), **settings)
+    def reshape(
+        self,
+        value: Instruction,
+        dimensions: Iterable[int] | None = None,
+        *,
+        shape: Shape | str | None = None,
+        **settings: Any,
+    ) -> Instruction:
+        """Reshape to other sizes, or to another `shape=`."""
+        one_of("reshape", dimensions=dimensions, shape=shape)
+        if dimensions is not None:
+            shape = self._like(value, dimensions)
+        return self.op("reshape", (value,), shape=shape, **settings)
 
     def broadcast(
-        self, value: Instruction, sizes: Iterable[int], dimensions: Iterable[int] = (), **settings: Any
+        self,
+        value: Instruction,
+        sizes: Iterable[int] | None = None,
+        dimensions: Iterable[int] = (),
+        *,
+        shape: Shape | str | None = None,
+        **settings: Any,
     ) -> Instruction:
-        """The value repeated to these sizes; operand dimension i becomes result dimension `dimensions[i]`."""
-        return self.op(
-            "broadcast", (value,), shape=self._like(value, sizes), dimensions=tuple(dimensions), **settings
-        )
+        """The value repeated to these sizes, or to `shape=`; operand dimension i becomes result dimension `dimensions[i]`."""
+        one_of("broadcast", sizes=sizes, shape=shape)
+        if sizes is not None:
+            shape = self._like(value, sizes)
+        return self.op("broadcast", (value,), shape=shape, dimensions=tuple(dimensions), **settings)
 
     def slice(
         self,
         value: Instruction,
-        starts: Iterable[int],
-        limits: Iterable[int],
+        starts: Iterable[int] | None = None,
+        limits: Iterable[int] | None = None,
         strides: Iterable[int] | None = None,
+        *,
+        slice: SliceDimensions | str | None = None,
+        **settings: Any,
     ) -> Instruction:
-        """The elements from start to limit by stride in each dimension."""
+        """The elements from start to limit by stride in each dimension, or `slice="{[0:2], [0:8:2]}"`."""
+        one_of("slice", starts=starts, slice=slice)
+        if starts is None:
+            return self.op("slice", (value,), slice=slice, **settings)
+        if limits is None:
+            raise TypeError("slice takes limits behind starts")
         steps = strides if strides is not None else [1] * _shape(value).rank
         ranges = tuple(SliceDimension(*r) for r in zip(starts, limits, steps, strict=True))
-        return self.op("slice", (value,), slice=SliceDimensions(ranges))
+        return self.op("slice", (value,), slice=SliceDimensions(ranges), **settings)
 
     def compare(
         self, a: Operand, b: Operand, direction: ComparisonDirection | str, **settings: Any
@@ -292,9 +324,18 @@ class Builder(OpcodeMethods):
         """Elementwise comparison, `"LT"` for example."""
         return self.op("compare", (a, b), direction=ComparisonDirection(direction), **settings)
 
-    def iota(self, shape: Shape, dimension: int, **settings: Any) -> Instruction:
+    def iota(
+        self,
+        shape: Shape | str,
+        dimension: int | None = None,
+        *,
+        iota_dimension: int | None = None,
+        **settings: Any,
+    ) -> Instruction:
         """Counts along one dimension."""
-        return self.op("iota", shape=shape, iota_dimension=dimension, **settings)
+        one_of("iota", dimension=dimension, iota_dimension=iota_dimension)
+        number = iota_dimension if dimension is None else dimension
+        return self.op("iota", shape=shape, iota_dimension=number, **settings)
 
     def bitcast(self, value: Instruction, shape: Shape, **settings: Any) -> Instruction:
         """The operand's bytes seen as another shape and layout."""
@@ -388,6 +429,12 @@ def _passed_on(instruction: Instruction) -> Shape | None:
     if instruction.opcode == "conditional":
         return instruction.called_computations[0].shape
     return None
+
+
+def one_of(opcode: str, **given: object) -> None:
+    """Raises TypeError unless one of two arguments that say the same is given."""
+    if sum(value is not None for value in given.values()) != 1:
+        raise TypeError(f"{opcode} takes {' or '.join(f'{name}=' for name in given)}, and one of them")
 
 
 def attribute_name(row: Opcode | None, key: str) -> str:

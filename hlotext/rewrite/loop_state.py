@@ -238,9 +238,12 @@ def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], note
     places = home, body_of(loop), condition_of(loop)
     apply_rules(module, RULES, computations=places, listeners=[_Origins(editor.origins)], on_refused="raise")
     notes.write(editor, loop)
-    for computation in old:
-        if computation.module is module and not module.calls_of(computation):
-            module.remove(computation)
+    sources = {i.name: i for computation in old for i in computation if i.called_computations}
+    gone = [c for c in old if c.module is module and not module.calls_of(c)]
+    for computation in gone:
+        module.remove(computation)
+    if len(gone) == len(old):
+        _call_originals(places[1:], editor.origins, sources)
     kept = {computation.name for computation in old if computation.module is module}
     for node, name in editor.origins.items():
         place = node.computation if isinstance(node, Instruction) else node
@@ -249,6 +252,32 @@ def _tidied(editor: Loops, loop: Instruction, old: tuple[Computation, ...], note
         if node is place or name not in place:
             node.name = name
     return loop
+
+
+def _call_originals(
+    computations: Sequence[Computation],
+    origins: Mapping[Instruction | Computation, str | None],
+    sources: Mapping[str, Instruction],
+) -> None:
+    """Lets copies call what the instructions called that they were made of, where nothing else does any more."""
+    for computation in computations:
+        for i in computation:
+            source = sources.get(origins.get(i) or "")
+            if (
+                source is None
+                or source.opcode != i.opcode
+                or i.called_computations == source.called_computations
+            ):
+                continue
+            module = computation.module
+            assert module is not None
+            if any(module.calls_of(c) for c in source.called_computations):
+                continue
+            copies = i.called_computations
+            i.attributes["calls"] = source.attributes["calls"]
+            for copy in copies:
+                if not module.calls_of(copy):
+                    module.remove(copy)
 
 
 def _needs(loop: Instruction, number: int, kept: Sequence[int]) -> Instruction | None:

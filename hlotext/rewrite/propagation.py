@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlotext.edit import values
+from hlotext.edit.cloning import clone_computation
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import attribute_name, default_laid_out, laid_out
+from hlotext.ir.values.types import ElementType
+from hlotext.rewrite.builder import Builder, attribute_name, default_laid_out, laid_out, retyped
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 
 MAX_CHANGES = 64
@@ -22,10 +24,12 @@ MAX_CHANGES = 64
 def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instruction]:
     """Gives a value (a parameter, most of the time) another shape, and every shape that follows from it.
 
-    Follows users, callers and called computations; loops keep one shape for operand, body and result. Shapes that an
-    instruction alone states (a reshape's sizes) stay. Raises EditError, and changes nothing, where an operation does not
-    accept its operands any more. Returns the instructions that changed. Inside `module.transaction(typed=False)` the others
-    follow at its end, so that several changes that are right only together can be made one after the other.
+    Follows users, callers and called computations, reducers too; loops keep one shape for operand, body and result. Where an
+    element type changes, constants among the other operands are converted, and a reducer that others call is copied. What an
+    instruction alone states (a reshape's sizes, the type of a convert) stays. Raises EditError, and changes nothing, where an
+    operation does not accept its operands any more. Returns the instructions that changed.
+    Inside `module.transaction(typed=False)` the others follow at its end, so that several changes that are
+    right only together can be made one after the other.
     """
     return _change(instruction, values.shape(shape, instruction.name))
 
@@ -33,7 +37,11 @@ def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instructi
 def change_operands(
     instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
 ) -> list[Instruction]:
-    """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does."""
+    """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does.
+
+    Parameters of a computation that it calls take the operands' shapes. Where only the layout is another one, a copy behind
+    the parameter keeps the old layout for its users.
+    """
     return _change(instruction, shape, operands=operands)
 
 
@@ -64,9 +72,13 @@ def _change(instruction: Instruction, shape: Shape | None, **changes: Any) -> li
     module = _module_of(instruction)
     untyped = module._journal.untyped if module._journal is not None else None
     with module.transaction():
+        propagation = _Propagation(module) if untyped is None or untyped.follow is None else untyped.follow
+        old = instruction.operands
         if changes:
             instruction.change(**changes, typed=False)
-        propagation = _Propagation(module) if untyped is None or untyped.follow is None else untyped.follow
+        for before, after in zip(old, instruction.operands, strict=False):
+            if before is not after:
+                propagation.before.setdefault(after, before.shape)
         propagation.start(instruction, shape)
         if untyped is None:
             return propagation.run()
@@ -96,6 +108,10 @@ class _Propagation:
         self.starts: dict[Instruction, Shape | None] = {}
         """The instructions at which changes began, with the shapes that were asked for."""
         self.changes: dict[Instruction, int] = {}
+        self.before: dict[Instruction, Shape | None] = {}
+        """The shapes that instructions had before they changed."""
+        self.reducers: dict[tuple[Computation, tuple[ElementType, ...]], Computation] = {}
+        """Copies of reducers that others call, by the types of their parameters."""
         self.pending: dict[Instruction, None] = {}
 
     def start(self, instruction: Instruction, shape: Shape | None) -> None:
@@ -110,8 +126,9 @@ class _Propagation:
             try:
                 shape = _inferred(instruction)
             except EditError:
-                if journal.untyped is None:
+                if journal.untyped is None and not instruction.called_computations:
                     raise
+                self.pending[instruction] = None  # called computations come first
         if shape is not None:
             self.set(instruction, shape)
 
@@ -133,16 +150,22 @@ class _Propagation:
                 self.pending, refused = dict.fromkeys(refused), {}
         for instruction, shape in self.starts.items():
             if shape is not None and instruction.computation is not None and not _same(instruction, shape):
-                raise EditError(f"{instruction.name} is {instruction.shape} by what it is given, not {shape}")
+                raise EditError(
+                    f"{instruction.name} cannot be {shape}: its operands or callers make it {instruction.shape}"
+                )
         return list(self.changes)
 
     def set(self, instruction: Instruction, shape: Shape) -> None:
         """Changes one shape and remembers who must look at it."""
         if instruction.literal is not None:
-            raise EditError(f"{instruction.name} is a constant: its value has its shape")
+            raise EditError(
+                f"{instruction.name} is a constant, whose value has its shape: replace it by another, "
+                f"b.constant(..., {_element_name(shape)!r})"
+            )
         if instruction.shape is not None and any(leaf.layout for _, leaf in instruction.shape.leaves()):
             shape = default_laid_out(shape)
         before = instruction.shape.rank if instruction.shape is not None else 0
+        self.before.setdefault(instruction, instruction.shape)
         self.changes[instruction] = self.changes.get(instruction, 0) + 1
         if self.changes[instruction] > MAX_CHANGES:
             raise EditError(f"the shape of {instruction.name} does not settle")
@@ -170,13 +193,155 @@ class _Propagation:
                 if shape is not None and not _same(parameter, shape):
                     self.set(parameter, shape)
                     self.pending[instruction] = None
+                elif (
+                    shape is not None
+                    and parameter not in self.starts
+                    and _has_another_layout(parameter, shape)
+                ):
+                    self.lay_out(parameter, shape)
+        self.retype_operands(instruction)
+        self.retype_reducer(instruction)
         if instruction in self.pending:
             return  # the bodies come first
         if instruction.opcode in ("parameter", "constant"):
             return
         inferred = _inferred(instruction)
-        if not _same(instruction, inferred):
+        if not _same(instruction, inferred) or self.follows_type(instruction, inferred):
             self.set(instruction, inferred)
+
+    def lay_out(self, parameter: Instruction, shape: Shape) -> None:
+        """Gives a parameter a caller's layout; its users keep the old one."""
+        if parameter not in self.before:
+            inside = Builder.after(parameter).copy(parameter, shape=parameter.shape)
+            for user in parameter.users:
+                if user is not inside:
+                    self.replace(user, parameter, inside)
+        self.set(parameter, shape)
+
+    # ---- element types
+
+    def retyped(self, value: Instruction) -> tuple[ElementType, ElementType] | None:
+        """The element type that an array had, and the one that it has now, where they differ."""
+        old, new = self.before.get(value), value.shape
+        if old is None or new is None or not (old.is_array and new.is_array):
+            return None
+        types = old.element_type, new.element_type
+        return types if types[0] is not types[1] else None
+
+    def follows_type(self, instruction: Instruction, inferred: Shape) -> bool:
+        """True for a result of the type that an operand had before, where XLA would let it stay another float."""
+        stated = instruction.shape
+        if stated is None or stated == inferred:
+            return False
+        sources = [*instruction.operands, *(c.root for c in instruction.called_computations)]
+        old = {types[0] for types in map(self.retyped, sources) if types is not None}
+        pairs = zip(stated.leaves(), inferred.leaves(), strict=True)
+        return any(a.element_type is not b.element_type and a.element_type in old for (_, a), (_, b) in pairs)
+
+    def retype_operands(self, instruction: Instruction) -> None:
+        """Converts constants among operands that had one type with another operand, which has another type now."""
+        if instruction.opcode in _UNRELATED_OPERANDS:
+            return
+        changed = next(
+            (types for types in map(self.retyped, instruction.operands) if types is not None), None
+        )
+        if changed is None:
+            return
+        old, new = changed
+        for operand in instruction.operands:
+            if operand.shape is not None and operand.shape.is_array and operand.shape.element_type is old:
+                converted = self.converted_constant(operand, new)
+                if converted is not None:
+                    self.replace(instruction, operand, converted)
+                    if not (operand.users or operand.is_root):
+                        _erase_chain(operand)
+
+    def converted_constant(self, value: Instruction, type_: ElementType) -> Instruction | None:
+        """A constant, or what is only a broadcast or another arrangement of one, in another type; None for other values."""
+        assert value.shape is not None
+        shape, b = retyped(value.shape, type_), Builder.after(value)
+        if value.literal is not None:
+            array = value.literal.known_array
+            new = b.constant(array.astype(type_.dtype), type_, name=value.name) if array is not None else None
+        elif value.opcode in _ARRANGES:
+            inner = self.converted_constant(value.operands[0], type_)
+            own = {k: v for k, v in value.attributes.items() if k != "control-predecessors"}
+            new = b.op(value.opcode, (inner,), shape=shape, **own) if inner is not None else None
+        else:
+            new = None
+        if new is not None:
+            self.changes[new] = 1
+        return new
+
+    def retype_reducer(self, instruction: Instruction) -> None:
+        """Lets the parameters of a reducer have its operands' types; a reducer that others call is copied before."""
+        if instruction.opcode not in _REDUCING or not instruction.called_computations:
+            return
+        (reducer,) = instruction.called_computations
+        arrays = len(instruction.operands) // (
+            1 if instruction.opcode in traits.REDUCES_ACROSS_DEVICES else 2
+        )
+        given = [self.retyped(operand) for operand in instruction.operands[: arrays or 1]]
+        if not any(given) or len(reducer.parameters) % len(given):
+            return
+        pairs = list(zip(reducer.parameters, given * (len(reducer.parameters) // len(given)), strict=True))
+        wanted = tuple(
+            types[1]
+            if types is not None and parameter.shape.element_type is types[0]
+            else parameter.shape.element_type
+            for parameter, types in pairs
+            if parameter.shape is not None
+        )
+        if len(wanted) != len(pairs):
+            return
+        if all(
+            p.shape is not None and p.shape.element_type is t for (p, _), t in zip(pairs, wanted, strict=True)
+        ):
+            return
+        if len(reducer.callers) > 1:
+            key = reducer, wanted
+            if key not in self.reducers:
+                self.reducers[key] = clone_computation(reducer)
+            copy = self.reducers[key]
+            attributes = {k: copy if v is reducer else v for k, v in instruction.attributes.items()}
+            instruction.change(attributes=attributes, typed=False)
+            reducer = copy
+        for parameter, type_ in zip(reducer.parameters, wanted, strict=True):
+            if parameter.shape is not None and parameter.shape.element_type is not type_:
+                self.set(parameter, retyped(parameter.shape, type_))
+        self.pending[instruction] = None
+
+    def replace(self, user: Instruction, old: Instruction, new: Instruction) -> None:
+        user.change(operands=[new if operand is old else operand for operand in user.operands], typed=False)
+
+
+_ARRANGES = frozenset({"broadcast", "reshape", "transpose", "copy", "bitcast"})
+"""Opcodes whose result has the elements of their only operand."""
+
+_REDUCING = traits.REDUCTIONS | traits.REDUCES_ACROSS_DEVICES
+_UNRELATED_OPERANDS = traits.MIXES_PRECISION | traits.BINDS_OPERANDS | {"while", "conditional", "tuple"}
+"""Opcodes whose operands may have types that have nothing to do with each other."""
+
+
+def _erase_chain(value: Instruction) -> None:
+    """Erases what arranged a constant, and that, where nothing uses it any more."""
+    while not (value.users or value.is_root):
+        operands = value.operands
+        value.erase()
+        if not operands:
+            return
+        value = operands[0]
+
+
+def _element_name(shape: Shape) -> str:
+    return shape.element_type.name if shape.is_array else "f32"
+
+
+def _has_another_layout(parameter: Instruction, shape: Shape) -> bool:
+    own = parameter.shape
+    if own is None or own.layout is None or shape.layout is None:
+        return False
+    return (own.layout.minor_to_major, own.layout.tiles) != (shape.layout.minor_to_major, shape.layout.tiles)
 
 
 def _same(instruction: Instruction, shape: Shape) -> bool:

@@ -23,7 +23,8 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
     ROOT z = f32[4] negate(custom-call)
 
     `build` gets a builder that stands behind the value, and the value; what it gives takes the value's place, as the root
-    too. Raises EditError, and changes nothing, where that has another type.
+    too. Raises EditError, and changes nothing, where that has another type, outside of
+    `module.transaction(typed=False)`.
     """
     home = value.computation
     if home is None or home.module is None:
@@ -31,8 +32,11 @@ def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Ins
     users, was_root = value.users, value.is_root
     with home.module.transaction():
         new = build(Builder.after(value), value)
-        if new.shape != value.shape:
-            raise EditError(f"what is made of {value.name} is {new.shape}, and its users take {value.shape}")
+        journal = home.module._journal
+        if new.shape != value.shape and (journal is None or journal.untyped is None):
+            raise EditError(
+                f"{new.name}, to replace {value.name}, is {new.shape}; its users take {value.shape}"
+            )
         for user in users:
             for number, operand in enumerate(user.operands):
                 if operand is value:
@@ -103,7 +107,10 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
                 or not i.shape.is_array
                 or i.opcode in traits.COLLECTIVE_KINDS
             ):
-                raise EditError(f"{i.name} is a {i.opcode}, which computes in types of its own")
+                raise EditError(
+                    f"{i.name} is a {i.opcode}, which is no plain operation on arrays: leave it out of the region, or let "
+                    f"change_shape of its operand convert it with what it calls"
+                )
             b = Builder.after(i) if i.opcode == "constant" else Builder.before(i)
             operands = [_inside(b, operand, type_, new, inward) for operand in i.operands]
             shape = retyped(i.shape, type_) if i.shape.element_type.is_floating else i.shape

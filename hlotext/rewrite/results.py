@@ -39,7 +39,13 @@ def add_result(module: Module, value: Instruction) -> int:
     """
     entry = module.entry
     if value.computation is not entry or value.shape is None or not value.shape.is_array:
-        raise EditError(f"{value.name} is no array of {entry.name}")
+        home = value.computation
+        if home is not None and home is not entry:
+            raise EditError(
+                f"{value.name} is in {home.name}, and results are values of the entry: inline the call first "
+                "(rewrite.inline gives the copies), or make it a result of the computation"
+            )
+        raise EditError(f"{value.name} is {value.shape}, which is no array of {entry.name}")
     root, shape = entry.root, _shape(entry.root)
     parts = shape.tuple_shapes if shape.is_tuple else (shape,)
     with module.transaction(typed=False):

@@ -19,16 +19,33 @@ if TYPE_CHECKING:
     """An instruction, or a number that becomes a constant of the other operands' type."""
 
 
+_STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+"""Opcodes whose operands from one on are start indices."""
+
+
 def number_operands(
     b: Builder, opcode: str, operands: Sequence[Any], like: Instruction | None = None
 ) -> tuple[Instruction, ...]:
     """Operands whose numbers are constants: of sizes and type of another operand of an elementwise operation, else scalars.
 
-    `like` gives the type where all operands are numbers. Raises EditError for a number without a type to take, and for one
+    `like` gives the type where all operands are numbers. Start indices are of another start index's type,
+    else s32. Raises EditError for a number without a type to take, and for one
     that the type does not hold.
     """
     if all(isinstance(one, Instruction) for one in operands):
         return tuple(operands)
+    if opcode in _STARTS:
+        first = _STARTS[opcode]
+        found = next((one for one in operands[first:] if isinstance(one, Instruction)), None)
+        starts = [
+            one
+            if isinstance(one, Instruction)
+            else number_like(b, one, found, is_whole=False)
+            if found is not None
+            else b.constant(one, "s32")
+            for one in operands[first:]
+        ]
+        return (*number_operands(b, "", operands[:first]), *starts)
     own = operands[1:] if opcode == "select" else operands
     other = next((one for one in own if isinstance(one, Instruction)), like)
     is_whole = opcode in opcodes.ELEMENTWISE
