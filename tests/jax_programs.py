@@ -557,6 +557,63 @@ def lowered_apart(cache: str) -> None:
             jax.clear_caches()
 
 
+def lowered_for_shardy() -> None:
+    """Of collectives and shardings, what would not compile is refused, and what has no effect warned of."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from hlotext import rewrite
+    from hlotext.execution.errors import NotExecutable
+    from hlotext.interop.jax import change_lowered
+
+    mesh, d = Mesh(np.array(jax.devices()), ("d",)), PartitionSpec("d")
+    x, w = np.ones((16, 8), np.float32), np.ones((8, 8), np.float32)
+
+    def sums(a: Any, b: Any) -> Any:
+        return jax.lax.psum(a, "d"), jax.lax.psum(b * 2, "d")
+
+    def combined(module: Any) -> None:
+        old = [i for i in module.instructions() if i.opcode == "all-reduce"]
+        b = rewrite.Builder.before(old[-1])
+        own = {k: v for k, v in old[0].attributes.items() if k not in ("metadata", "sharding")}
+        both = b.all_reduce(*[i.operands[0] for i in old], **own)
+        for number, i in enumerate(old):
+            i.replace_with(b.get_tuple_element(both, number))
+
+    f = jax.jit(jax.shard_map(sums, mesh=mesh, in_specs=(d, d), out_specs=PartitionSpec()))
+    with pytest.raises(NotExecutable, match="all-reduce of 2 arrays within shard_map"):
+        change_lowered(f.lower(x, w), combined)
+
+    whole = NamedSharding(mesh, d)
+    step: Any = jax.jit(
+        lambda a, b: jax.numpy.tanh(a @ b),
+        in_shardings=(whole, NamedSharding(mesh, PartitionSpec())),
+        out_shardings=whole,
+    )
+
+    def dot(module: Any) -> Any:
+        return next(i for i in module.instructions() if i.opcode == "dot")
+
+    def sharded(module: Any) -> None:
+        dot(module).attributes["sharding"] = "{devices=[1,8]<=[8]}"
+
+    def constrained(module: Any) -> None:
+        rewrite.insert_after(
+            dot(module),
+            lambda b, value: b.custom_call(
+                value, shape="f32[16,8]{1,0}", custom_call_target="Sharding", sharding="{devices=[1,8]<=[8]}",
+                frontend_attributes={"xla.sdy.sharding": '#sdy.sharding_per_value<[<@mesh, [{}, {"d"}]>]>'},
+            ),
+        )  # fmt: skip
+
+    with pytest.warns(UserWarning, match="has no effect: Shardy"):
+        assert "all-to-all" not in change_lowered(step.lower(x, w), sharded).compile().as_text()
+    compiled = change_lowered(step.lower(x, w), constrained).compile()
+    assert "all-to-all" in compiled.as_text()
+    assert np.allclose(compiled(x, w), step(x, w))
+
+
 def donation_kept() -> None:
     """Where the compiler forgets donation in what a pass hands back, modules that donate can be left alone."""
     import warnings

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xla
 CASES = (
     "sine_to_cosine", "donation", "lost_donation", "kept_fields", "transformer", "grad_of_scan", "equal_states",
     "four_devices", "error", "registrations", "executed", "negative_zero", "wide_arguments", "combined_collectives",
-    "skipped", "chosen_wrongly", "outcomes", "lowered", "donation_kept",
+    "skipped", "chosen_wrongly", "outcomes", "lowered", "lowered_for_shardy", "donation_kept",
 )  # fmt: skip
 
 

@@ -263,7 +263,7 @@ class _Propagation:
         if value.literal is not None:
             array = value.literal.known_array
             new = b.constant(array.astype(type_.dtype), type_, name=value.name) if array is not None else None
-        elif value.opcode in _ARRANGES:
+        elif value.opcode in traits.REPEATS_ELEMENTS:
             inner = self.converted_constant(value.operands[0], type_)
             own = {k: v for k, v in value.attributes.items() if k != "control-predecessors"}
             new = b.op(value.opcode, (inner,), shape=shape, **own) if inner is not None else None
@@ -315,11 +315,8 @@ class _Propagation:
         user.change(operands=[new if operand is old else operand for operand in user.operands], typed=False)
 
 
-_ARRANGES = frozenset({"broadcast", "reshape", "transpose", "copy", "bitcast"})
-"""Opcodes whose result has the elements of their only operand."""
-
 _REDUCING = traits.REDUCTIONS | traits.REDUCES_ACROSS_DEVICES
-_UNRELATED_OPERANDS = traits.MIXES_PRECISION | traits.BINDS_OPERANDS | {"while", "conditional", "tuple"}
+_UNRELATED_OPERANDS = traits.MIXES_PRECISION | traits.BINDS_OPERANDS | traits.CONTROL_FLOW | {"tuple"}
 """Opcodes whose operands may have types that have nothing to do with each other."""
 
 

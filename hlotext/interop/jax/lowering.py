@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 import hlotext
+from hlotext.execution.errors import NotExecutable
 from hlotext.interop.jax.protos import module_of_proto, proto_of_module
 from hlotext.interop.jax.registration import PassOutcome, summary
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
+from hlotext.ir.values.sharding import Sharding
 from hlotext.rewrite.passes.base import Pass
 from hlotext.rewrite.pipeline import Pipeline
 
@@ -40,9 +45,13 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
         A lowered program of its own; the given one where the function changed nothing.
 
     Raises:
-        NotExecutable: `verify` refuses what the function made.
+        NotExecutable: `verify` refuses what the function made, or XLA does not compile it: a collective of several arrays
+            within `shard_map`, whose sharding XLA's reader of StableHLO gives to each of them (0.10.2 and 0.12.0.1).
         ValueError: Parameters or results are others than before.
         NotImplementedError: This JAX keeps lowered programs in another way.
+
+    Warns:
+        UserWarning: A sharding was set that Shardy does not read.
     """
     from jaxlib import _hlo, _jax
     from jaxlib.mlir import ir
@@ -53,11 +62,13 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
     proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
     module = module_of_proto(proto)
     before, signature = module.revision, _signature(module)
+    known = {i: i.sharding for i in module.instructions()}
     _apply(function, module)
     if module.revision == before:
         return lowered
     if _signature(module) != signature:
         raise ValueError(f"{module.name}: parameters or results are no longer {signature}, which JAX goes by")
+    _check_partitioned(module, known)
     text = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto_of_module(module, proto)))
     # JAX keeps a function's lowering, and in it the executable of its first call: both stay as they are.
     changed = copy.copy(lowered)
@@ -66,6 +77,36 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
         changed._lowering._hlo = ir.Module.parse(text)
     changed._lowering._executable = None
     return changed
+
+
+def _check_partitioned(module: Module, known: Mapping[Instruction, Sharding | None]) -> None:
+    """Raises NotExecutable for what XLA does not compile where Shardy partitions; warns of what Shardy does not read."""
+    if "xla.sdy.meshes" not in module.attributes.get("frontend_attributes", {}):
+        return
+    is_manual = any(i.attributes.get("custom_call_target") == _TO_LOCAL for i in module.instructions())
+    for i in module.instructions():
+        if is_manual and i not in known and i.opcode in traits.COLLECTIVE_KINDS and len(i.operands) > 1:
+            raise NotExecutable(
+                f"{i.name}: XLA does not compile {i.opcode} of {len(i.operands)} arrays within shard_map, because "
+                "each array gets the sharding of all; reshape and concatenate them to one, and slice its result"
+            )
+        constrains = i.attributes.get("custom_call_target") == "Sharding"
+        if (
+            i.sharding is None
+            or (i in known and i.sharding == known[i])
+            or (i not in known and not constrains)
+        ):
+            continue
+        if not (constrains and "xla.sdy.sharding" in i.frontend_attributes):
+            warnings.warn(
+                f"{i.name}: sharding={i.sharding} has no effect: Shardy partitions this program, and reads "
+                "xla.sdy.sharding of custom calls of Sharding, as with_sharding_constraint writes them "
+                "(shardings of parameters are JAX's)",
+                stacklevel=3,
+            )
+
+
+_TO_LOCAL = "xla.sdy.GlobalToLocalShape"
 
 
 def _signature(module: Module) -> str:
