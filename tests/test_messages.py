@@ -219,3 +219,15 @@ def test_a_status_at_the_end_of_a_log_counts() -> None:
 def test_an_exception_inside_a_known_message_is_no_message() -> None:
     text = "Traceback (most recent call last):\nValueError: Array has been deleted with shape=float32[4].\n"
     assert [one.kind for one in messages.read(text)] == ["deleted"]
+
+
+@pytest.mark.parametrize("width", [69, 92, 103, 113])
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_a_fold_leaves_neither_a_status_nor_a_piece_beside_the_message(width: int, prefix: str) -> None:
+    pieces = (
+        line[at : at + width]
+        for line in text_of("tpu_mosaic_layout").splitlines()
+        for at in range(0, max(1, len(line)), width)
+    )
+    (found,) = messages.read("".join(f"{prefix}{piece}\n" for piece in pieces))
+    assert (found.kind, found.instruction, found.line) == ("kernel", "reshapes.1", 12)

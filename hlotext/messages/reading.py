@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -56,6 +57,7 @@ def _on_one_line(message: Message) -> Message:
     return attrs.evolve(message, facts=facts)
 
 
+_OF_EXCEPTIONS = {"exception", "raised_in"}
 _IN_ONE_PIECE = ("op_name", "file", "shape", "instruction", "module")
 
 
@@ -63,8 +65,11 @@ def _facts(found: Iterable[Message]) -> int:
     """Number of known fields, once for each sentence; a name or shape with a blank in it was not put together rightly."""
     best: dict[tuple[str, str], int] = {}
     for message in found:
-        if message.kind == "exception":
-            continue  # a piece of a message that is folded looks like one
+        if (
+            message.kind in ("exception", _kind_of(message.status))
+            and not message.facts.keys() - _OF_EXCEPTIONS
+        ):
+            continue  # what a known message becomes where it was not put together rightly
         key = message.kind, "".join(message.text.split())[:_SENTENCE_START]
         best[key] = max(best.get(key, 0), _facts_of(message))
     return sum(best.values())
@@ -95,7 +100,24 @@ def _read(plain: str) -> Messages:
             found.append((match.start(), message))
     found += _cache_keys(plain)
     found.sort(key=lambda row: row[0])
-    return Messages(tuple(_without_quoted(list(_merged(_timed(plain, found))))))
+    return Messages(tuple(_without_quoted(_without_cut(list(_merged(_timed(plain, found)))))))
+
+
+def _without_cut(messages: list[Message]) -> list[Message]:
+    """Without repetitions of which a fold of the log left the beginning alone."""
+    texts = sorted(("".join(one.text.split()), number) for number, one in enumerate(messages))
+    cut: set[int] = set()
+    for (text, number), (longer, other) in itertools.pairwise(texts):
+        one, whole = messages[number], messages[other]
+        if one.kind == whole.kind and longer.startswith(text) and not text.endswith((".", "?", "!")):
+            pairs = (
+                (getattr(one, name), getattr(whole, name)) for name in (*_IN_ONE_PIECE, "line", "memory")
+            )
+            if all(ours is None or ours == theirs for ours, theirs in pairs) and all(
+                whole.facts.get(key) == value for key, value in one.facts.items()
+            ):
+                cut.add(number)
+    return [one for number, one in enumerate(messages) if number not in cut]
 
 
 def _without_quoted(messages: list[Message]) -> Iterator[Message]:
