@@ -27,6 +27,12 @@ from tests.test_report import CHIPS, CPU, GPU, TPU, hostile_page, hostile_text
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(executable() is None, reason=MISSING)]
 
 
+LOOKS = pytest.mark.parametrize(
+    ("width", "dark"), [(width, dark) for width in (1400, 800, 400) for dark in (False, True)]
+)
+"""The widths of a desk, a tablet and a phone, in light and dark."""
+
+
 @pytest.fixture(scope="module")
 def window() -> Iterator[Browser]:
     with browser() as found:
@@ -60,8 +66,7 @@ def draw_all(window: Browser) -> None:
     window.wait("[...document.querySelectorAll('figure.chart[data-side]')].every((one) => one.dataset.drawn)")
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("dark", [False, True])
+@LOOKS
 def test_reports_are_drawn(window: Browser, report: Path, width: int, dark: bool) -> None:
     """All charts, at both sizes and in both modes, and nothing is wider than the window."""
     window.size(width, dark=dark)
@@ -158,11 +163,12 @@ def table_rows(window: Browser, table: str) -> list[list[str]]:
     return found
 
 
-def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path) -> None:
+@LOOKS
+def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path, width: int, dark: bool) -> None:
     """Numbers by size, texts by name, what is empty last; words in any order; the third click restores the order."""
     place = tmp_path / "report.html"
     place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
-    window.size(1280)
+    window.size(width, dark=dark)
     window.open(place)
     heads = window.eval("document.querySelectorAll('main th').length")
     assert heads == window.eval("document.querySelectorAll('main th[aria-sort] > button').length") > 20
@@ -212,11 +218,14 @@ def test_tables_are_copied(window: Browser, tmp_path: Path) -> None:
 HEADING = "document.querySelector('#operation h2')?.textContent"
 
 
-def test_from_a_table_to_an_operation_and_back(window: Browser, tmp_path: Path) -> None:
+@LOOKS
+def test_from_a_table_to_an_operation_and_back(
+    window: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
     """A click, a neighbour, back twice, Escape; title, address, the marked rows and the bar in the chart go along."""
     place = tmp_path / "report.html"
     place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
-    window.size(1280)
+    window.size(width, dark=dark)
     window.open(place)
     draw_all(window)
     title = window.eval("document.title")
@@ -354,8 +363,7 @@ def test_a_hostile_graph_does_not_act(window: Browser, tmp_path: Path) -> None:
     assert quiet(window)
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("dark", [False, True])
+@LOOKS
 def test_the_graph_is_ready(window: Browser, graph: Path, width: int, dark: bool) -> None:
     """At both sizes and in both modes."""
     window.size(width, 800, dark=dark)
