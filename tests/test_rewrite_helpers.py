@@ -593,6 +593,7 @@ def test_a_number_is_the_value_of_a_scalar_constant() -> None:
         ("ROOT r = f32[4,8] call(y), to_apply=f", "bf16[4,8]"),
         ("z = f32[] constant(0)  ROOT r = f32[4] reduce(y, z), dimensions={1}, to_apply=sum", "bf16[4]"),
         ("q = f32[4,8] convert(y)  ROOT r = f32[4,8] negate(q)", "f32[4,8]"),
+        ("ROOT r = f32[4,4] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}", "bf16[4,4]"),
         (
             "z = f32[] constant(0)  q = f32[4] reduce(y, z), dimensions={1}, to_apply=sum  w = f32[4,8] parameter(1)"
             "  p = f32[4] reduce(w, z), dimensions={1}, to_apply=sum  ROOT r = (f32[4], f32[4]) tuple(q, p)",
@@ -689,3 +690,23 @@ def test_arguments_of_the_builder_by_their_names_in_the_text() -> None:
     assert str(b.dynamic_update_slice(x, b.slice(x, (0, 0), (1, 8)), 0, 0).shape) == "f32[4,8]"
     with pytest.raises(TypeError, match="iota takes dimension= or iota_dimension=, and one of them"):
         b.iota("s32[4]")
+
+
+def test_start_indices_keep_their_type() -> None:
+    """Where integers become another type, the constants that say where a slice begins do not."""
+    module = hlo.parse("""ENTRY e {
+      x = s32[8] parameter(0)  u = s32[2] constant({1, 2})  c = s32[] constant(2)
+      d = s32[8] dynamic-update-slice(x, u, c)  ROOT s = s32[4] dynamic-slice(d, c), dynamic_slice_sizes={4} }""")
+    rewrite.change_shape(at(module, "x"), "f32[8]")
+    assert str(module.entry.root) == "ROOT s = f32[4] dynamic-slice(d, c), dynamic_slice_sizes={4}"
+    assert not list(hlo.verify(module))
+
+
+def test_a_broadcast_constant_in_another_type_and_size() -> None:
+    module = hlo.parse("""ENTRY e {
+      x = f32[4] parameter(0)  c = f32[] constant(2)  b = f32[4] broadcast(c), dimensions={}  ROOT r = f32[4] add(x, b) }""")
+    with module.transaction(typed=False):
+        for name in ("x", "b"):
+            rewrite.change_shape(at(module, name), "bf16[9]")
+    assert str(module.entry.root) == "ROOT r = bf16[9] add(x, b)"
+    assert not list(hlo.verify(module))

@@ -15,6 +15,7 @@ from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType
 from hlotext.rewrite.builder import Builder, attribute_name, default_laid_out, laid_out, retyped
+from hlotext.rewrite.typed_numbers import START_INDICES
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 
 MAX_CHANGES = 64
@@ -205,7 +206,7 @@ class _Propagation:
             return  # the bodies come first
         if instruction.opcode in ("parameter", "constant"):
             return
-        inferred = _inferred(instruction)
+        inferred = self.product_type(instruction, _inferred(instruction))
         if not _same(instruction, inferred) or self.follows_type(instruction, inferred):
             self.set(instruction, inferred)
 
@@ -238,17 +239,30 @@ class _Propagation:
         pairs = zip(stated.leaves(), inferred.leaves(), strict=True)
         return any(a.element_type is not b.element_type and a.element_type in old for (_, a), (_, b) in pairs)
 
+    def product_type(self, instruction: Instruction, inferred: Shape) -> Shape:
+        """The result of a dot or convolution, which states its type, in that of its operands if it was theirs before."""
+        if instruction.opcode not in traits.CONTRACTIONS or not inferred.is_array:
+            return inferred
+        changed = [types for types in map(self.retyped, instruction.operands[:2]) if types is not None]
+        now = {o.shape.element_type for o in instruction.operands[:2] if o.shape is not None}
+        is_theirs = bool(changed) and changed[0] == (inferred.element_type, *now)
+        return retyped(inferred, changed[0][1]) if is_theirs else inferred
+
     def retype_operands(self, instruction: Instruction) -> None:
         """Converts constants among operands that had one type with another operand, which has another type now."""
         if instruction.opcode in _UNRELATED_OPERANDS:
             return
-        changed = next(
-            (types for types in map(self.retyped, instruction.operands) if types is not None), None
-        )
-        if changed is None:
+        related = instruction.operands[: START_INDICES.get(instruction.opcode)]
+        changed = next((types for types in map(self.retyped, related) if types is not None), None)
+        wanted = self.starts.get(instruction)
+        if instruction.opcode in traits.REPEATS_ELEMENTS and wanted is not None and wanted.is_array:
+            (source,) = instruction.operands
+            if source.shape is not None and source.shape.is_array:
+                changed = source.shape.element_type, wanted.element_type
+        if changed is None or changed[0] is changed[1]:
             return
         old, new = changed
-        for operand in instruction.operands:
+        for operand in related:
             if operand.shape is not None and operand.shape.is_array and operand.shape.element_type is old:
                 converted = self.converted_constant(operand, new)
                 if converted is not None:
@@ -316,7 +330,9 @@ class _Propagation:
 
 
 _REDUCING = traits.REDUCTIONS | traits.REDUCES_ACROSS_DEVICES
-_UNRELATED_OPERANDS = traits.MIXES_PRECISION | traits.BINDS_OPERANDS | traits.CONTROL_FLOW | {"tuple"}
+_UNRELATED_OPERANDS = (
+    traits.MIXES_PRECISION | traits.BINDS_OPERANDS | traits.CONTROL_FLOW | {"tuple", "gather"}
+)
 """Opcodes whose operands may have types that have nothing to do with each other."""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     """An instruction, or a number that becomes a constant of the other operands' type."""
 
 
-_STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+START_INDICES = {"dynamic-slice": 1, "dynamic-update-slice": 2}
 """Opcodes whose operands from one on are start indices."""
 
 
@@ -34,8 +34,8 @@ def number_operands(
     """
     if all(isinstance(one, Instruction) for one in operands):
         return tuple(operands)
-    if opcode in _STARTS:
-        first = _STARTS[opcode]
+    if opcode in START_INDICES:
+        first = START_INDICES[opcode]
         found = next((one for one in operands[first:] if isinstance(one, Instruction)), None)
         starts = [
             one
