@@ -152,6 +152,23 @@ def test_half_of_a_joined_product_can_be_the_same() -> None:
     assert finding.message.startswith("a part of the product of 256x256 and 256x512 is computed again")
 
 
+def test_terms_of_a_product_can_be_the_same() -> None:
+    """What stays, concatenated with what changes along the dimension that is summed, can be multiplied before the loop."""
+    joined = FIRES.replace(
+        "  square = f32[256,256]{1,0} dot(kept, kept), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "  both = f32[256,512]{1,0} concatenate(kept, x), dimensions={1}\n"
+        "  tall = f32[512,256]{1,0} concatenate(kept, kept), dimensions={0}\n"
+        "  square = f32[256,256]{1,0} dot(both, tall), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    )
+    messages = [finding.message for finding in only(joined)]
+    assert any(
+        one.startswith("a part of the product of 256x512 and 512x256 is computed again") for one in messages
+    )
+    assert "fixed @ w[:k]" in only(joined)[0].help
+    changing = joined.replace("concatenate(kept, kept)", "concatenate(x, kept)")
+    assert not any("a part of the product" in one.message for one in only(changing))
+
+
 def test_every_rule_with_a_cost_says_its_kind() -> None:
     kinds = {rule.waste for rule in lint.builtin_rules().values()} - {""}
     assert kinds == set(lint.WASTES)
