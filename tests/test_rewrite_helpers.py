@@ -710,3 +710,13 @@ def test_a_broadcast_constant_in_another_type_and_size() -> None:
             rewrite.change_shape(at(module, name), "bf16[9]")
     assert str(module.entry.root) == "ROOT r = bf16[9] add(x, b)"
     assert not list(hlo.verify(module))
+
+
+def test_a_dot_of_narrower_operands_keeps_the_type_that_is_asked_for() -> None:
+    module = hlo.parse("""ENTRY e { x = f32[4,8] parameter(0)
+      ROOT d = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1} }""")
+    dot = module.entry.root
+    narrow = rewrite.Builder.before(dot).convert(dot.operands[0], "bf16")
+    assert rewrite.change_operands(dot, [narrow, narrow], shape="f32[4,4]")
+    assert str(dot).startswith("ROOT d = f32[4,4] dot(convert, convert)")
+    assert not list(hlo.verify(module))

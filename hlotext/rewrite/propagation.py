@@ -36,18 +36,18 @@ def change_shape(instruction: Instruction, shape: Shape | str) -> list[Instructi
 
 
 def change_operands(
-    instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+    instruction: Instruction, operands: Sequence[Instruction], shape: Shape | str | None = None
 ) -> list[Instruction]:
     """Gives an instruction operands of any shape, infers its own, and propagates it as `change_shape` does.
 
     Parameters of a computation that it calls take the operands' shapes. Where only the layout is another one, a copy behind
     the parameter keeps the old layout for its users.
     """
-    return _change(instruction, shape, operands=operands)
+    return _change(instruction, _given(shape, instruction), operands=operands)
 
 
 def change_attributes(
-    instruction: Instruction, shape: Shape | None = None, **attributes: Any
+    instruction: Instruction, shape: Shape | str | None = None, **attributes: Any
 ) -> list[Instruction]:
     """Gives an instruction other attributes, infers its shape, and propagates it as `change_shape` does.
 
@@ -65,7 +65,11 @@ def change_attributes(
     given = {attribute_name(row, name): value for name, value in attributes.items()}
     attributes = {**dict(instruction.attributes), **given}
     kept = {name: value for name, value in attributes.items() if value is not None}
-    return _change(instruction, shape, attributes=kept)
+    return _change(instruction, _given(shape, instruction), attributes=kept)
+
+
+def _given(shape: Shape | str | None, instruction: Instruction) -> Shape | None:
+    return None if shape is None else values.shape(shape, instruction.name)
 
 
 def _change(instruction: Instruction, shape: Shape | None, **changes: Any) -> list[Instruction]:
@@ -241,7 +245,8 @@ class _Propagation:
 
     def product_type(self, instruction: Instruction, inferred: Shape) -> Shape:
         """The result of a dot or convolution, which states its type, in that of its operands if it was theirs before."""
-        if instruction.opcode not in traits.CONTRACTIONS or not inferred.is_array:
+        is_asked_for = self.starts.get(instruction) is not None
+        if is_asked_for or instruction.opcode not in traits.CONTRACTIONS or not inferred.is_array:
             return inferred
         changed = [types for types in map(self.retyped, instruction.operands[:2]) if types is not None]
         now = {o.shape.element_type for o in instruction.operands[:2] if o.shape is not None}
