@@ -176,9 +176,42 @@ def test_a_module_for_several_devices_must_be_everywhere(folder: Path) -> None:
         path.unlink()
     (finding,) = dumps.hosts([folder]).findings
     assert (finding.kind, finding.hosts) == ("missing", ("host_0",))
+    assert "a deadlock if devices of several hosts take part" in finding.message
 
 
-def test_modules_in_another_order(folder: Path) -> None:
+def test_a_missing_module_is_compared_among_the_others(folder: Path) -> None:
+    for path in list((folder / "host_0").iterdir()):
+        path.unlink()
+    edit(folder / "host_3", "optimizations", lambda text: text.replace("constant(0.5)", "constant(0.25)"))
+    first, second = dumps.hosts([folder]).findings
+    assert (first.kind, first.hosts) == ("missing", ("host_0",))
+    assert (second.kind, second.hosts, second.instruction) == ("different", ("host_3",), "rate")
+
+
+def without_collectives(text: str) -> str:
+    return re.sub(r"= (\S+) all-reduce\((\S+)\), .*", r"= \1 negate(\2)", text)
+
+
+def test_nothing_waits_for_a_module_without_collectives(folder: Path) -> None:
+    for path in list((folder / "host_0").iterdir()):
+        path.unlink()
+    for host in folder.iterdir():
+        edit(host, "optimizations", without_collectives)
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts) == ("missing", ("host_0",))
+    assert "no host waits" in finding.message
+    for path in folder.glob("*/*after*"):
+        path.unlink()
+    assert "unknown without a final text" in dumps.hosts([folder]).findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "consequence"),
+    [(None, "both have collectives: a deadlock if"), (without_collectives, "no host waits for another")],
+)
+def test_modules_in_another_order_are_a_note(
+    folder: Path, change: Callable[[str], str] | None, consequence: str
+) -> None:
     for number, host in enumerate(sorted(folder.iterdir())):
         for path in list(host.iterdir()):
             other = path.with_name(
@@ -188,8 +221,12 @@ def test_modules_in_another_order(folder: Path) -> None:
             if number == 3:
                 path.rename(path.with_name(path.name.replace("0000", "0001")))
             other.write_text(text)
-    (finding,) = dumps.hosts([folder]).findings
-    assert (finding.kind, finding.hosts) == ("order", ("host_3",))
+        if change is not None:
+            edit(host, "optimizations", change)
+    report = dumps.hosts([folder])
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind, finding.hosts) == ("same", "order", ("host_3",))
+    assert consequence in finding.message
 
 
 def test_without_a_majority_all_are_named(folder: Path) -> None:

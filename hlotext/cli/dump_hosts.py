@@ -41,8 +41,8 @@ def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> N
     """Find hosts that compiled a different program.
 
     Give one dump folder per host, or a DIR that contains them. Modules are matched by name; names and metadata are ignored.
-    Finds different programs and settings, unfinished compilations, and orders of collectives that deadlock. Differences of
-    a single host are notes.
+    Finds different programs and settings, unfinished compilations, and orders of collectives that deadlock. Programs of
+    a single host, and another order of compilation, are notes.
 
     \b
     Examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Literal, TypeVar
 
@@ -37,11 +37,11 @@ Kind = Literal["missing", "order", "different", "unfinished", "options", "collec
 _WORST: Sequence[Kind] = (
     "collectives",
     "missing",
-    "order",
     "different",
     "unfinished",
     "options",
     "unreadable",
+    "order",
     "local",
 )
 """The kinds of findings, what breaks most first."""
@@ -55,7 +55,7 @@ class HostFinding:
     """One difference between hosts."""
 
     kind: Kind
-    """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order;
+    """`missing`: a module for several devices is not on all hosts; `order`: such modules come in another order, a note;
     `different`: the program differs, before optimization unless `message` says else; `unfinished`: no final text;
     `options`: settings differ; `collectives`: the programs execute collectives in another order, which hangs;
     `unreadable`: a file; `local`: a module that runs on one host alone, a note.
@@ -87,10 +87,11 @@ class HostReport:
 
     @property
     def verdict(self) -> Verdict:
-        """`same`; `local` where all that differs runs on one host alone; else `different`."""
-        if not self.findings:
+        """`same`; `local` where all that differs runs on one host alone; else `different`. The order does not count."""
+        kinds = {finding.kind for finding in self.findings} - {"order"}
+        if not kinds:
             return "same"
-        return "local" if all(finding.kind == "local" for finding in self.findings) else "different"
+        return "local" if kinds == {"local"} else "different"
 
 
 @attrs.frozen
@@ -105,6 +106,11 @@ class _Compiled:
     settings: tuple[tuple[str, str], ...]
     collectives: tuple[Collective, ...]
     problem: str | None = None
+
+    @property
+    def has_collectives(self) -> bool | None:
+        """None without a final text: the partitioner inserts them."""
+        return bool(self.collectives) if self.after is not None else None
 
     @property
     def meetings(self) -> Hashable:
@@ -189,7 +195,7 @@ class _Comparison:
         for key, rows in self._of.items():
             if len(rows) < len(self._hosts):
                 findings.append(self._missing(key, rows))
-            else:
+            if not all(one.is_local for one in rows.values()) or len(rows) == len(self._hosts):
                 findings += self._differing(key, rows)
                 self._opened.clear()
         order = self._order()
@@ -211,21 +217,35 @@ class _Comparison:
             return HostFinding(
                 "local", key[0], odd, f"compiled {said}; it runs on one device without collectives"
             )
-        return HostFinding(
-            "missing",
-            key[0],
-            odd,
-            f"compiled {said}, and it runs on several devices, which wait for the rest",
-        )
+        waits = {
+            True: "it has collectives: a deadlock if devices of several hosts take part",
+            False: "it runs on several devices, but without collectives: no host waits for another",
+            None: "it runs on several devices; whether it has collectives is unknown without a final text",
+        }
+        return HostFinding("missing", key[0], odd, f"compiled {said}; {waits[self._has_collectives(key)]}")
+
+    def _has_collectives(self, key: Key) -> bool | None:
+        answers = {one.has_collectives for one in self._of[key].values()}
+        return True if True in answers else None if None in answers else False
 
     def _order(self) -> HostFinding | None:
-        """Modules for several devices that all hosts have, in another order."""
-        shared = {
+        """Modules for several devices that all hosts have, in another order; first those with collectives."""
+        shared = [
             key
             for key, rows in self._of.items()
             if len(rows) == len(self._hosts) and not all(one.is_local for one in rows.values())
-        }
-        orders = {host: tuple(key for key in order if key in shared) for host, order in self._orders.items()}
+        ]
+        known = {key: self._has_collectives(key) for key in shared}
+        meeting = [key for key in shared if known[key]]
+        both = "both have collectives: a deadlock if the hosts also run them in this order"
+        rest = "it matters only if both have collectives, which is unknown without a final text"
+        if None not in known.values():
+            rest = "no host waits for another: they are not both programs with collectives"
+        return self._order_of(meeting, both) or self._order_of(shared, rest)
+
+    def _order_of(self, keys: Collection[Key], consequence: str) -> HostFinding | None:
+        kept = set(keys)
+        orders = {host: tuple(key for key in order if key in kept) for host, order in self._orders.items()}
         split = _split(orders)
         if split is None:
             return None
@@ -234,7 +254,9 @@ class _Comparison:
             i for i, (one, other) in enumerate(zip(usual, orders[odd[0]], strict=True)) if one != other
         )
         name, other = usual[place][0], orders[odd[0]][place][0]
-        return HostFinding("order", name, odd, f"{other} is compiled where others compile {name}")
+        return HostFinding(
+            "order", name, odd, f"{other} is compiled where others compile {name}; {consequence}"
+        )
 
     def _differing(self, key: Key, rows: Mapping[str, _Compiled]) -> list[HostFinding]:
         name = key[0]
@@ -327,12 +349,12 @@ class _Comparison:
         self, rows: Mapping[str, _Compiled], ask: Callable[[_Compiled], Hashable]
     ) -> tuple[str, tuple[str, ...]]:
         """A host of the majority, else the first; and the odd ones, else none."""
-        answers = {host: ask(rows[host]) for host in self._hosts}
+        answers = {host: ask(rows[host]) for host in self._hosts if host in rows}
         split = _split(answers)
         if split is None:
             return self._hosts[0], ()
         usual, odd = split
-        reference = next(host for host in self._hosts if answers[host] == usual)
+        reference = next(host for host, answer in answers.items() if answer == usual)
         others = tuple(host for host in odd if answers[host] != usual)
         return reference, (*others, *(host for host in odd if host not in others))
 
