@@ -119,6 +119,32 @@ def test_partitions_agree_with_the_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_other_groups_are_noticed_without_the_whole_program(tmp_path: Path) -> None:
+    """Each device has arguments of its own, so that it matters with which others it adds them up."""
+    text = """HloModule jit_f, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %r = f32[4]{0} all-reduce(%p), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add
+}
+"""
+    other = text.replace("{{0,1},{2,3}}", "{{0,2},{1,3}}")
+    assert dumps.bisect(folder(tmp_path / "good", text, text.replace("%r", "%z"))).is_clean
+    assert dumps.bisect(folder(tmp_path / "bad", text, other)).first is not None
+    shared = (
+        text.replace("parameter(0)\n  ROOT %r", "parameter(0), sharding={replicated}\n  ROOT %r"),
+        other,
+    )
+    assert dumps.bisect(folder(tmp_path / "shared", *shared)).is_clean
+
+
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     """Status 1 for a fault, 2 where no verdict."""
     place = folder(tmp_path / "d", TEXT, FUSED, FUSED.replace("0.5", "0.25"))

@@ -79,8 +79,9 @@ def bisect(
     """Finds the first pass after which a module computes something else.
 
     Each distinct text is compiled by jaxlib for the CPU and run with the same random arguments, in a child process that may
-    die. Texts for several devices run as replicas, with the arguments split by their shardings. Results are compared with
-    those of the first text that runs, and of the last good one; where they differ both are run with wider floats.
+    die. Texts for several devices run as replicas, with the arguments split by their shardings; without the whole program
+    each device has its own but for what shardings replicate. Results are compared with those of the first text that
+    runs, and of the last good one; where they differ both are run with wider floats.
 
     Args:
         folder: A dump folder in which every pass was dumped, or one of its compilations.

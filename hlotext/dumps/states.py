@@ -17,9 +17,9 @@ from hlotext.execution import (
     distance,
     narrow_types,
     plain,
-    random_arrays,
 )
 from hlotext.execution.client import Arrays
+from hlotext.execution.inputs import device_arrays, random_arrays
 from hlotext.execution.parts import cut, joined, leaves
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.nodes.module import Module
@@ -75,6 +75,7 @@ class States:
         self._timeout = timeout
         self._ran: dict[str, Ran] = {}
         self._inputs: dict[object, list[Arrays]] = {}
+        self._pieces: dict[tuple[int, tuple[Shape, ...]], tuple[tuple[int, ...], ...]] = {}
         self._whole: _Whole | None = None
         self._first: _Reference | None = None
         self._good: _Reference | None = None
@@ -181,22 +182,25 @@ class States:
         return ran
 
     def _arguments(self, text: PlainModule) -> list[Arrays]:
-        """The same arguments for all texts that take the same."""
+        """The same arguments for all texts that take the same; on each device its own, but for what devices share."""
         key = (tuple(map(str, text.taken)), text.devices)
         if key not in self._inputs:
+            # What devices share is what the first text says: later ones may have lost the shardings.
+            held = self._pieces.setdefault((text.devices, text.parameters), text.pieces)
             # Drawn in the types of the module, so that wide floats get the same numbers.
-            sets = [
+            self._inputs[key] = [
                 [
                     array.astype(shape.element_type.dtype)
                     for array, shape in zip(
-                        random_arrays(text.parameters, self._seed + number, shift), text.taken, strict=True
+                        device_arrays(
+                            attrs.evolve(text, pieces=held), self._seed + number, shift, text.parameters
+                        ),
+                        text.taken,
+                        strict=True,
                     )
                 ]
                 for number, shift in enumerate(_SHIFTS)
             ]
-            if text.devices > 1:
-                sets = [[np.stack([array] * text.devices) for array in arrays] for arrays in sets]
-            self._inputs[key] = sets
         return self._inputs[key]
 
     def _cut(self, text: PlainModule, whole: _Whole, wide: bool) -> list[Arrays]:

@@ -30,16 +30,20 @@ def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) ->
     return [_random(shape, generator, shift) for shape in shapes]
 
 
-def device_arrays(text: PlainModule, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+def device_arrays(
+    text: PlainModule, seed: int = 0, shift: float = 0.0, types: Sequence[Shape] | None = None
+) -> list[np.ndarray[Any, Any]]:
     """Random arrays for a text; for several devices an array for each, stacked along a new first dimension.
 
-    Devices that hold the same piece of a parameter get equal ones. Raises NotExecutable as `random_arrays` does.
+    Devices that hold the same piece of a parameter get equal ones. `types` are the shapes to draw, by default those that the
+    text takes. Raises NotExecutable as `random_arrays` does.
     """
+    types = text.taken if types is None else types
     if text.devices == 1:
-        return random_arrays(text.taken, seed)
+        return random_arrays(types, seed, shift)
     counts = [max(held) + 1 for held in text.pieces]
-    shapes = [shape for shape, count in zip(text.taken, counts, strict=True) for shape in [shape] * count]
-    drawn = iter(random_arrays(shapes, seed))
+    shapes = [shape for shape, count in zip(types, counts, strict=True) for shape in [shape] * count]
+    drawn = iter(random_arrays(shapes, seed, shift))
     found = []
     for count, held in zip(counts, text.pieces, strict=True):
         own = [next(drawn) for _ in range(count)]
