@@ -165,6 +165,49 @@ def test_what_must_go() -> None:
     assert (table.file, table.line) == ("/home/me/train.py", 33)
 
 
+GIB = 2.0**30
+PADDED = (
+    messages.ListedAllocation(4 * GIB, 1 * GIB, "f32[8]"),
+    messages.ListedAllocation(512.0, 64.0, "s32[16]"),
+)
+
+
+@pytest.mark.parametrize(
+    ("memory", "words"),
+    [
+        (
+            messages.Memory("hbm", 18.9 * GIB, 15.8 * GIB),
+            ["memory LOG --dump", "arguments and results", "temporaries"],
+        ),
+        (
+            messages.Memory(
+                "hbm", program=1 * GIB, arguments=9.1 * GIB, output=9 * GIB, shared=0.0, excess=GIB
+            ),
+            ["shard the arguments", "donate", "smaller or sharded batches"],
+        ),
+        (
+            messages.Memory(
+                "hbm", program=9.05 * GIB, arguments=9.1 * GIB, output=9 * GIB, shared=9 * GIB, excess=GIB
+            ),
+            ["shard the arguments", "smaller or sharded batches"],
+        ),
+        (
+            messages.Memory("hbm", program=9 * GIB, arguments=1 * GIB, output=GIB, shared=0.0, excess=GIB),
+            ["smaller or sharded batches", "donate", "shard the arguments"],
+        ),
+        (
+            messages.Memory("hbm", 9.0 * GIB, 8.0 * GIB, GIB, PADDED, program=9 * GIB, arguments=0.0),
+            ["smaller", "padding"],
+        ),
+    ],
+    ids=["total alone", "arguments", "donated", "temporaries", "padding"],
+)
+def test_remedies_of_memory_come_by_what_they_save(memory: messages.Memory, words: list[str]) -> None:
+    found = messages.remedies(messages.Message("hbm", "", memory=memory))
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True)), found
+
+
 def test_messages_can_be_pickled() -> None:
     for path in Path(FOLDER).glob("*.txt"):
         for message in messages.read(path.read_text(encoding="utf-8")):

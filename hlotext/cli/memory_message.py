@@ -105,7 +105,8 @@ def show(out: Output, found: Explained, limit: int) -> None:
         facts.append(("module", message.module))
     if message.file is not None and message.line is not None:
         facts.append(("line", f"{message.file}:{message.line}"))
-    facts += [("remedy", text) for text in messages.remedies(message)]
+    if found.assignment is None or held.has_parts or message.kind in ("vmem", "smem"):
+        facts += [("remedy", text) for text in messages.remedies(message)]
     out.facts(facts)
     for title, shares in (
         ("By operation", out_of_memory.shares(message, lambda row: row.op_name or row.instruction)),

@@ -48,6 +48,11 @@ class Memory:
     """Bytes of the output that are arguments', donated ones."""
 
     @property
+    def has_parts(self) -> bool:
+        """True if it says what takes the memory, not the total alone."""
+        return bool(self.allocations) or self.program is not None
+
+    @property
     def must_go(self) -> float | None:
         """Bytes that have to go: what is exceeded, or the difference."""
         if self.excess is not None or self.used is None or self.capacity is None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from hlotext.messages.message import Message
+from hlotext.messages.message import Memory, Message
 
 _LESS_MEMORY = (
     "smaller or sharded batches; jax.checkpoint around layers; a loop over pieces (jax.lax.map with batch_size)"
     " instead of the largest arrays"
+)
+_DONATE = (
+    "donate the state (donate_argnums of jax.jit): results take memory of their own besides the arguments"
+)
+_SHARD = "shard the arguments over more devices, or hold them in narrower types"
+_OF_WHOLE = (
+    "hlotext memory LOG --dump DIR shows how much of it is arguments, results and temporaries, which the message adds up,"
+    " and what each change saves",
+    f"arguments and results: {_DONATE}; {_SHARD}",
+    f"temporaries: {_LESS_MEMORY}",
 )
 _OF_KINDS = {
     "vmem": "smaller blocks: a smaller BlockSpec and more steps of the grid, or fewer buffers; donation does not help here",
@@ -28,10 +39,12 @@ _OF_KINDS = {
 }
 _PADDED = 1.5
 """Factor of padding from which it is worth a word."""
+_WORTH = 0.01
+"""Part of the bytes that have to go from which a remedy is worth a word."""
 
 
 def remedies(message: Message) -> tuple[str, ...]:
-    """Changes that help, the most certain first; empty where none is known."""
+    """Changes that help, the most certain first, of memory what can save most; empty where none is known."""
     return tuple(_remedies(message))
 
 
@@ -44,13 +57,26 @@ def _remedies(message: Message) -> Iterator[str]:
     elif message.kind == "sharding" and message.facts.get("parts"):
         yield f"pad the axis to a multiple of {message.facts['parts']}, or shard another one"
     elif memory is not None:
-        if memory.output and memory.shared == 0:
-            yield "donate the state (donate_argnums of jax.jit): no byte of the output shares memory with arguments"
-        for row in memory.allocations:
-            if row.unpadded and row.size > _PADDED * row.unpadded:
-                name = row.instruction or row.op_name or row.shape
-                yield (
-                    f"{name} is {row.size / row.unpadded:.1f} times as large as its data, by padding of {row.shape}:"
-                    " reshape or transpose it so that the last dimensions are multiples of 8 and 128"
-                )
-        yield _LESS_MEMORY
+        yield from _of_parts(memory) if memory.has_parts else _OF_WHOLE
+
+
+def _of_parts(memory: Memory) -> Iterator[str]:
+    """By the bytes that each can save at most; what cannot save a hundredth of the excess is left out."""
+    arguments = memory.arguments if memory.arguments is not None else math.inf
+    shared = memory.shared or 0.0
+    rows = [
+        (min((memory.output or 0.0), arguments) - shared, _DONATE),
+        (memory.arguments or 0.0, _SHARD),
+        (memory.program if memory.program is not None else math.inf, _LESS_MEMORY),
+    ]
+    for row in memory.allocations:
+        if row.unpadded and row.size > _PADDED * row.unpadded:
+            name = row.instruction or row.op_name or row.shape
+            text = (
+                f"{name} is {row.size / row.unpadded:.1f} times as large as its data, by padding of {row.shape}:"
+                " reshape or transpose it so that the last dimensions are multiples of 8 and 128"
+            )
+            rows.append((row.size - row.unpadded, text))
+    least = _WORTH * (memory.must_go or 0.0)
+    for _, text in sorted((row for row in rows if row[0] > least), key=lambda row: -row[0]):
+        yield text
