@@ -12,6 +12,11 @@ _WAITING = (
     "some participants never came, or ended: look for an earlier error of another process, then compare the programs of all:"
     " hlotext dump hosts DIR finds other programs and other orders of collectives"
 )
+_ENDED = (
+    "a process ended or was killed: its own log or the scheduler has the cause (an exception, out of memory, preemption);"
+    " the others failed only because they lost it"
+)
+_TASK = r"(?:/job:\S+|\d+)"
 _BLOCK = "blocks whose last two dimensions are multiples of 8 and 128, or the array's own"
 _TAKEN = "an earlier call took it (donate_argnums), or delete() did: use the result of that call, or do not donate it"
 _STATIC = "Python needs a value, which a traced array does not have: "
@@ -339,6 +344,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         _WAITING,
     ),
     ("deadlock", r"Barrier timed out\. Id: (?P<barrier>[^\s.]+)", _WAITING),
+    (
+        "process",
+        r"Gloo (?P<operation>[\w\- ]{2,40}?) failed: (?P<reason>[^\n]*?Connection (?:reset|closed) by peer[^\n]*)",
+        _ENDED,
+    ),
+    (
+        "process",
+        rf"(?:Barrier failed because: task is set to ERROR: \w+: )?Task (?P<task>{_TASK}) heartbeat timeout",
+        _ENDED,
+    ),
+    (
+        "process",
+        r"tasks are unhealthy \(stopped sending heartbeats\)"
+        rf"(?::\s*(?P<task>{_TASK}(?:[\s,]+{_TASK})*))?",
+        _ENDED,
+    ),
     ("deadlock", r"Gloo (?P<operation>[\w\- ]{2,40}?) (?:failed|timed out): (?P<reason>[^\n]+)", _WAITING),
     (
         "collective",
@@ -347,12 +368,11 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "processes run collectives of different sizes: hlotext dump hosts DIR finds whose program differs",
     ),
     (
-        "deadlock",
+        "process",
         r"Failed to send RPC to coordination service",
         "the coordinator, usually process 0, ended or cannot be reached: look for its error",
     ),
     ("deadlock", r"NCCL operation (?P<operation>\S+) failed: (?P<reason>[^\n]+)", _WAITING),
-    ("deadlock", r"tasks are unhealthy \(stopped sending heartbeats\)", _WAITING),
     ("deadlock", r"(?:GetKeyValue|BlockingKeyValueGet)\(\) timed out with key: (?P<key>\S+)", _WAITING),
     (
         "verifier",
