@@ -64,6 +64,13 @@ def test_a_fault_that_vanishes(tmp_path: Path) -> None:
     assert found.first is None
     assert [name.split(".")[2] for name in found.transient] == ["0000"]
     assert not found.is_clean
+    place = folder(tmp_path / "e", FUSED, FUSED.replace("multiply", "add"), FUSED)
+    result = run("dump", "bisect", place, "--reduce", tmp_path / "pair")
+    assert result.exit_code == 1
+    (named,) = (line for line in result.stdout.splitlines() if "hlotext diff --full" in line)
+    assert "before_optimizations.txt" in named
+    assert named.endswith("0000.simplification.after_start.before_next.txt")
+    assert "add(" in (tmp_path / "pair" / "wrong.txt").read_text()
 
 
 @pytest.mark.slow

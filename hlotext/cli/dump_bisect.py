@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 import click
 
-import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, write_json
@@ -102,15 +101,16 @@ def command(
 
 def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: float) -> None:
     """Writes the smallest pair of texts that differs; says why where there is none."""
-    texts = [_text(found, name) for name in (found.good, found.first)]
-    if texts[0] is None or texts[1] is None:
+    steps = _pair(found)
+    if steps is None:
         say("nothing written: no pair of modules differs")
         return
+    right, wrong = steps
     if rtol is None:
-        far = next(one.difference for one in found.tried if one.file == found.first)
+        far = found.tried[found.compilation.steps.index(wrong)].difference
         rtol = min(_RTOL, (far or 0.0) / 2)
     try:
-        pair = smallest_difference(texts[0], texts[1], rtol=rtol, timeout=timeout)
+        pair = smallest_difference(right.module, wrong.module, rtol=rtol, timeout=timeout)
     except NotExecutable as error:
         say(f"nothing is written: {error}")
         return
@@ -124,10 +124,15 @@ def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: f
     )
 
 
-def _text(found: dumps.Bisection, name: str | None) -> hlo.Module | None:
-    for step in found.compilation.steps:
-        if name is not None and os.path.basename(step.file.name.path) == name:
-            return step.module
+def _pair(found: dumps.Bisection) -> tuple[dumps.Step, dumps.Step] | None:
+    """The first wrong text and the last right one before it, also where later texts are right again."""
+    name = found.first or next(iter(found.transient), None)
+    right = None
+    for step, one in zip(found.compilation.steps, found.tried, strict=True):
+        if one.file == name:
+            return (right, step) if right is not None else None
+        if one.state in ("good", "precision"):
+            right = step
     return None
 
 
@@ -145,6 +150,9 @@ def _show(found: dumps.Bisection, limit: int) -> None:
         facts += [("may be", name) for name in found.between]
     facts += [("wrong for a while", name) for name in found.transient]
     facts += [("drops precision", name) for name in found.precision]
+    pair = _pair(found)
+    if pair is not None:
+        facts.append(("operations", shlex.join(["hlotext", "diff", "--full", *(step.path for step in pair)])))
     out.facts(facts)
     rows = [one for one in found.tried if one.is_new and one.state in _SHOWN]
     out.table(Listing("dump.tried", _tried).table("texts that are not simply right", rows, limit))
