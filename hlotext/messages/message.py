@@ -67,7 +67,8 @@ class Message:
     kind: str
     """`hbm`, `vmem`, `smem`, `allocation`, `remat`, `kernel`, `slow-folding`, `slow-compile`, `donation`, `deleted`,
     `devices`, `sharding`, `shard-map`, `layout`, `arguments`, `shapes`, `types`, `carry`, `collective`, `lowering`, `tracer`,
-    `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`, `verifier`, `abort`, `internal`;
+    `callback`, `nan`, `custom-call`, `option`, `platform`, `cache`, `cache-key`, `deadlock`, `process`, `verifier`,
+    `abort`, `internal`;
     where nothing more is known the status in lower case, or `exception`."""
     text: str
     """Its first sentence, on one line."""
