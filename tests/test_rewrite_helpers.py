@@ -9,6 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import rewrite
+from hlotext.ir.values.configs import BackendConfig
 
 LOOP = """HloModule m
 
@@ -86,7 +87,10 @@ def constant_carried(module: hlo.Module) -> None:
 
 def swapped(module: hlo.Module) -> None:
     """Users take the right element."""
+    noted = 'backend_config={"known_induction_variable":{"tuple_index":"%d"},"known_trip_count":{"n":"3"}}'
+    module.instruction("w").attributes["backend_config"] = BackendConfig(noted.partition("=")[2] % 0)
     loop = rewrite.keep_loop_values(at(module, "w"), [1, 0])
+    assert noted % 1 in str(loop)
     assert str(loop.shape) == "(f32[4]{0}, s32[])"
     assert module.entry.root.attributes["index"] == 0
     assert loop.attributes["condition"].root.operands[0].name == "i"

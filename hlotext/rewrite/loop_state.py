@@ -20,6 +20,7 @@ from hlotext.rewrite.effects import is_dead
 from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
 from hlotext.rewrite.passes.tuple_simplifier import RULES
 from hlotext.rewrite.passes.while_loop_simplifier import Loops
+from hlotext.rewrite.reduction.loop_state import renumber_config
 from hlotext.rewrite.rewriter import RewriteRule, apply_rules
 
 Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
@@ -122,7 +123,9 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         editor = Loops(module)
         editor.place = loop
         old = body_of(loop), condition_of(loop)
-        return _tidied(editor, editor.without(loop, kept), old, notes)
+        new = _tidied(editor, editor.without(loop, kept), old, notes)
+        renumber_config(new, kept)
+        return new
 
 
 def _state(loop: Instruction) -> tuple[Module, Shape]:

@@ -57,7 +57,7 @@ def _narrow(loop: Instruction) -> int:
     for state in states:
         state.change(shape=_part(state.shape, kept), typed=False)
     loop.change(operands=[given], shape=narrow, typed=False)
-    _renumber_config(loop, kept)
+    renumber_config(loop, kept)
     return count
 
 
@@ -124,7 +124,7 @@ def _renumber(users: Iterable[Instruction], kept: Sequence[int]) -> None:
             user.change(attributes={**user.attributes, "index": kept.index(index)}, typed=False)
 
 
-def _renumber_config(loop: Instruction, kept: Sequence[int]) -> None:
+def renumber_config(loop: Instruction, kept: Sequence[int]) -> None:
     """Brings the number of the loop's counter, which XLA notes in the config, up to date."""
     config = loop.backend_config
     try:
