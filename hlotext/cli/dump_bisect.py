@@ -162,11 +162,10 @@ def _tried(one: dumps.Tried) -> Row:
     return one.state, None if one.difference is None else f"{one.difference:.2g}", one.file, one.why
 
 
-def _pass(found: dumps.Bisection) -> str | None:
-    """The pass, with its pipeline, after which results differ."""
-    steps = found.compilation.steps if found.first is not None else ()
-    one = next((step for step in steps if step.file.name.path.endswith(str(found.first))), None)
-    return _where(one) if one is not None else None
+def _pass(found: dumps.Bisection, name: str | None) -> str | None:
+    """The pass, with its pipeline, that the file of this name is the text after."""
+    pairs = zip(found.compilation.steps, found.tried, strict=True)
+    return next((_where(step) for step, one in pairs if one.file == name), None)
 
 
 def _where(step: dumps.Step) -> str:
@@ -175,7 +174,7 @@ def _where(step: dumps.Step) -> str:
 
 def _verdict(found: dumps.Bisection) -> str:
     if found.first is not None:
-        return f"results differ from {_pass(found)} on" + (
+        return f"results differ from {_pass(found, found.first)} on" + (
             f", or one of {pluralize(len(found.between), 'text')} before it that do not run"
             if found.between
             else ""
@@ -183,10 +182,8 @@ def _verdict(found: dumps.Bisection) -> str:
     if found.ran < 2:
         return "unknown: fewer than two modules ran"
     if found.transient:
-        one = next(
-            step for step in found.compilation.steps if step.file.name.path.endswith(found.transient[0])
-        )
-        return f"results differ from {_where(one)} on, but those of the last module are right again"
+        where = _pass(found, found.transient[0])
+        return f"results differ from {where} on, but those of the last module are right again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
     if not largest.difference:
         return "all modules that ran compute the same results"
@@ -199,7 +196,7 @@ def _json(found: dumps.Bisection) -> dict[str, Any]:
     return {
         "module": found.compilation.name,
         "first": found.first,
-        "pass": _pass(found),
+        "pass": _pass(found, found.first),
         "good": found.good,
         "between": list(found.between),
         "transient": list(found.transient),

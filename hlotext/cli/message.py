@@ -101,12 +101,11 @@ class _Lines:
                 continue
             for step in compilation.steps[: -_LAST - 1 : -1]:
                 try:
-                    text = step.module
-                except (InputError, HloSyntaxError):
+                    one = step.module.instruction(name)
+                except (InputError, HloSyntaxError, KeyError):
                     continue
-                for one in text.instructions():
-                    if one.name == name and op_name in (None, one.metadata.op_name if one.metadata else None):
-                        return self._locations.setdefault(step, SourceLocations()).place(one)
+                if op_name in (None, one.metadata.op_name if one.metadata else None):
+                    return self._locations.setdefault(step, SourceLocations()).place(one)
         return None
 
 
