@@ -95,3 +95,25 @@ def test_a_pass_or_a_worse_answer_than_before_is_news(monkeypatch: pytest.Monkey
         ("memory: 8 of 10, was 9 of 10", "model"),
     ]
     assert not list(records.news("0.13.0", "tpu", found))
+
+
+def test_the_release_before_is_what_a_release_is_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older release that is surveyed late is not measured by a newer one."""
+    of = {
+        v: {"cpu": {"programs": {"sorting": {"memory": [n, 10]}}, "passes": []}}
+        for v, n in (("0.11.2", 7), ("0.13.0", 9))
+    }
+    monkeypatch.setattr(records, "load", lambda: of)
+    found = Survey(scores={"sorting": {"memory": [8, 10]}})
+    assert not list(records.news("0.12.0.1", "cpu", found))
+
+
+def test_what_is_not_xlas_answer_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Survey(program="sorting")
+    found.score("passes", True, "module_0001.0002.algsimp.txt")
+    found.score("passes", False, "module_0001.0003.cse.txt")
+    command.report("0.13.0", "cpu", found)
+    printed = capsys.readouterr().out
+    assert "passes 1 of 2" in printed
+    assert "not XLA's passes: sorting: module_0001.0003.cse.txt" in printed
+    assert "algsimp" not in printed

@@ -107,10 +107,12 @@ def compiled(python: str, platform: str, name: str, topology: str, folder: Path)
 
 
 def report(version: str, platform: str, found: Survey) -> None:
-    """Prints the figures of a platform, then what is new, grouped."""
+    """Prints the figures of a platform, which answers are not XLA's, then what is new, grouped."""
     sums = total(found.scores, found.scores)
     figures = ", ".join(f"{answer} {right} of {of}" for answer, (right, of) in sums.items())
     print(f"{version} {platform}: {figures or 'nothing compiled'}")
+    for answer, where in found.misses:
+        print(f"  not XLA's {answer}: {where}")
     for kind, rows in by_kind(found):
         print(f"  new {kind}: {len(rows)}")
         for news in rows[:20]:

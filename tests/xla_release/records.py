@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def news(version: str, platform: str, found: Survey) -> Iterator[tuple[str, str]]:
-    """(name, kind) of passes that no other release has, and of answers that are right less often than for the newest one.
+    """(name, kind) of passes that no other release has, and of answers that are right less often than for the one before.
 
     Compared are the programs that both were asked of; rows from before they were kept apart have none.
     """
@@ -34,10 +35,11 @@ def news(version: str, platform: str, found: Survey) -> Iterator[tuple[str, str]
     known = {name for row in others.values() for name in row["passes"]}
     for name in sorted(found.passes - known):
         yield name, "pass"
-    newest = others[max(others, key=numbers)].get("programs", {})
-    both = newest.keys() & found.scores.keys()  # shares of other programs say nothing
+    earlier = [v for v in others if numbers(v) < numbers(version)]
+    before = others[max(earlier or others, key=numbers)].get("programs", {})
+    both = before.keys() & found.scores.keys()  # shares of other programs say nothing
     now = total(found.scores, both)
-    for answer, (right, of) in total(newest, both).items():
+    for answer, (right, of) in total(before, both).items():
         if answer in now and now[answer][0] * of < right * now[answer][1]:
             yield f"{answer}: {now[answer][0]} of {now[answer][1]}, was {right} of {of}", "model"
 
@@ -51,4 +53,5 @@ def write(version: str, platform: str, found: Survey) -> None:
         "passes": sorted(found.passes),
     }
     ordered = {v: dict(sorted(rows[v].items())) for v in sorted(rows, key=numbers)}
-    FILE.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    pairs_on_a_line = re.sub(r"\[\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2]", json.dumps(ordered, indent=1))
+    FILE.write_text(pairs_on_a_line + "\n", encoding="utf-8")

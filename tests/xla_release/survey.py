@@ -39,6 +39,8 @@ class Survey:
     """By kind and name: the first place of each."""
     scores: dict[str, dict[str, list[int]]] = attrs.field(factory=dict)
     """By program and answer: how often it is XLA's, and how often it was asked."""
+    misses: list[tuple[str, str]] = attrs.field(factory=list)
+    """(answer, file or pass that shows it) of answers that are not XLA's."""
     passes: set[str] = attrs.field(factory=set)
     program: str = ""
     """The one that is looked through."""
@@ -46,7 +48,9 @@ class Survey:
     def add(self, kind: str, name: str, where: str) -> None:
         self.news.setdefault((kind, name), News(kind, name, where))
 
-    def score(self, answer: str, is_right: bool) -> None:
+    def score(self, answer: str, is_right: bool, where: str) -> None:
+        if not is_right:
+            self.misses.append((answer, f"{self.program}: {where}"))
         row = self.scores.setdefault(self.program, {}).setdefault(answer, [0, 0])
         row[0] += is_right
         row[1] += 1
@@ -101,7 +105,7 @@ def _guarded(
         found.add("model", f"{answer}: {type(error).__name__}: {error}", compilation.name)
         is_right = False
     if is_right is not None:
-        found.score(answer, is_right)
+        found.score(answer, is_right, compilation.name)
 
 
 def _text(place: Path | str, text: str, found: Survey) -> hlo.Module | None:
@@ -114,7 +118,7 @@ def _text(place: Path | str, text: str, found: Survey) -> hlo.Module | None:
     try:
         module = hlo.parse(text)
     except hlo.HloSyntaxError as error:
-        found.score("texts", False)
+        found.score("texts", False, name)
         found.add("refused text", str(error).splitlines()[0], name)
         return None
     errors = [d for d in hlo.verify(module) if d.severity.value == "error"]
@@ -123,7 +127,7 @@ def _text(place: Path | str, text: str, found: Survey) -> hlo.Module | None:
     is_same = str(module) == text
     if not is_same:
         found.add("printed text", name, name)
-    found.score("texts", is_same and not errors)
+    found.score("texts", is_same and not errors, name)
     return module
 
 
@@ -149,10 +153,10 @@ def _steps(compilation: dumps.Compilation, release: str, found: Survey) -> None:
                 step.name, platform, compilation.name, has_layouts, before, text, release, options
             )
             try:
-                found.score("passes", pair.is_equal())
+                found.score("passes", pair.is_equal(), Path(step.path).name)
             except Exception as error:  # as in _guarded
                 found.add("model", f"{ours}: {type(error).__name__}: {error}", Path(step.path).name)
-                found.score("passes", False)
+                found.score("passes", False, Path(step.path).name)
         before = text
 
 
@@ -198,7 +202,8 @@ def _cost(
         return
     analysis = cost.analyze(module, age=age)
     figures = [(wanted.get(theirs, 0.0), getattr(analysis, ours)) for theirs, ours in _FIGURES.items()]
-    found.score("cost", all(b is not None and abs(a - b) <= 1e-6 * max(1.0, abs(a)) for a, b in figures))
+    is_right = all(b is not None and abs(a - b) <= 1e-6 * max(1.0, abs(a)) for a, b in figures)
+    found.score("cost", is_right, TEXT)
 
 
 def by_kind(found: Survey) -> Iterator[tuple[str, list[News]]]:
