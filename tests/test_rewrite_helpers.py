@@ -280,6 +280,31 @@ def test_groups_of_another_size_resize_a_collective_and_its_users() -> None:
     assert not list(hlo.verify(module))
 
 
+def test_a_donated_argument_keeps_its_size_or_its_donation_goes() -> None:
+    """An edit that parts the sizes of a donated argument and its result is refused; sizes that agree at the end are fine."""
+    text = """HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  s = f32[8] slice(x), slice={[0:8]}
+  ROOT r = f32[8] negate(s)
+}
+"""
+    module = hlo.parse(text)
+    with pytest.raises(
+        hlo.EditError, match=r"f32\[16\] and f32\[8\] do not take the same number .* rewrite\.donate"
+    ):
+        rewrite.change_shape(module.entry["x"], "f32[16]")
+    assert str(module) == text
+    with module.transaction(typed=False):
+        rewrite.change_shape(module.entry["x"], "f32[16]")
+        rewrite.change_attributes(module.entry["s"], slice="{[0:16]}")
+    assert "may-alias" in str(module)
+    rewrite.donate(module, {0: None})
+    rewrite.change_shape(module.entry["x"], "f32[32]")
+    assert "buffer_donor={ (0, {}) }" in str(module)
+
+
 def test_donation_keeps_what_the_header_says_of_other_arguments() -> None:
     """What is said twice is said once; the kind is taken as XLA writes it."""
     module = hlo.parse(LOOP)
@@ -297,7 +322,7 @@ def test_help_and_dir_list_what_is_public() -> None:
     """Although modules are imported when they are first used."""
     from hlotext import matchers
 
-    assert set(rewrite.__all__) <= set(dir(rewrite))
+    assert set(rewrite.__all__) == {name for name in dir(rewrite) if not name.startswith("_")}
     assert {"dot", "add_any_order", "op"} <= set(dir(matchers))
     builder = rewrite.Builder.before(hlo.parse(GATHERED).entry.root)
     assert {"dot", "all_gather", "op"} <= set(dir(builder))
@@ -724,3 +749,59 @@ def test_a_dot_of_narrower_operands_keeps_the_type_that_is_asked_for() -> None:
     assert rewrite.change_operands(dot, [narrow, narrow], shape="f32[4,4]")
     assert str(dot).startswith("ROOT d = f32[4,4] dot(convert, convert)")
     assert not list(hlo.verify(module))
+
+
+def test_annotating_a_loop_writes_what_its_numbers_say() -> None:
+    """After a peeled iteration the start is another one; where the limit is not known nothing stays; the rest is kept."""
+    noted = (
+        '{"known_trip_count":{"n":"9"},"known_init_step":{"init":"0","step":"1"},'
+        '"known_induction_variable":{"tuple_index":"1"},"dynamic_variables":[]}'
+    )
+    text = """HloModule m
+
+c {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+b {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  n = s32[] constant(1)
+  a = s32[] add(i, n)
+  y = f32[4] sine(x)
+  ROOT r = (s32[], f32[4]) tuple(a, y)
+}
+
+ENTRY e {
+  z = s32[] constant(0)
+  p = f32[4] parameter(0)
+  t = (s32[], f32[4]) tuple(z, p)
+  ROOT w = (s32[], f32[4]) while(t), condition=c, body=b, backend_config=NOTED
+}
+""".replace("NOTED", noted)
+    module = hlo.parse(text)
+    loop = module.entry.root
+    first = rewrite.Builder.before(loop).call(loop.operands[0], to_apply=loop.attributes["body"])
+    loop.replace_operand(0, first)
+    rewrite.inline(first)
+    config = rewrite.annotate_loop(loop)
+    assert loop.backend_config is not None
+    assert loop.backend_config.json() == config
+    assert config == {
+        "known_trip_count": {"n": "2"},
+        "known_init_step": {"init": "1", "step": "1"},
+        "known_induction_variable": {"tuple_index": "0"},
+        "dynamic_variables": [],
+    }
+    unknown = hlo.parse(text.replace("constant(0)", "parameter(1)"))
+    assert rewrite.annotate_loop(unknown.entry.root) == {"dynamic_variables": []}
+    empty = hlo.parse(text.replace(", backend_config=" + noted, "").replace("constant(0)", "parameter(1)"))
+    before = str(empty)
+    assert rewrite.annotate_loop(empty.entry.root) == {}
+    assert str(empty) == before
+    with pytest.raises(hlo.EditError, match="p is parameter, no while"):
+        rewrite.annotate_loop(module.entry["p"])

@@ -111,6 +111,10 @@ WRONG = {
     "negate($x) => abs(negate($x), dimensions={0})": "column 31: negate has no attribute dimensions",
     "negate(transpose($x, dimensions={1,0})) => $x": "column 22: dimensions stands behind the parenthesis",
     "negate($x) => abs($x), metadata=a)": "expected an attribute or the end",
+    "sort($x) => reduce($x, 0), dimensions={0}": "column 13: reduce needs the attribute to_apply",
+    "negate($x) => abs(get-tuple-element($x))": "column 19: get-tuple-element needs the attribute index",
+    "negate($x) => add($x)": "column 15: add takes two operands, but has 1",
+    "negate($x) => add($x, f32[] constant(2))": "column 29: the right side of a rule has no constant: a number is one",
     "negate($x) => abs($x) negate($x)": "expected an attribute or the end at column 22",
 }
 

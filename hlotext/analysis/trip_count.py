@@ -43,6 +43,24 @@ def _known_trip_count(loop: Instruction) -> int | None:
 
 def counted_trips(loop: Instruction) -> int | None:
     """Trip count of a counted loop from its own numbers alone; None if the loop is not counted."""
+    found = counter(loop)
+    return found.trips if found is not None else None
+
+
+@attrs.frozen
+class Counter:
+    """The element of a counted loop's state that decides when the loop ends."""
+
+    element: int
+    first: int
+    """Its value before the first iteration."""
+    step: int
+    """The number that each iteration adds."""
+    trips: int
+
+
+def counter(loop: Instruction) -> Counter | None:
+    """The counter of a loop from its own numbers alone; None if the loop is not counted."""
     condition, body = loop.attributes.get("condition"), loop.attributes.get("body")
     if not isinstance(condition, Computation) or not isinstance(body, Computation) or not loop.operands:
         return None
@@ -70,13 +88,13 @@ def most_trips(loop: Instruction) -> int | None:
         test = _followed(pending.pop())
         if test is not None and test.instruction.opcode == "and":
             pending += [_Value(operand, test.calls) for operand in test.instruction.operands]
-        elif test is not None and (count := _counted(loop, body, test)) is not None:
-            found.append(count)
+        elif test is not None and (one := _counted(loop, body, test)) is not None:
+            found.append(one.trips)
     return min(found, default=None)
 
 
-def _counted(loop: Instruction, body: Computation, test: _Value) -> int | None:
-    """Number of times a comparison of a counter with its limit holds; None if it is not one."""
+def _counted(loop: Instruction, body: Computation, test: _Value) -> Counter | None:
+    """The counter of a comparison with a limit; None if it is not one."""
     if test.instruction.opcode != "compare" or len(test.instruction.operands) != 2:
         return None
     direction = str(test.instruction.attributes.get("direction"))
@@ -97,7 +115,9 @@ def _counted(loop: Instruction, body: Computation, test: _Value) -> int | None:
     if start is None or step is None:
         return None
     count = _count(direction, start + left.offset, step, bound)
-    return count if count is not None and _fits(loop, left, start + step * count) else None
+    if count is None or not _fits(loop, left, start, start + step * count):
+        return None
+    return Counter(left.element, start, step, count)
 
 
 _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE", "EQ": "EQ"}
@@ -124,8 +144,8 @@ def _count(direction: str, start: int, step: int, bound: int) -> int | None:
     return left // step if step and left % step == 0 and left // step > 0 else None
 
 
-def _fits(loop: Instruction, counter: _Linear, last: int) -> bool:
-    """True if the counter's type holds its last value, and what is compared then."""
+def _fits(loop: Instruction, counter: _Linear, first: int, last: int) -> bool:
+    """True if the counter's type holds its first and last value, and what is compared then."""
     shape = loop.operands[0].shape
     if shape is None or not shape.is_tuple or counter.element is None:
         return False
@@ -134,7 +154,7 @@ def _fits(loop: Instruction, counter: _Linear, last: int) -> bool:
     least, most = (
         (0, (1 << bits) - 1) if str(kind).startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
     )
-    return least <= last <= most and least <= last + counter.offset <= most
+    return all(least <= value <= most for value in (first, last, last + counter.offset))
 
 
 # ---- values
@@ -258,7 +278,8 @@ def _constant_of_tuple(instruction: Instruction, element: int) -> int | None:
     made = _followed_once(_Value(instruction))
     if made is None or made.instruction.opcode != "tuple" or element >= len(made.instruction.operands):
         return None
-    return _constant(_Value(made.instruction.operands[element], made.calls))
+    found = _linear(_Value(made.instruction.operands[element], made.calls))
+    return found.offset if found is not None and found.element is None else None
 
 
 def _next(body: Computation, element: int) -> _Linear | None:

@@ -127,7 +127,8 @@ def check_header(module: Module, before: Counts) -> None:
 
 
 def _header_errors(module: Module) -> list[Error]:
-    return [(p.code, p.message) for _, p in header_problems(module, strict_facts(module)) if p.is_error]
+    found = header_problems(module, strict_facts(module), for_compiler=True)
+    return [(p.code, p.message) for _, p in found if p.is_error]
 
 
 def module_counts(module: Module) -> Counts:
@@ -142,6 +143,8 @@ def check_module(module: Module, before: Counts) -> None:
 
 _REMEDIES = {
     "V206": "layouts are final in a scheduled module, so copy the operand, or build it with shape= in that layout",
+    "V603": "change both in one `with module.transaction(typed=False):`, or let the compiler choose a result: "
+    "rewrite.donate(module, {argument: None})",
     "V401": "build both in one `with module.transaction():`",
 }
 

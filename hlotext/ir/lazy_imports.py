@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
 def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package that imports these modules of it when they are first asked for.
 
-    `names` are names of the package itself, by the module that defines them; `dir()` and `help()` of the package list them.
+    `names` are names of the package itself, by the module that defines them. `dir()` and `help()` of the package list its
+    `__all__`, or these names beside all others where it has none.
     """
     homes = {name: module for module, owned in names.items() for name in owned}
     if (opening := sys.modules.get(package)) is not None:
-        vars(opening)["__dir__"] = lambda: sorted({*vars(opening), *homes})
+        vars(opening)["__dir__"] = lambda: sorted(_listed(vars(opening), homes))
 
     def opened(name: str) -> Any:
         if name in homes:
@@ -29,3 +30,9 @@ def lazy_submodules(package: str, *modules: str, **names: Sequence[str]) -> Call
         return importlib.import_module(f"{package}.{name}")  # which makes it an attribute of the package
 
     return opened
+
+
+def _listed(package: Mapping[str, Any], homes: Iterable[str]) -> set[str]:
+    """Names of a package that `dir()` lists."""
+    public = package.get("__all__")
+    return {*package, *homes} if public is None else {*public, *(n for n in package if n.startswith("__"))}

@@ -15,7 +15,7 @@
 - Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`,
   `change_entry_layout`, `donate`.
 - Changes that others follow: `change_shape`, `change_operands`, `change_attributes`, `convert_region`.
-- Loops: `add_loop_value`, `keep_loop_values`.
+- Loops: `add_loop_value`, `keep_loop_values`, `annotate_loop`.
 - Parts: `outline`, `inline`, `extract`, `insert_after`, `sink_constants`, `reduce` (the smallest module that still fails).
 - Order: `depends_on`, `move_after`, `next_instruction`, `previous_instruction`.
 - Passes of the library: `PASSES`, `parse_passes`, `make_pass`, `Pipeline`, `bisect`.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hlotext.rewrite.entry_layout import change_entry_layout
     from hlotext.rewrite.extraction import extract
     from hlotext.rewrite.importing import import_computation
-    from hlotext.rewrite.loop_state import add_loop_value, keep_loop_values
+    from hlotext.rewrite.loop_state import add_loop_value, annotate_loop, keep_loop_values
     from hlotext.rewrite.ordering import (
         depends_on,
         move_after,
@@ -73,7 +73,7 @@ else:
         entry_layout=("change_entry_layout",),
         extraction=("extract",),
         importing=("import_computation",),
-        loop_state=("add_loop_value", "keep_loop_values"),
+        loop_state=("add_loop_value", "annotate_loop", "keep_loop_values"),
         ordering=(
             "depends_on",
             "move_after",
@@ -126,6 +126,7 @@ __all__ = [
     "add_loop_value",
     "add_parameter",
     "add_result",
+    "annotate_loop",
     "apply_rules",
     "bisect",
     "change_attributes",

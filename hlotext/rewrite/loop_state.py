@@ -1,4 +1,4 @@
-"""Values that a loop carries: added, dropped, and put into another order."""
+"""Values that a loop carries: added, dropped, and put into another order; what its config says of its counter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.analysis.trip_count import Counter, counter
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -126,6 +127,60 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         new = _tidied(editor, editor.without(loop, kept), old, notes)
         renumber_config(new, kept)
         return new
+
+
+def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
+    """Writes what a loop's numbers say into its backend config, as XLA notes it, and drops what they no longer say.
+
+    For a loop whose start, step, limit or body changed: a compiler, and `hlotext`, believe `known_trip_count`,
+    `known_init_step` and `known_induction_variable`. What else the config has stays.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse('''
+    ... c { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
+    ...     ROOT r = pred[] compare(i, n), direction=LT }
+    ... b { s = (s32[]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(1)
+    ...     a = s32[] add(i, n)  ROOT r = (s32[]) tuple(a) }
+    ... ENTRY e { z = s32[] constant(0)  t = (s32[]) tuple(z)  ROOT w = (s32[]) while(t), condition=c, body=b }''')
+    >>> annotate_loop(module.entry.root)["known_trip_count"]
+    {'n': '3'}
+
+    Args:
+        loop: A while.
+
+    Returns:
+        The config. Empty if the loop has none: its numbers say nothing.
+
+    Raises:
+        EditError: It is no while, or its config is no JSON.
+    """
+    if loop.opcode != "while":
+        raise EditError(f"{loop.name} is {loop.opcode}, no while")
+    try:
+        config = loop.backend_config.json() if loop.backend_config is not None else {}
+    except ValueError as error:
+        raise EditError(f"{loop.name}: {error}") from None
+    if not isinstance(config, dict):
+        raise EditError(f"the backend config of {loop.name} is no JSON object")
+    found = counter(loop)
+    said = {} if found is None else _noted(found)
+    config = {k: v for k, v in {**config, **said}.items() if k in said or k not in _OF_COUNTER}
+    if config:
+        loop.attributes["backend_config"] = config
+    elif loop.backend_config is not None:
+        del loop.attributes["backend_config"]
+    return config
+
+
+def _noted(found: Counter) -> dict[str, dict[str, str]]:
+    return {
+        "known_trip_count": {"n": str(found.trips)},
+        "known_init_step": {"init": str(found.first), "step": str(found.step)},
+        "known_induction_variable": {"tuple_index": str(found.element)},
+    }
+
+
+_OF_COUNTER = frozenset(_noted(Counter(0, 0, 0, 0)))
 
 
 def _state(loop: Instruction) -> tuple[Module, Shape]:

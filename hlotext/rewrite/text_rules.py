@@ -10,12 +10,14 @@ import attrs
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Opcode, Payload
 from hlotext.matchers import words
 from hlotext.matchers.terms import Line, Reader, Term, Text
 from hlotext.matchers.text import pattern_of
-from hlotext.rewrite.builder import INHERITED, Builder
+from hlotext.rewrite.builder import INHERITED, Builder, attribute_name
 from hlotext.rewrite.rewriter import Rewrite, RewriteRule
 from hlotext.rewrite.typed_numbers import number_like, number_operands
+from hlotext.semantics import conditions
 from hlotext.semantics.infer import CannotInfer
 
 _ARROW = re.compile(r'=>|"')
@@ -54,7 +56,7 @@ def rule(text: str, name: str | None = None) -> RewriteRule:
 
     Raises:
         PatternError: With the place: an opcode, attribute or type that does not exist, a name that the left side does not
-            capture, or an operation without its operands or its shape.
+            capture, or an operation without its operands, its attributes or its shape.
 
     >>> import hlotext as hlo
     >>> from hlotext.rewrite import apply_rules
@@ -98,7 +100,7 @@ def _check(source: Text, lines: tuple[Line, ...], values: set[str], texts: set[s
     """Raises PatternError for what cannot be built from these captures."""
     for line in lines:
         is_last = line is lines[-1]
-        _check_term(source, line.term, values, texts, is_last=is_last)
+        _check_term(source, line.term, values, texts, is_last=is_last, has_others=line.has_others)
         if line.has_others and line.term.kind != "opcode":
             raise source.error(_NO_OPERATION, line.term.position)
         if line.name is not None:
@@ -111,7 +113,13 @@ _NO_OPERATION = "a shape and attributes stand with an operation"
 
 
 def _check_term(
-    source: Text, term: Term, values: set[str], texts: set[str], *, is_last: bool = False
+    source: Text,
+    term: Term,
+    values: set[str],
+    texts: set[str],
+    *,
+    is_last: bool = False,
+    has_others: bool = False,
 ) -> None:
     if term.kind == "any" or (term.kind == "opcode" and words.is_wild(term.text)):
         raise source.error(f"{term.text} says nothing of what is to be built", term.position)
@@ -143,8 +151,24 @@ def _check_term(
             f"the operands of {term.text} do not say its shape: write it in front, `SHAPE {term.text}(...)`",
             term.position,
         )
+    if row is not None:
+        _check_complete(source, term, row, has_others)
     for operand in term.operands:
         _check_term(source, operand, values, texts)
+
+
+def _check_complete(source: Text, term: Term, row: Opcode, has_others: bool) -> None:
+    """Raises PatternError for an operation with operands or attributes missing."""
+    assert term.operands is not None
+    if row.payload is not Payload.OPERANDS:
+        remedy = ": a number is one, 2.0" if row.payload is Payload.LITERAL else ""
+        raise source.error(f"the right side of a rule has no {row.name}{remedy}", term.position)
+    if (count := conditions.wrong_count(row, len(term.operands))) is not None:
+        raise source.error(count, term.position)
+    given = {attribute_name(row, name) for name, _, _ in term.attributes}
+    missing = () if has_others else conditions.missing_attributes(row, given, is_scalar=True)
+    for message in missing:
+        raise source.error(message, term.position)
 
 
 # ---- the right side, built

@@ -5,7 +5,7 @@ The readers, the verifier and edits ask them; nothing here judges what instructi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.caches import text_cache
@@ -67,11 +67,18 @@ def of_opcode(instruction: Instruction) -> Iterator[Problem]:
             message = f"opcode {name} is unknown to this release"
             yield _problem("X201", message, word=name, known=opcodes.OPCODES)
         return
-    if not row.arity.accepts(len(instruction.operands)):
-        have = len(instruction.operands)
-        yield _problem("X108", f"{name} takes {_wanted(row.arity)}, but has {have}")
+    count = wrong_count(row, len(instruction.operands))
+    if count is not None:
+        yield _problem("X108", count)
     if not attributes_fit(name, tuple(instruction._attributes)):
         yield from _attributes(instruction, row)
+
+
+def wrong_count(row: Opcode, operands: int) -> str | None:
+    """A sentence for an opcode that does not take so many operands; None if it may."""
+    if row.arity.accepts(operands):
+        return None
+    return f"{row.name} takes {_wanted(row.arity)}, but has {operands}"
 
 
 def _wanted(arity: Arity) -> str:
@@ -99,21 +106,26 @@ def _attributes(instruction: Instruction, row: Opcode) -> Iterator[Problem]:
         yield _problem("X109", message, name, f"it takes {listed}", word=name, known=allowed)
     example = f"for example: {row.example}"
     is_scalar = bool(instruction.operands) and _is_scalar(instruction.operands[0].shape)
-    missing = sorted(
-        name
-        for name, use in allowed.items()
-        if use.required and name not in given and not (use.optional_for_scalar and is_scalar)
-    )
-    if missing:
-        what = "the attribute" if len(missing) == 1 else "the attributes"
-        yield _problem("X110", f"{row.name} needs {what} {_and(missing)}", help=example)
-    if row.alternatives and not any(all(name in given for name in names) for names in row.alternatives):
-        choice = ", or ".join(" and ".join(names) for names in row.alternatives)
-        yield _problem("X110", f"{row.name} needs {choice}", help=example)
+    for missing in missing_attributes(row, given, is_scalar=is_scalar):
+        yield _problem("X110", missing, help=example)
     # XLA demands the channel only where the group's meaning depends on it; an all-gather goes without.
     is_global = given.get("use_global_device_ids") is True
     if is_global and "channel_id" not in given and not row.name.startswith("all-gather"):
         yield _problem("X112", "use_global_device_ids=true needs a channel_id", "use_global_device_ids")
+
+
+def missing_attributes(row: Opcode, given: Container[str], *, is_scalar: bool) -> Iterator[str]:
+    """A sentence for what an opcode needs besides these attributes; `is_scalar` is of operand 0."""
+    missing = sorted(
+        use.name
+        for use in opcodes.allowed_attributes(row).values()
+        if use.required and use.name not in given and not (use.optional_for_scalar and is_scalar)
+    )
+    if missing:
+        what = "the attribute" if len(missing) == 1 else "the attributes"
+        yield f"{row.name} needs {what} {_and(missing)}"
+    if row.alternatives and not any(all(name in given for name in names) for names in row.alternatives):
+        yield f"{row.name} needs {', or '.join(' and '.join(names) for names in row.alternatives)}"
 
 
 def _and(names: list[str]) -> str:

@@ -30,8 +30,12 @@ Found = tuple[Instruction | None, Problem]
 """A problem, and the instruction that it is about; None: the header, and `Problem.where` its attribute."""
 
 
-def header_problems(module: Module, facts: VerifierOptions) -> Iterator[Found]:
-    """`entry_computation_layout=`, `input_output_alias=` and `buffer_donor=` against the entry computation."""
+def header_problems(module: Module, facts: VerifierOptions, *, for_compiler: bool = False) -> Iterator[Found]:
+    """`entry_computation_layout=`, `input_output_alias=` and `buffer_donor=` against the entry computation.
+
+    Before layouts are assigned XLA's verifier accepts a `may-alias` of arrays of different sizes, which no compiler does:
+    `for_compiler` reports it too.
+    """
     if not module._computations or not len(module.entry):
         return
     entry = module.entry
@@ -44,7 +48,7 @@ def header_problems(module: Module, facts: VerifierOptions) -> Iterator[Found]:
     aliased: set[tuple[int, ShapeIndex]] = set()
     if isinstance(aliases, InputOutputAliasConfig):
         aliased = {(alias.parameter_number, alias.parameter_index) for alias in aliases.entries}
-        yield from _aliases(aliases, parameters, result, facts)
+        yield from _aliases(aliases, parameters, result, facts, for_compiler)
     donors = module.attributes.get("buffer_donor")
     if isinstance(donors, BufferDonorConfig):
         yield from _donors(donors, parameters, aliased)
@@ -83,11 +87,12 @@ def _aliases(
     parameters: tuple[Shape | None, ...],
     result: Shape | None,
     facts: VerifierOptions,
+    for_compiler: bool,
 ) -> Iterator[Found]:
     """`HloInputOutputAliasConfig::Verify`."""
     aliased: set[tuple[int, ShapeIndex]] = set()
     for alias in config.entries:
-        for code, message in _alias_problems(alias, parameters, result, facts):
+        for code, message in _alias_problems(alias, parameters, result, facts, for_compiler):
             yield None, Problem(code, message, "input_output_alias")
         place = alias.parameter_number, alias.parameter_index
         if place in aliased:
@@ -101,6 +106,7 @@ def _alias_problems(
     parameters: tuple[Shape | None, ...],
     result: Shape | None,
     facts: VerifierOptions,
+    for_compiler: bool,
 ) -> Iterator[tuple[str, str]]:
     number = alias.parameter_number
     if not 0 <= number < len(parameters):
@@ -128,7 +134,7 @@ def _alias_problems(
     same = shapes_equal if facts.layout_sensitive else compatible
     if alias.kind is AliasKind.MUST and not same(source, target):
         yield "V603", f"{alias}: parameter {number} is {source}, but the result {target}"
-    elif facts.layout_sensitive and not _same_bytes(source, target):
+    elif (facts.layout_sensitive or for_compiler) and not _same_bytes(source, target):
         yield "V603", f"{alias}: {source} and {target} do not take the same number of bytes"
 
 
