@@ -43,6 +43,9 @@ PLAIN = {
 """The Python type for each description of a value in the attribute table that is no class of its own."""
 
 
+_OF_LISTS = ("ReplicaGroups", "PaddingConfig", "SliceDimensions")
+"""Values that lists of their numbers mean too."""
+
 _OF_PARTS = ("Metadata", "Statistics", "Window")
 """Values that a mapping of their parts means too."""
 
@@ -58,8 +61,10 @@ def given_type(name: str) -> str:
     read = attribute_type(name)
     if read == "FrontendAttributes":
         return "Mapping[str, str] | str"
-    if read == "ReplicaGroups":
-        return "ReplicaGroups | Sequence[Sequence[int]] | str"
+    if read in _OF_LISTS:
+        return f"{read} | Sequence[Sequence[int]] | str"
+    if read == "Sequence[int]":
+        return "Sequence[int] | int"
     if read in _OF_PARTS:
         return f"{read} | Mapping[str, object] | str"
     return f"{read} | str" if read[0].isupper() and not read.startswith(("Sequence", "Computation")) else read

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from hlotext import matchers, rewrite
 from hlotext.cli import main
 from tests import support
 
@@ -115,6 +116,17 @@ def test_links_lead_to_pages(page: Path) -> None:
         if "://" in target or "tables/" in target:
             continue
         assert (page.parent / target).exists(), target
+
+
+def test_the_page_of_names_lists_all_of_them() -> None:
+    """Methods of patterns, helpers of `rewrite`, and what builders have besides a method for each opcode."""
+    text = (DOCS / "rewriting" / "names.md").read_text(encoding="utf-8")
+    builders = {name for name in vars(rewrite.Builder) if not name.startswith("_")} - {"computation", "place"}
+    patterns = {name for name in vars(matchers.Pattern) if name.startswith("with_")}
+    patterns |= {name for name in matchers.__all__ if name[0].islower()} | {"Not"}
+    helpers = {name for name in rewrite.__all__ if name[0].islower()} | {"PASSES"}
+    words = set(re.findall(r"\w+", text))
+    assert sorted((builders | patterns | helpers) - words) == []
 
 
 def test_the_lexer_takes_every_text_whole() -> None:

@@ -457,3 +457,25 @@ def test_the_builder_takes_what_means_a_value() -> None:
         with pytest.raises(hlo.EditError):
             b.op("reverse", (x,), **attributes)
     assert str(module) == before
+
+
+def test_what_takes_a_place_waits_as_the_old_one_did() -> None:
+    """Control predecessors are handed on with the successors; what cannot wait for them is refused, a parameter need not."""
+    text = """ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] tanh(x)
+  a = f32[4] sine(y)
+  b = f32[4] negate(y), control-predecessors={a}
+  ROOT c = f32[4] add(a, b)
+}
+"""
+    module = hlo.parse(text)
+    b = module.entry["b"]
+    b.replace_with(Builder.before(b).cosine(module.entry["y"]))
+    assert "cosine(y), control-predecessors={a}" in str(module)
+    module = hlo.parse(text)
+    with pytest.raises(hlo.EditError, match="b runs behind a, and y cannot: y would need its own result"):
+        module.entry["b"].replace_with(module.entry["y"])
+    assert str(module) == text
+    module.entry["b"].replace_with(module.entry["x"])
+    assert "control-predecessors" not in str(module)

@@ -805,3 +805,16 @@ ENTRY e {
     assert str(empty) == before
     with pytest.raises(hlo.EditError, match="p is parameter, no while"):
         rewrite.annotate_loop(module.entry["p"])
+
+
+def test_padding_slices_and_single_dimensions_are_taken_as_numbers() -> None:
+    """Low, high and maybe interior; start, limit and maybe stride; one dimension for a list of one."""
+    module = hlo.parse("ENTRY e { x = f32[8,4] parameter(0)  ROOT r = f32[8,4] negate(x) }")
+    b, x = rewrite.Builder.before(module.entry.root), module.entry["x"]
+    assert "padding=0_0_0x1_1_2" in str(b.pad(x, 0.0, padding=[(0, 0), (1, 1, 2)]))
+    assert "slice={[0:4:1], [1:4:2]}" in str(b.slice(x, slice=[(0, 4), (1, 4, 2)]))
+    assert str(b.concatenate(x, x, dimensions=1).shape) == "f32[8,8]"
+    with pytest.raises(hlo.EditError, match=r"each dimension has \(low, high\)"):
+        b.pad(x, 0.0, padding=[(1,), (0, 0)])
+    with pytest.raises(hlo.EditError, match="is list of whole numbers, not True"):
+        b.concatenate(x, x, dimensions=True)

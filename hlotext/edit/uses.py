@@ -23,6 +23,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.operand_index import has_many_operands, operand_at, operand_count, wires_of
+from hlotext.ir.tables import traits
 
 # ---- one operand
 
@@ -183,7 +184,7 @@ def replace(old: Instruction, new: Instruction) -> None:
 
 
 def hand_over(old: Instruction, new: Instruction) -> bool:
-    """Makes users and control successors of one instruction take another; whether the old one can be taken out."""
+    """Hands users and control dependencies of one instruction to another; whether the old one can be taken out."""
     module = module_of(old)
     graph_checks.instruction(new, f"what takes the place of {old._name}")
     computation = old._computation
@@ -202,4 +203,20 @@ def hand_over(old: Instruction, new: Instruction) -> bool:
             kept.append(new)
         attributes = {**successor._attributes, CONTROL: tuple(kept)}
         apply(successor, module, {"_attributes": attributes}, typed=True)
-    return leaving and not old.user_view and not old.is_root
+    is_unused = leaving and not old.user_view and not old.is_root
+    if is_unused and new._head.opcode not in traits.GIVEN:  # those run at no time
+        _take_predecessors(old, new, module)
+    return is_unused
+
+
+def _take_predecessors(old: Instruction, new: Instruction, module: Module | None) -> None:
+    """Lets an instruction wait for what the one waited for whose place it takes."""
+    theirs = [p for p in old.control_predecessors if p is not new]
+    own = new._attributes.get(CONTROL, ())
+    if any(p not in own for p in theirs):
+        attributes = {**new._attributes, CONTROL: tuple(dict.fromkeys((*own, *theirs)))}
+        try:
+            apply(new, module, {"_attributes": attributes}, typed=True)
+        except EditError as error:
+            names = values.shortened(p._name for p in theirs)
+            raise EditError(f"{old._name} runs behind {names}, and {new._name} cannot: {error}") from None

@@ -392,7 +392,8 @@ def _built(kind: AttributeType, value: Any, shape: Shape | None) -> Any:
     """The value of the class that a Python value means; None where it means none."""
     classes = kind.classes()
     if kind.form is Multiplicity.LIST:
-        return tuple(_listed(kind, item, classes) for item in _items(value))
+        items = (value,) if classes == (int,) and hasattr(value, "__index__") else _items(value)
+        return tuple(_listed(kind, item, classes) for item in items)
     if kind.form is Multiplicity.PAIRS:
         pairs = tuple(tuple(map(_number, _items(pair))) for pair in _items(value))
         return pairs if all(len(pair) == 2 for pair in pairs) else None
@@ -527,6 +528,20 @@ def _window(value: Any, shape: Shape | None) -> Any:
     )
 
 
+def _padding(value: Any, shape: Shape | None) -> Any:
+    """Padding from low, high and maybe interior of each dimension: `[(0, 28), (1, 1, 2)]`."""
+    parts = [_items(part) for part in _items(value)]
+    if any(len(part) not in (2, 3) for part in parts):
+        raise ValueError("each dimension has (low, high) or (low, high, interior)")
+    return reader().value("padding", _by_x([part if len(part) == 3 else (*part, 0) for part in parts]))
+
+
+def _slice(value: Any, shape: Shape | None) -> Any:
+    """A slice from start, limit and maybe stride of each dimension: `[(0, 8), (2, 4, 2)]`."""
+    parts = (":".join(str(_number(one)) for one in _items(part)) for part in _items(value))
+    return reader().value("slice_dimensions", f"{{{', '.join(f'[{part}]' for part in parts)}}}")
+
+
 def _by_x(part: Any) -> str:
     if isinstance(part, str):
         return part
@@ -548,6 +563,8 @@ def _statistics(value: Any, shape: Shape | None) -> Any:
 _MAKERS: dict[str, Any] = {
     "metadata": _metadata,
     "window": _window,
+    "padding": _padding,
+    "slice_dimensions": _slice,
     "statistics": _statistics,
     "frontend_attributes": _frontend_attributes,
     "backend_config": _backend_config,

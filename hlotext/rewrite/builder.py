@@ -305,7 +305,7 @@ class Builder(OpcodeMethods):
         limits: Iterable[int] | None = None,
         strides: Iterable[int] | None = None,
         *,
-        slice: SliceDimensions | str | None = None,
+        slice: SliceDimensions | Sequence[Sequence[int]] | str | None = None,
         **settings: Any,
     ) -> Instruction:
         """The elements from start to limit by stride in each dimension, or `slice="{[0:2], [0:8:2]}"`."""
