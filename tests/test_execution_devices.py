@@ -128,3 +128,102 @@ def test_other_numbers_of_devices() -> None:
         assert_equivalent(after, wider, devices=1)
     with pytest.raises(NotExecutable, match=r"f32\[4\], for all or for each of 2 devices"):
         execution.run(after, [np.zeros((3, 4), "f4")])
+
+
+REGION = """HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["i"=2, "j"=2]>}}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT t = f32[] add(a, b)
+}
+
+body {
+  x = f32[2,1] parameter(0)
+  w = f32[4] parameter(1)
+  all = f32[2,1] all-reduce(x), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=sum
+  p = u32[] partition-id()
+  f = f32[] convert(p)
+  more = f32[2,1] broadcast(f), dimensions={}
+  y = f32[2,1] add(all, more)
+  ROOT r = (f32[2,1], f32[4]) tuple(y, w)
+}
+
+ENTRY e {
+  x = f32[4,2] parameter(0)
+  w = f32[4] parameter(1)
+  IN
+  c = (f32[2,1], f32[4]) call(lx, lw), to_apply=body
+  cx = f32[2,1] get-tuple-element(c), index=0
+  cw = f32[4] get-tuple-element(c), index=1
+  OUT
+}
+"""
+SHARDY = (
+    """l = (f32[2,1], f32[4]) custom-call(x, w), custom_call_target="xla.sdy.GlobalToLocalShape",
+    frontend_attributes={xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"i\\"}, {\\"j\\", ?}]>, <@mesh, [{}]>]>",
+    xla.sdy.manual_axes="#sdy<manual_axes{\\"i\\", \\"j\\"}>"}
+  lx = f32[2,1] get-tuple-element(l), index=0
+  lw = f32[4] get-tuple-element(l), index=1""",
+    """ROOT g = (f32[4,2], f32[4]) custom-call(cx, cw), custom_call_target="xla.sdy.LocalToGlobalShape",
+    frontend_attributes={xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\\"i\\"}, {\\"j\\"}]>, <@mesh, [{}]>]>",
+    xla.sdy.manual_axes="#sdy<manual_axes{\\"i\\", \\"j\\"}>"}""",
+)
+GSPMD = (
+    """s = f32[4,2] custom-call(x), custom_call_target="Sharding", sharding={devices=[2,2]<=[4]}
+  lx = f32[2,1] custom-call(s), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  v = f32[4] custom-call(w), custom_call_target="Sharding", sharding={replicated}
+  lw = f32[4] custom-call(v), custom_call_target="SPMDFullToShardShape", sharding={manual}""",
+    """gx = f32[4,2] custom-call(cx), custom_call_target="SPMDShardToFullShape", sharding={devices=[2,2]<=[4]}
+  gw = f32[4] custom-call(cw), custom_call_target="SPMDShardToFullShape", sharding={replicated}
+  ROOT g = (f32[4,2], f32[4]) tuple(gx, gw)""",
+)
+
+
+def _region(edges: tuple[str, str]) -> hlo.Module:
+    return hlo.parse(REGION.replace("IN\n", edges[0] + "\n").replace("OUT\n", edges[1] + "\n"))
+
+
+@needs_jax
+@pytest.mark.parametrize("edges", [SHARDY, GSPMD], ids=["shardy", "gspmd"])
+def test_a_region_of_shard_map_runs_on_the_devices_of_its_mesh(edges: tuple[str, str]) -> None:
+    """Each device takes its part of whole arrays, which are the same on all, and the parts are put together again."""
+    module = _region(edges)
+    ran = execution.run(module)
+    x, w = ran.arguments
+    assert (ran.devices, x.shape, w.shape) == (4, (4, 4, 2), (4, 4))
+    assert all(np.array_equal(one, x[0]) for one in x)
+    wanted = x[0].sum(axis=1, keepdims=True) + np.array([[0.0, 1.0], [0, 1], [2, 3], [2, 3]])
+    assert np.allclose(ran.results[0], wanted)
+    assert np.array_equal(ran.results[1], w)
+    gone = rewrite.rule("all-reduce($x) => $x", "gone")
+    with pytest.raises(rewrite.RewriteError, match="gone on all"):
+        rewrite.apply_rules(module, [gone], verify="equivalence")
+
+
+def test_a_region_that_cannot_run_says_why() -> None:
+    """On one device, without its mesh, or cut along a part of an axis."""
+    module = _region(SHARDY)
+    with pytest.raises(NotExecutable, match="shard_map runs on the devices of its mesh: not with devices=1"):
+        plain(module, devices=1)
+    text = str(module)
+    for old, new, why in (
+        ('@mesh, [{\\"i\\"}', '@other, [{\\"i\\"}', "its mesh other is not of 4 devices"),
+        ('{\\"j\\", ?}', '{\\"j\\":(1)2}', "along a part of an axis"),
+        ("in_shardings", "no_shardings", "does not say how its arrays are cut"),
+    ):
+        assert old in text
+        with pytest.raises(NotExecutable, match=why):
+            plain(hlo.parse(text.replace(old, new)))
+
+
+def test_the_devices_of_a_text_that_names_none_are_given() -> None:
+    """They are partitions; a text for others says for how many."""
+    text = (
+        "ENTRY e { x = f32[4] parameter(0)  p = u32[] partition-id()  ROOT t = (f32[4], u32[]) tuple(x, p) }"
+    )
+    found = plain(hlo.parse(text), devices=4)
+    assert (found.devices, "remainder" in found.text) == (4, True)
+    assert "constant(4)" in found.text
+    with pytest.raises(NotExecutable, match="it is for 4 devices"):
+        plain(_module(["f32[4,2] copy(x)"]), devices=8)

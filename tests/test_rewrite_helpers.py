@@ -818,3 +818,31 @@ def test_padding_slices_and_single_dimensions_are_taken_as_numbers() -> None:
         b.pad(x, 0.0, padding=[(1,), (0, 0)])
     with pytest.raises(hlo.EditError, match="is list of whole numbers, not True"):
         b.concatenate(x, x, dimensions=True)
+
+
+def test_a_region_with_a_reduction() -> None:
+    """It calls a copy of its reducer in the region's type; control dependencies within the region stay there."""
+    text = """HloModule m
+
+larger {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT t = f32[] maximum(a, b)
+}
+
+ENTRY e {
+  x = f32[8,16] parameter(0)
+  low = f32[] constant(-inf)
+  s = f32[8,16] sine(x)
+  m = f32[8] reduce(s, low), dimensions={1}, to_apply=larger, control-predecessors={s}
+  n = f32[8] reduce(s, low), dimensions={1}, to_apply=larger
+  ROOT r = (f32[8], f32[8]) tuple(m, n)
+}
+"""
+    module = hlo.parse(text)
+    new = rewrite.convert_region([module.entry[name] for name in ("s", "m", "n")], "bf16")
+    assert [str(i.shape) for i in new] == ["bf16[8,16]", "bf16[8]", "bf16[8]"]
+    assert new[1].called_computations == new[2].called_computations
+    assert str(new[1].called_computations[0].root.shape) == "bf16[]"
+    assert new[1].control_predecessors == (new[0],)
+    assert not [f for f in hlo.verify(module) if f.severity.value == "error"]

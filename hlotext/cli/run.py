@@ -44,6 +44,11 @@ _DIFFERENT = 1
     show_default=True,
     help="With --against: relative tolerance.",
 )
+@click.option(
+    "--devices",
+    type=click.IntRange(min=1),
+    help="1 for a program before partitioning; a number for a text that names none.",
+)
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to compile and run.")
 @FORMAT
 def command(
@@ -54,14 +59,16 @@ def command(
     seed: int,
     wide: bool,
     rtol: float,
+    devices: int | None,
     timeout: float,
     output_format: str,
 ) -> None:
     """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
-    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas. Random
-    arguments differ between devices but where shardings say that they hold the same; --input goes to all, or has the devices
-    as first dimension. Results are those of the module; times say nothing about other devices.
+    Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas,
+    a program with shard_map on those of its mesh. Random arguments differ between devices but where shardings say
+    that they hold the same; --input goes to all, or has the devices as first dimension. Results are those of the
+    module; times say nothing about other devices.
 
     \b
     Examples:
@@ -75,8 +82,10 @@ def command(
     second = _module(against) if against is not None else None
     try:
         given = [np.load(place, allow_pickle=False) for place in arrays] if arrays else None
-        ours = run(first, given, seed=seed, wide=wide, timeout=timeout)
-        theirs = run(second, ours.arguments, wide=wide, timeout=timeout) if second is not None else None
+        ours = run(first, given, seed=seed, wide=wide, devices=devices, timeout=timeout)
+        theirs = None
+        if second is not None:
+            theirs = run(second, ours.arguments, wide=wide, devices=devices, timeout=timeout)
     except OSError as error:
         raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
     except NotExecutable as error:

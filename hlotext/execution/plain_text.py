@@ -14,6 +14,7 @@ from importlib import metadata
 import attrs
 
 from hlotext.analysis.devices import devices_of, participant_groups
+from hlotext.execution import manual_regions
 from hlotext.execution.bitcasts import bitcast
 from hlotext.execution.custom_calls import custom_call
 from hlotext.execution.errors import NotExecutable
@@ -135,7 +136,9 @@ def plain(module: Module, *, wide: bool = False, devices: int | None = None) -> 
     Args:
         module: A module of any stage. It stays as it is.
         wide: Whether floats narrower than f32 become f32.
-        devices: 1 for a program that is still whole, whatever the header says of partitions.
+        devices: 1 for a program that is still whole, whatever the header says of partitions; another number for a text that
+            names no devices. A program with regions of `shard_map` runs on the devices of their mesh, which all have the same
+            arguments.
 
     Returns:
         Its text, with the arrays that go in and come out.
@@ -161,8 +164,13 @@ class _Writer:
     def __init__(self, source: Module, types: Mapping[ElementType, ElementType], devices: int | None) -> None:
         self.source = source
         self.types = types
-        self.devices = devices or devices_of(source).total or 1
-        self.partitions = (devices_of(source).partitions or 1) if self.devices > 1 else 1
+        known = devices_of(source)
+        self.devices = devices or known.total or 1
+        if devices is not None and devices > 1 and known.total not in (None, 1, devices):
+            raise NotExecutable(f"it is for {known.total} devices: it runs on these, or whole with devices=1")
+        # Of a text that names no devices those that are asked for are partitions.
+        self.partitions = (known.partitions or 1) if known.total == self.devices else self.devices
+        self.is_whole = manual_regions.has_regions(source)
         self.names: dict[Computation, str] = {}
         self.roots: dict[Computation, Plain] = {}
         self.inputs: dict[Computation, list[Shape]] = {}
@@ -197,6 +205,8 @@ class _Writer:
         parameters, taken, results = map(tuple, self._entry)
         replicas = self.devices // self.partitions
         held = [piece for one in entry.parameters for piece in pieces(one, replicas, self.partitions)]
+        if self.is_whole:
+            held = [(0,) * self.devices for _ in held]
         text = f"{head}\n\n" + "\n\n".join(texts) + "\n"
         return PlainModule(text, parameters, taken, results, self.devices, tuple(held))
 
@@ -501,6 +511,8 @@ class _Body:
         return self.lines.binary("remainder" if i.opcode == "partition-id" else "divide", device, partitions)
 
     def custom(self, i: Instruction, operands: Sequence[Plain]) -> Plain:
+        if manual_regions.is_edge(i):
+            return manual_regions.edge(self.lines, i, operands, self.shape(i), self.writer.devices)
         found = custom_call(self.lines, i, operands, self.shape(i))
         return found if found is not None else self.plainly(i, i.opcode, operands, self.shape(i))
 

@@ -49,7 +49,8 @@ def run(
             a sharding differs; if it is a scalar of whole numbers or truth values, which may steer a loop, it is the same.
         seed: From which random arguments are drawn.
         wide: Whether floats narrower than f32 become f32.
-        devices: 1 for a program before partitioning. Else as many as the header says.
+        devices: 1 for a program before partitioning. Else as many as the header says, or, of a text that names none, so many
+            partitions. A program with `shard_map` runs on the devices of its mesh, which all have the whole arguments.
         timeout: Seconds that compiling and running may take together.
 
     Returns:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from hlotext.edit.cloning import clone_computation
 from hlotext.edit.parameters import remove_parameter
 from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.types import ElementType
 from hlotext.rewrite.builder import Builder, retyped, shape_of
+from hlotext.rewrite.propagation import change_shape
 
 
 def insert_after(value: Instruction, build: Callable[[Builder, Instruction], Instruction]) -> Instruction:
@@ -78,8 +82,8 @@ def sink_constants(fusion: Instruction) -> int:
 def convert_region(instructions: Iterable[Instruction], element_type: ElementType | str) -> list[Instruction]:
     """Computes a region in another floating type: converted where values come in, and back where they go out.
 
-    Floats of the region become that type, constants by a conversion behind them; integers and truth values stay. An
-    instruction of the region that calls a computation (a reduction) is refused: the computation has types of its own.
+    Floats of the region become that type, constants by a conversion behind them; integers and truth values stay. Reductions
+    call a copy of their reducer in that type. What else calls computations (a fusion, a loop), and collectives, are refused.
 
     Args:
         instructions: The region, all of one computation, in any order.
@@ -99,18 +103,15 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
         raise EditError("the region is empty, or not of one computation of a module")
     new: dict[Instruction, Instruction] = {}
     inward: dict[Instruction, Instruction] = {}
+    reducers: dict[Computation, Computation] = {}
     with home.module.transaction():
         for i in [one for one in home.instructions if one in wanted]:
-            if (
-                i.called_computations
-                or i.shape is None
-                or not i.shape.is_array
-                or i.opcode in traits.COLLECTIVE_KINDS
-            ):
+            if not _is_plain(i):
                 raise EditError(
                     f"{i.name} is a {i.opcode}, which is no plain operation on arrays: leave it out of the region, or let "
                     f"change_shape of its operand convert it with what it calls"
                 )
+            assert i.shape is not None
             b = Builder.after(i) if i.opcode == "constant" else Builder.before(i)
             operands = [_inside(b, operand, type_, new, inward) for operand in i.operands]
             shape = retyped(i.shape, type_) if i.shape.element_type.is_floating else i.shape
@@ -119,7 +120,7 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
             if i.opcode == "constant":
                 new[i] = b.convert(i, type_)
                 continue
-            own = {key: value for key, value in i.attributes.items() if key != "control_predecessors"}
+            own = {key: _counterpart(value, type_, new, reducers) for key, value in i.attributes.items()}
             new[i] = b.op(i.opcode, operands, shape=shape, name=i.name, **own)
         for i, one in new.items():
             if i.opcode == "constant":
@@ -133,6 +134,41 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
             if i.opcode != "constant" and not i.users and not i.is_root:
                 i.erase()
     return list(new.values())
+
+
+def _is_plain(i: Instruction) -> bool:
+    """True for an operation on arrays that computes in other types as it does in its own."""
+    if i.shape is None or i.opcode in traits.COLLECTIVE_KINDS:
+        return False
+    return i.shape.is_array and (not i.called_computations or i.opcode in traits.REDUCTIONS)
+
+
+def _counterpart(
+    value: Any,
+    type_: ElementType,
+    new: Mapping[Instruction, Instruction],
+    reducers: dict[Computation, Computation],
+) -> Any:
+    """The value of an attribute in the region: copies of what it calls, and of the instructions that it names."""
+    if isinstance(value, Computation):
+        if value not in reducers:
+            reducers[value] = _narrowed(value, type_)
+        return reducers[value]
+    if isinstance(value, tuple):
+        return tuple(new.get(one, one) if isinstance(one, Instruction) else one for one in value)
+    return value
+
+
+def _narrowed(reducer: Computation, type_: ElementType) -> Computation:
+    """A copy of a reducer that takes and gives another floating type."""
+    copy = clone_computation(reducer)
+    assert copy.module is not None
+    with copy.module.transaction(typed=False):
+        for parameter in copy.parameters:
+            shape = parameter.shape
+            if shape is not None and shape.is_array and shape.element_type.is_floating:
+                change_shape(parameter, retyped(shape, type_))
+    return copy
 
 
 def _inside(
