@@ -89,8 +89,16 @@ ON_PLATFORM: dict[tuple[str, str], str] = {
 """XLA's name of a pass and a platform -> ours, where each platform has a pass of its own or one of them alone a model."""
 WITHOUT_LAYOUTS = {"cse": ("is_layout_sensitive=false",)}
 """Options of a pass before layouts are assigned, when XLA looks at none."""
-IN_PIPELINE = {("call-inliner", "cpu", "HLO_passes_through_layout_assignment"): "single_call_site=true"}
-"""What XLA asks of a pass on a platform in a pipeline, as options of ours (`CpuCompiler::RunHloPassesThroughLayoutAssn`)."""
+IN_PIPELINE = {
+    ("call-inliner", "cpu", "HLO_passes_through_layout_assignment"): "single_call_site=true",
+    (
+        "computation-deduplicator",
+        "gpu",
+        "post-fusion-simplification-pipeline_optimization",
+    ): "mark_fusion_duplications=true",
+}
+"""What XLA asks of a pass on a platform in a pipeline, as options of ours (`CpuCompiler::RunHloPassesThroughLayoutAssn`,
+`RunFusionPasses` of the GPU compiler)."""
 NAMED = frozenset({"rename-fusions", "rename-instructions"})
 """Passes that change nothing but names: their pairs are equal where names are too, but for the numbers at their ends. These
 XLA gives in the order of its vectors, and past names that went before, of which the text tells neither."""

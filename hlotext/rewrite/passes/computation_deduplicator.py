@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.edit.calls import OWNERS
 from hlotext.ir.nodes.computation import Computation, instruction_post_order, post_order
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.rewrite.passes.base import Pass, PassResult
@@ -38,6 +39,10 @@ class ComputationDeduplicator(Pass):
     name: ClassVar[str] = "computation-deduplicator"
     summary: ClassVar[str] = "Keeps one of several computations that compute the same."
 
+    mark_fusion_duplications: bool = False
+    """Keep all computations, and name the first fusion of an equal one in the metadata of those that follow, as on GPU
+    after fusion."""
+
     def run(self, module: Module) -> PassResult:
         contents = Contents()
         first: dict[Any, Computation] = {}
@@ -46,18 +51,40 @@ class ComputationDeduplicator(Pass):
             callers = computation.callers
             if computation.is_entry or not callers or not _is_small(computation):
                 continue
-            if any(i.opcode in COLLECTIVES or i.opcode in OWNERS for i in callers):
+            if any(i.opcode in COLLECTIVES for i in callers):
+                continue
+            if not self.mark_fusion_duplications and any(i.opcode in OWNERS for i in callers):
                 continue
             key = contents.number(computation), _text_key(computation)
             kept = first.setdefault(key, computation)
             if kept is not computation:
                 gone[computation] = kept
+        if self.mark_fusion_duplications:
+            return PassResult.of({"fusions": _mark(gone)})
         for caller in dict.fromkeys(caller for computation in gone for caller in computation.callers):
             changed = {name: _swapped(caller.attributes[name], gone) for name in dict(caller.callees())}
             caller.change(attributes={**caller.attributes, **changed}, typed=False)
         if gone:
             module.remove_all(gone)
         return PassResult.of({"computations": len(gone)})
+
+
+def _mark(duplicates: Mapping[Computation, Computation]) -> int:
+    """Names the first of equal fusions in the metadata of each, and counts those changed (`MarkFusionDuplications`)."""
+    marked: dict[Instruction, str] = {}
+    for computation, first in duplicates.items():
+        one = next((caller for caller in first.callers if caller.opcode == "fusion"), None)
+        if one is not None:
+            same = [one, *(caller for caller in computation.callers if caller.opcode == "fusion")]
+            marked.update(dict.fromkeys(same, one.name))
+    count = 0
+    for fusion, name in marked.items():
+        metadata = fusion.metadata
+        if metadata is not None and metadata.deduplicated_name != name:  # a name alone is never printed
+            noted = attrs.evolve(metadata, deduplicated_name=name)
+            fusion.change(attributes={**fusion.attributes, "metadata": noted}, typed=False)
+            count += 1
+    return count
 
 
 def _swapped(value: Any, gone: Mapping[Computation, Computation]) -> Any:
