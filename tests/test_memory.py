@@ -117,3 +117,53 @@ def test_peak_memory_in_a_line() -> None:
     dump = next(path for path in DUMPS if path.name.startswith("gpu.mlp_train"))
     module = module_of(dump)
     assert inspect(module).peak_memory == memory.assign(module).peak().bytes > 0
+
+
+ASYNCHRONOUS = """\
+HloModule jit_f, is_scheduled=true, num_partitions=2
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %sum = f32[] add(%x, %y)
+}
+
+%async_computation (p: f32[8], q: f32[8]) -> (f32[4], f32[4]) {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  ROOT %rs.1 = (f32[4]{0}, f32[4]{0}) reduce-scatter(%p, %q), replica_groups={{0,1}}, dimensions={0}, to_apply=%add
+}
+
+%async_computation.1 (p.1: f32[8], q.1: f32[8]) -> (f32[4], f32[4]) {
+  %p.1 = f32[8]{0} parameter(0)
+  %q.1 = f32[8]{0} parameter(1)
+  ROOT %rs.2 = (f32[4]{0}, f32[4]{0}) reduce-scatter(%p.1, %q.1), replica_groups={{0,1}}, dimensions={0}, to_apply=%add
+}
+
+ENTRY %main (a: f32[8], b: f32[8]) -> (f32[4], f32[4]) {
+  %a = f32[8]{0} parameter(0)
+  %b = f32[8]{0} parameter(1)
+  %start.2 = ((f32[8]{0}, f32[8]{0}), (f32[4]{0}, f32[4]{0})) async-start(%a, %b), calls=%async_computation.1
+  %done.2 = (f32[4]{0}, f32[4]{0}) async-done(%start.2)
+  %start.1 = ((f32[8]{0}, f32[8]{0}), (f32[4]{0}, f32[4]{0})) async-start(%b, %a), calls=%async_computation
+  %done.1 = (f32[4]{0}, f32[4]{0}) async-done(%start.1)
+  %u = f32[4]{0} get-tuple-element(%done.1), index=0
+  %v = f32[4]{0} get-tuple-element(%done.2), index=1
+  ROOT %t = (f32[4]{0}, f32[4]{0}) tuple(%u, %v)
+}
+"""
+
+
+def test_ties_between_computations_go_by_their_order_in_the_text() -> None:
+    """Not by the schedule, which starts the second of them first: XLA stores instructions as before scheduling.
+
+    Tuples of asynchronous computations, one allocation each, are joined from the last one on.
+    """
+    assigned = memory.assign(hlo.parse(ASYNCHRONOUS), "gpu", "h100")
+    offsets = {
+        piece.value.instruction.name: piece.offset
+        for allocation in assigned.allocations
+        for piece in allocation.slices
+        if piece.value.instruction is not None and not piece.value.index
+    }
+    assert offsets["rs.2"] < offsets["rs.1"]

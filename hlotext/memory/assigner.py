@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from hlotext.ir.nodes.computation import instruction_post_order, post_order
+from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout import LayoutError
 from hlotext.memory.aliases import Buffer
@@ -106,7 +106,7 @@ class Assigner:
         self._open: list[Opened] = []
         self._of: dict[Value, Opened] = {}
         self._gaps: dict[int, ReusableAllocations] = {}
-        self._callers_first = post_order([flow.module.entry])[::-1]
+        self._callers_first = list(flow.module.computations)[::-1]
         self._heaps: list[Heap] = []
         _color(buffers, platform)
         set_bytes(flow.values, platform)
