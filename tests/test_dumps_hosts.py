@@ -143,6 +143,120 @@ def test_another_release_is_the_cause_and_not_another_program(folder: Path) -> N
     assert "the program is the same" in finding.message
 
 
+def test_an_operation_that_one_host_has_more_is_named(folder: Path) -> None:
+    """Not the one whose place it takes."""
+    edit(
+        folder / "host_1",
+        "before",
+        lambda text: text.replace(
+            "  %all-reduce = ", "  %dropped = f32[8]{0} negate(%scaled)\n  %all-reduce = "
+        ),
+    )
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.instruction, finding.opcode) == ("dropped", "negate")
+    assert "dropped (negate), which only it has" in finding.message
+
+
+def test_donation_on_one_host_is_told(folder: Path) -> None:
+    """No operation differs."""
+    edit(
+        folder / "host_1",
+        "before",
+        lambda text: text.replace("HloModule jit_step", "HloModule jit_step, buffer_donor={ (0, {}) }", 1),
+    )
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts) == ("different", ("host_1",))
+    assert "donation: donated now in argument" in finding.message
+
+
+def devices(*ids: int) -> str:
+    """Options with which JAX compiled for these devices."""
+    rows = "".join(f"computation_devices {{ replica_device_ids: {one} }}\n" for one in ids)
+    return f"executable_build_options {{ device_assignment {{ {rows} }} }}\n"
+
+
+def test_devices_in_another_order_on_one_host(folder: Path) -> None:
+    """Every text is the same: only the options of the compilation have the order of the mesh."""
+    for host in folder.iterdir():
+        (host / "module_0000.jit_step").mkdir()
+        order = (3, 2, 1, 0) if host.name == "host_2" else (0, 1, 2, 3)
+        (host / "module_0000.jit_step" / "compile_options.textproto").write_text(devices(*order))
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts, finding.setting) == ("options", ("host_2",), "device_assignment")
+    assert "3,2,1,0, elsewhere 0,1,2,3: its collectives pair other devices" in finding.message
+
+
+def test_a_module_that_a_host_did_not_reach_is_behind_its_cause(folder: Path) -> None:
+    """The host compiled another program, and nothing more."""
+    for host in folder.iterdir():
+        for path in list(host.glob("*.txt")):
+            if host.name != "host_3":
+                text = path.read_text().replace("HloModule jit_step", "HloModule jit_eval")
+                path.with_name(path.name.replace("0000.jit_step", "0001.jit_eval")).write_text(text)
+    edit(folder / "host_3", "before", lambda text: text.replace("f32[8]", "f32[24]"))
+    program, missing = dumps.hosts([folder]).findings
+    assert (program.kind, program.module, program.hosts) == ("different", "jit_step", ("host_3",))
+    assert "size 8 -> 24 in argument" in program.message
+    assert (missing.kind, missing.module, missing.hosts) == ("missing", "jit_eval", ("host_3",))
+    assert "host_3 compiled nothing from here on" in missing.message
+
+
+def test_each_host_with_a_program_of_its_own(folder: Path) -> None:
+    for number, host in enumerate(sorted(folder.iterdir())):
+        edit(host, "before", lambda text, own=number: text.replace("constant(0.5)", f"constant({own})"))  # type: ignore[misc]
+    (finding,) = dumps.hosts([folder]).findings
+    assert "in 4 forms: each host has its own" in finding.message
+    assert "1 on host_1, 0 on host_0" in finding.message
+
+
+def test_combined_collectives_in_another_order_deadlock(folder: Path) -> None:
+    """Arrays of one combined all-reduce count by their order too."""
+    row = "  %sum = ({0}) all-reduce(%a, %b), channel_id=1, replica_groups={{{{0,1}}}}, to_apply=%add\n"
+    text = """HloModule jit_step, num_partitions=2
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+ENTRY %main {
+  %a = f32[4]{0} parameter(0)
+  %b = f32[8]{0} parameter(1)
+ROW}
+"""
+    for host in folder.iterdir():
+        order = "f32[8]{0}, f32[4]{0}" if host.name == "host_1" else "f32[4]{0}, f32[8]{0}"
+        own = text.replace("ROW", row.format(order).replace("  %sum", "  ROOT %sum"))
+        if host.name == "host_1":
+            own = own.replace("(%a, %b)", "(%b, %a)")
+        for stage in ("before_optimizations", "cpu_after_optimizations"):
+            (host / f"module_0000.jit_step.{stage}.txt").write_text(own)
+    deadlock, _ = dumps.hosts([folder]).findings
+    assert (deadlock.kind, deadlock.hosts) == ("collectives", ("host_1",))
+    assert "on host_1" in deadlock.message
+    assert "on host_0" in deadlock.message
+
+
+def test_constants_that_no_text_shows_are_unknown(folder: Path) -> None:
+    for host in folder.iterdir():
+        edit(
+            host,
+            "optimizations",
+            lambda text: text.replace(
+                "%rates = f32[8]{0} broadcast(%rate), dimensions={}", "%rates = f32[8]{0} constant({...})"
+            ),
+        )
+    report = dumps.hosts([folder])
+    assert (report.verdict, report.elided_constants) == ("same", 1)
+    said = " ".join(run("dump", "hosts", str(folder), "-j", "1").stdout.split())
+    assert "1 constant that the texts leave out" in said
+    pair = diff.folders(folder / "host_0", folder / "host_1").pairs[0]
+    assert pair.elided == 1
+    said = " ".join(run("diff", folder / "host_0", folder / "host_1").stdout.split())
+    assert "have the same values is unknown" in said
+
+
 def test_names_of_mesh_axes_do_not_keep_collectives_apart(folder: Path) -> None:
     def mesh(axis: str) -> Callable[[str], str]:
         return lambda text: text.replace("{{0,1},{2,3}}", f"mesh['{axis}'=2,'y'=2] {{'y'}}")
@@ -349,6 +463,65 @@ def test_the_command_compares_folders(folder: Path) -> None:
     (pair,) = json.loads(run("diff", old, new, "--format", "json").stdout)["pairs"]
     assert pair["before"]["instruction"] == "rate"
     assert run("diff", old / "nothing", new, "--exact").exit_code == 2
+
+
+TRAIN = """HloModule jit_train, entry_computation_layout={(f32[32,8]{1,0}, f32[8,4]{1,0})->f32[32,4]{1,0}}, num_partitions=4
+
+ENTRY main {
+  x = f32[32,8]{1,0} parameter(0), sharding={mesh['data'=4], [{'data'}, {}]}, metadata={op_name="x"}
+  w = f32[8,4]{1,0} parameter(1), sharding={mesh['data'=4], [{}, {}]}, metadata={op_name="w"}
+  dot = f32[32,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={source_file="t.py" source_line=3}
+  ROOT tanh = f32[32,4]{1,0} tanh(dot), metadata={source_file="t.py" source_line=4}
+}
+"""
+CAUSES: dict[str, tuple[Callable[[str], str], str]] = {
+    "batch": (lambda t: t.replace("[32", "[64"), "size 32 -> 64 in argument x"),
+    "dtype": (lambda t: t.replace("f32", "bf16"), "element type f32 -> bf16 in all 2 arguments"),
+    "mesh": (lambda t: t.replace("mesh['data'=4]", "mesh['data'=2]"), "mesh: data=4 -> data=2"),
+    "sharding": (
+        lambda t: t.replace("[{}, {}]", "[{'data'}, {}]"),
+        "sharding of w: {mesh, [{}, {}]} -> {mesh, [{'data'}, {}]}",
+    ),
+    "donation": (
+        lambda t: t.replace("jit_train,", "jit_train, buffer_donor={ (1, {}) },"),
+        "donation: donated now in argument w",
+    ),
+    "operation": (
+        lambda t: t.replace("tanh(", "negate("),
+        "operations only in the first: tanh (1), at t.py:4",
+    ),
+    "precision": (
+        lambda t: t.replace(
+            "rhs_contracting_dims={0}", "rhs_contracting_dims={0}, operand_precision={highest,highest}"
+        ),
+        "operation dot (dot): operand_precision=none -> operand_precision={highest,highest}, at t.py:3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_the_first_line_says_what_changed(name: str, tmp_path: Path) -> None:
+    """Rather than the operations that differ because of it."""
+    change, said = CAUSES[name]
+    for side, text in (("old", TRAIN), ("new", change(TRAIN))):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "module_0000.jit_train.before_optimizations.txt").write_text(text)
+    (pair,) = diff.folders(tmp_path / "old", tmp_path / "new").pairs
+    assert pair.changes[0].text == said
+    result = run("diff", tmp_path / "old", tmp_path / "new")
+    assert said in " ".join(result.stdout.split()).partition("jit_train (module 0)")[0]
+    (row,) = json.loads(run("diff", tmp_path / "old", tmp_path / "new", "--format", "json").stdout)["pairs"]
+    assert row["changed"][0]["text"] == said
+
+
+def test_source_lines_that_moved_are_told(tmp_path: Path) -> None:
+    for side, text in (("old", TRAIN), ("new", TRAIN.replace("source_line=4", "source_line=9"))):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "module_0000.jit_train.before_optimizations.txt").write_text(text)
+    found = diff.folders(tmp_path / "old", tmp_path / "new")
+    assert found.is_same
+    assert found.pairs[0].moved == "source lines of 1 operation, first t.py:4 -> t.py:9"
+    assert "no differences but source lines" in run("diff", tmp_path / "old", tmp_path / "new").stdout
 
 
 LOG = """DEBUG:jax._src.cache_key:get_cache_key hash of serialized computation: {0}

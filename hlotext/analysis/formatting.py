@@ -38,3 +38,10 @@ def seconds(time: float) -> str:
 def format_percent(part: float, whole: float) -> str:
     """A share in percent; empty if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def attribute_text(value: object) -> str:
+    """An attribute's value in HLO's notation: tuples in braces, enumerators by name; empty for None."""
+    if isinstance(value, tuple):
+        return "{" + ",".join(map(attribute_text, value)) + "}"
+    return "" if value is None else str(value)

@@ -86,25 +86,67 @@ def summary(found: FolderDiff) -> str:
     renamed = sum(pair.is_renamed for pair in found.pairs)
     if renamed:
         text += f", {renamed:,} renamed"
-    is_other_xla = any(pair.release for pair in found.pairs)
+    releases = dict.fromkeys(pair.release for pair in found.pairs if pair.release is not None)
+    unknown = _unknown(found)
     if found.is_same:
-        return f"{text}: no differences" + (" but the release of XLA" if is_other_xla else "")
+        moved = " but source lines" if any(pair.moved for pair in found.pairs) else ""
+        return f"{text}: no differences" + (" but the release of XLA" if releases else moved) + unknown
     exact = any(pair.exact for pair in found.pairs)
-    what = [
-        *(
-            ["the release of XLA differs" + (", which is part of the cache key" if exact else "")]
-            if is_other_xla
-            else []
-        ),
-        *([f"settings differ in {settings:,}"] if settings else []),
-        *([f"programs differ in {programs:,}"] if programs else []),
-        *([f"only names differ in {names:,}"] if names else []),
-    ]
+    what = []
+    if releases:
+        told = "; ".join(_both(*release) for release in releases)
+        key = ", which is part of the cache key" if exact else ""
+        what.append(f"the release of XLA differs ({told}){key}")
+    chips = dict.fromkeys(pair.chips for pair in found.pairs if pair.chips[0] != pair.chips[1])
+    if chips:
+        what.append(f"the chip differs ({'; '.join(_both(*_known(two)) for two in chips)})")
+    if settings:
+        what.append(f"settings differ in {settings:,}{_first_setting(found)}")
+    if programs:
+        what.append(f"programs differ in {programs:,}{_first_change(found)}")
+    if names:
+        what.append(f"only names differ in {names:,}")
     if any(pair.after == "reordered" for pair in found.pairs):
         what.append("operations are in a different order")
     if settings and not programs:
         what.append("no operations differ")
-    return f"{text}: {', '.join(what)}" if what else text
+    return (f"{text}: {', '.join(what)}" if what else text) + unknown
+
+
+def _unknown(found: FolderDiff) -> str:
+    """What the texts do not show, though they are the same."""
+    elided = max((pair.elided for pair in found.pairs), default=0)
+    if not elided:
+        return ""
+    return (
+        f"; whether {pluralize(elided, 'constant')} that the texts leave out as {{...}} have the same values is unknown"
+        " (dump with xla_dump_large_constants)"
+    )
+
+
+def _first_setting(found: FolderDiff) -> str:
+    """The setting that most pairs have with the same values, the first of these."""
+    counts = Counter((name, values) for pair in found.pairs for name, values in pair.settings.items())
+    if not counts:
+        return ""
+    (name, values), _ = counts.most_common(1)[0]
+    more = len({name for name, _ in counts}) - 1
+    return f" ({name} {' -> '.join(_values(values))}{f' and {more} more' if more else ''})"
+
+
+def _first_change(found: FolderDiff) -> str:
+    """What changed first in the programs before optimization, else that only the final ones differ."""
+    pairs = [pair for pair in found.pairs if pair.before == "different" and not pair.names_only]
+    changes = {pair.changes[0].kind: pair.changes[0] for pair in reversed(pairs) if pair.changes}
+    if changes:
+        return f" ({'; '.join(change.text for change in reversed(changes.values()))})"
+    if pairs:
+        return ""
+    is_explained = any(
+        pair.settings or pair.release or pair.chips[0] != pair.chips[1] for pair in found.pairs
+    )
+    cause = "" if is_explained else ": the cause is not in these files"
+    return f" (after optimization only{cause})"
 
 
 def _title(pair: FolderPair) -> str:
@@ -125,9 +167,11 @@ def _values(values: tuple[str | None, str | None]) -> list[str]:
 
 def _facts(pair: FolderPair) -> list[tuple[str, str]]:
     facts = [("XLA", _releases(pair))]
-    chips = _chips(pair)
-    if any(chips):
-        facts.append(("chip", _both(*(chip or _UNKNOWN for chip in chips))))
+    if any(pair.chips):
+        facts.append(("chip", _both(*_known(pair.chips))))
+    facts += [("changed", change.text) for change in pair.changes]
+    if pair.moved is not None:
+        facts.append(("moved", pair.moved))
     facts.append(("before optimization", _program(pair, "before")))
     facts.append(("after optimization", _program(pair, "after")))
     return facts + [
@@ -157,9 +201,8 @@ def _both(old: str, new: str) -> str:
     return old if old == new else f"{old} -> {new}"
 
 
-def _chips(pair: FolderPair) -> tuple[str | None, str | None]:
-    old, new = (one.chip.name if one.chip is not None else None for one in (pair.old, pair.new))
-    return old, new
+def _known(chips: tuple[str | None, str | None]) -> tuple[str, str]:
+    return chips[0] or _UNKNOWN, chips[1] or _UNKNOWN
 
 
 def _program(pair: FolderPair, end: str) -> str:
@@ -167,7 +210,14 @@ def _program(pair: FolderPair, end: str) -> str:
     if state is None:
         return "unknown: a text is missing or unreadable"
     if state == "same":
-        return "the same, but renamed" if pair.is_renamed else "the same"
+        elided = (
+            f", but for {pluralize(pair.elided, 'constant')} that the texts leave out: unknown"
+            if pair.elided
+            else ""
+        )
+        return ("the same, but renamed" if pair.is_renamed else "the same") + (
+            elided if end == "before" else ""
+        )
     if pair.names_only and end == "before":
         return _names(pair)
     if state == "reordered":
@@ -262,6 +312,9 @@ def json_of(found: FolderDiff) -> dict[str, Any]:
                 "names_only": pair.names_only,
                 "before": _end(pair, "before"),
                 "after": _end(pair, "after"),
+                "changed": [{"kind": one.kind, "text": one.text} for one in pair.changes],
+                "moved": pair.moved,
+                "elided_constants": pair.elided,
                 "totals": {total.name: {"old": total.old, "new": total.new} for total in _totals(pair)},
             }
             for pair in found.pairs

@@ -9,6 +9,7 @@ import attrs
 import click
 
 from hlotext import dumps
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import Unreadable, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import echo, emit_report, output
@@ -70,7 +71,10 @@ def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> N
 def _show(report: dumps.HostReport) -> None:
     shown = output()
     shown.heading(f"{len(report.hosts)} hosts, {report.modules} modules")
-    shown.facts([("verdict", _VERDICTS[report.verdict])])
+    facts = [("verdict", _VERDICTS[report.verdict])]
+    if report.elided_constants:
+        facts.append(("unknown", _elided(report)))
+    shown.facts(facts)
     if report.findings:
         listing: Listing[dumps.HostFinding] = Listing(
             "dump.hosts", lambda one: (one.kind, one.module, _who(one, report), one.message)
@@ -78,6 +82,13 @@ def _show(report: dumps.HostReport) -> None:
         shown.table(listing.table("Differences, most severe first", report.findings))
     else:
         echo("")
+
+
+def _elided(report: dumps.HostReport) -> str:
+    return (
+        f"whether {pluralize(report.elided_constants, 'constant')} that the texts leave out as {{...}} have the same values"
+        " (dump with xla_dump_large_constants)"
+    )
 
 
 def _who(finding: dumps.HostFinding, report: dumps.HostReport) -> str:
@@ -90,6 +101,8 @@ def _who(finding: dumps.HostFinding, report: dumps.HostReport) -> str:
 
 def _markdown(report: dumps.HostReport) -> str:
     lines = [f"**{len(report.hosts)} hosts, {report.modules} modules**: {_VERDICTS[report.verdict]}.", ""]
+    if report.elided_constants:
+        lines += [f"Unknown: {markdown(_elided(report))}.", ""]
     if report.findings:
         lines += ["| finding | module | hosts | |", "|---|---|---|---|"]
         lines += [
@@ -104,6 +117,7 @@ def _json(report: dumps.HostReport) -> dict[str, Any]:
         "verdict": report.verdict,
         "hosts": list(report.hosts),
         "modules": report.modules,
+        "elided_constants": report.elided_constants,
         "findings": [
             {
                 **attrs.asdict(one, recurse=False),

@@ -11,6 +11,7 @@ from typing import Any
 import hlotext as hlo
 from hlotext import analysis, dumps, rewrite
 from hlotext.analysis.backend import GPU_FINGERPRINT
+from hlotext.analysis.formatting import attribute_text
 from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
 from hlotext.diff.pairing import Pairing
 from hlotext.diff.totals import Totals
@@ -428,5 +429,5 @@ def _names(nodes: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    text = "" if value is None else str(value)
+    text = attribute_text(value)
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."

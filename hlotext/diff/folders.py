@@ -13,6 +13,7 @@ from hlotext import dumps
 from hlotext.analysis import XlaAge
 from hlotext.diff.compare import compare
 from hlotext.dumps.fingerprints import collective_order, fingerprint
+from hlotext.dumps.program_changes import ProgramChange, elided_constants, moved_lines, program_changes
 from hlotext.dumps.settings import changed_settings, header_settings, settings
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
@@ -42,10 +43,23 @@ class FolderPair:
     names_only: bool = False
     """True where only names, the module's or those inside, make `before` different: with `exact`."""
 
+    changes: tuple[ProgramChange, ...] = ()
+    """What changed in the program before optimization, from its arguments to its operations."""
+    moved: str | None = None
+    """How source lines differ where nothing else of the program does."""
+    elided: int = 0
+    """Constants whose values neither text shows (`{...}`): they may differ."""
+
     release: tuple[str, str] | None = None
     """Releases of the two compilers, in words, where they are known to differ."""
     exact: bool = False
     """True if all counts that a key of JAX's compilation cache is made of; the release of XLA is part of it."""
+
+    @property
+    def chips(self) -> tuple[str | None, str | None]:
+        """Names of the two chips; None if unknown."""
+        old, new = (one.chip.name if one.chip is not None else None for one in (self.old, self.new))
+        return old, new
 
     @property
     def is_renamed(self) -> bool:
@@ -156,20 +170,31 @@ class _Side:
 def _pair(
     one: dumps.Compilation, other: dumps.Compilation, old: _Side, new: _Side, exact: bool
 ) -> FolderPair:
-    changes = changed_settings(
+    changed = changed_settings(
         {**settings(one), **header_settings(one)}, {**settings(other), **header_settings(other)}
     )
     before = _same(old.before(one), new.before(other))
     names_only = exact and before == "same" and old.exact(one) != new.exact(other)
+    programs = (one.before, other.before) if before is not None else (None, None)
+    around: tuple[ProgramChange, ...] = ()
+    moved, elided = None, 0
+    if programs[0] is not None and programs[1] is not None:
+        if before == "different":
+            around = program_changes(programs[0], programs[1])
+        else:
+            moved, elided = moved_lines(programs[0], programs[1]), elided_constants(programs[0])
     return FolderPair(
         one,
         other,
-        changes,
+        changed,
         "different" if names_only else before,
         _same_final(one, other, _same(old.after(one), new.after(other))),
         names_only,
-        dumps.age.other_release(one, other),
-        exact,
+        changes=around,
+        moved=moved,
+        elided=elided,
+        release=dumps.age.other_release(one, other),
+        exact=exact,
     )
 
 

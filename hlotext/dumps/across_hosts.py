@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -12,14 +13,12 @@ from typing import Literal, TypeVar
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis.origins import responsible_frame
 from hlotext.dumps.age import other_release
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.fingerprints import (
     NOTATION,
     Collective,
     collective_order,
-    differing_values,
     fingerprint,
     first_difference,
     is_for_one_device,
@@ -27,9 +26,9 @@ from hlotext.dumps.fingerprints import (
     other_notation,
 )
 from hlotext.dumps.folder import open as open_folder
-from hlotext.dumps.settings import changed_settings, header_settings, settings
+from hlotext.dumps.program_changes import elided_constants, operation_change, program_changes
+from hlotext.dumps.settings import DEVICES, changed_settings, device_order, header_settings, settings
 from hlotext.findings.errors import HloSyntaxError
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.syntax.source.inputs import InputError
 
 Verdict = Literal["same", "local", "different"]
@@ -45,6 +44,8 @@ _WORST: Sequence[Kind] = (
     "local",
 )
 """The kinds of findings, what breaks most first."""
+_CAUSES = ("collectives", "different", "unfinished", "options", "unreadable")
+"""Kinds after which a host may end, and compile no more."""
 T = TypeVar("T", bound=Hashable)
 Key = tuple[str, int]
 """A module's name, and the how manieth of that name on its host."""
@@ -84,6 +85,8 @@ class HostReport:
     """Number of modules compared."""
     findings: tuple[HostFinding, ...]
     """Findings, most severe first."""
+    elided_constants: int = 0
+    """Constants whose values no text shows (`{...}`): hosts may differ in them."""
 
     @property
     def verdict(self) -> Verdict:
@@ -106,6 +109,7 @@ class _Compiled:
     settings: tuple[tuple[str, str], ...]
     collectives: tuple[Collective, ...]
     problem: str | None = None
+    elided: int = 0
 
     @property
     def has_collectives(self) -> bool | None:
@@ -156,14 +160,19 @@ def _compiled(compilation: Compilation) -> _Compiled:
     try:
         before, after = compilation.before, compilation.after
         module = after or before
+        is_local = module is not None and is_for_one_device(module)
+        given = {**settings(compilation), **header_settings(compilation)}
+        if not is_local:  # of one device each host has its own
+            given.update(device_order(compilation))
         return _Compiled(
             compilation.name,
             compilation.number,
-            module is not None and is_for_one_device(module),
+            is_local,
             fingerprint(before) if before is not None else None,
             fingerprint(after) if after is not None else None,
-            tuple(sorted({**settings(compilation), **header_settings(compilation)}.items())),
+            tuple(sorted(given.items())),
             collective_order(after) if after is not None else (),
+            elided=elided_constants(before) if before is not None else 0,
         )
     except (InputError, HloSyntaxError) as error:
         problem = str(error).splitlines()[0]
@@ -191,13 +200,14 @@ class _Comparison:
             self._orders[host] = order
 
     def report(self) -> HostReport:
-        findings: list[HostFinding] = []
+        found: list[tuple[Key, HostFinding]] = []
         for key, rows in self._of.items():
             if len(rows) < len(self._hosts):
-                findings.append(self._missing(key, rows))
+                found.append((key, self._missing(key, rows)))
             if not all(one.is_local for one in rows.values()) or len(rows) == len(self._hosts):
-                findings += self._differing(key, rows)
+                found += [(key, finding) for finding in self._differing(key, rows)]
                 self._opened.clear()
+        findings = self._causes_first(found)
         order = self._order()
         if order is not None:
             findings.append(order)
@@ -205,24 +215,49 @@ class _Comparison:
             attrs.evolve(finding, hosts=tuple(sorted(finding.hosts, key=self._hosts.index)))
             for finding in findings
         ]
-        findings.sort(key=lambda finding: _WORST.index(finding.kind))
-        return HostReport(tuple(self._hosts), len(self._of), tuple(findings))
+        elided = sum(max(one.elided for one in rows.values()) for rows in self._of.values() if len(rows) > 1)
+        return HostReport(tuple(self._hosts), len(self._of), tuple(findings), elided)
+
+    def _causes_first(self, found: Sequence[tuple[Key, HostFinding]]) -> list[HostFinding]:
+        """The worst first; but a module that hosts no longer reached is behind what differs in an earlier one."""
+        places = {key: place for place, key in enumerate(self._of)}
+        differing = [places[key] for key, finding in found if finding.kind in _CAUSES]
+        first = min(differing, default=len(places))
+
+        def rank(row: tuple[Key, HostFinding]) -> tuple[bool, int]:
+            key, finding = row
+            is_later = finding.kind == "missing" and places[key] > first and self._is_end(key)
+            return is_later, _WORST.index(finding.kind)
+
+        return [finding for _, finding in sorted(found, key=rank)]
+
+    def _is_end(self, key: Key) -> bool:
+        """True if the hosts without a module, fewer than those with it, compiled no other one after it would have come."""
+        have = [host for host in self._hosts if host in self._of[key]]
+        lack = [host for host in self._hosts if host not in self._of[key]]
+        if len(lack) >= len(have):
+            return False
+        usual = self._orders[have[0]]
+        later = set(usual[usual.index(key) :])
+        return not any(later.intersection(self._orders[host]) for host in lack)
 
     def _missing(self, key: Key, rows: Mapping[str, _Compiled]) -> HostFinding:
         have = [host for host in self._hosts if host in rows]
         lack = [host for host in self._hosts if host not in rows]
         odd = tuple(have if len(have) <= len(lack) else lack)
-        said = f"on {len(have)} of {len(self._hosts)} hosts"
+        said = f"compiled on {len(have)} of {len(self._hosts)} hosts"
         if all(one.is_local for one in rows.values()):
-            return HostFinding(
-                "local", key[0], odd, f"compiled {said}; it runs on one device without collectives"
+            return HostFinding("local", key[0], odd, f"{said}; it runs on one device without collectives")
+        if self._is_end(key):
+            said += (
+                f"; {_named(lack)} compiled nothing from here on: ended before it, waits, or does not run it"
             )
         waits = {
             True: "it has collectives: a deadlock if devices of several hosts take part",
             False: "it runs on several devices, but without collectives: no host waits for another",
             None: "it runs on several devices; whether it has collectives is unknown without a final text",
         }
-        return HostFinding("missing", key[0], odd, f"compiled {said}; {waits[self._has_collectives(key)]}")
+        return HostFinding("missing", key[0], odd, f"{said}; {waits[self._has_collectives(key)]}")
 
     def _has_collectives(self, key: Key) -> bool | None:
         answers = {one.has_collectives for one in self._of[key].values()}
@@ -284,11 +319,13 @@ class _Comparison:
     def _of_programs(self, key: Key, reference: str, odd: tuple[str, ...]) -> list[HostFinding]:
         """Programs that differ before optimization, with the order of their collectives where it would hang."""
         release = self._release(key, reference, odd[0])
-        usual, own = (self._collectives(key, host) for host in (reference, odd[0]))
-        hang = _hang(usual, own)
-        if release is None and hang is not None and _is_certain(usual, own):
+        early, late = (self._meeting(key, (reference, odd[0]), is_final) for is_final in (False, True))
+        certain = next(
+            (two for two in (late, early) if _parting(*two) is not None and _is_certain(*two)), None
+        )
+        if release is None and certain is not None:
             finding = self._first_instruction(key, reference, odd, is_final=False)
-            return [_meeting_finding(key[0], usual, own, odd), finding]
+            return [_meeting_finding(key[0], certain, (reference, odd[0]), odd), finding]
         old, new = (self._module(key, host) for host in (reference, odd[0]))
         inner = None
         if old is not None and new is not None:
@@ -297,7 +334,8 @@ class _Comparison:
             is_same = is_same_computation(old, new)
             inner = (None, None) if is_same else first_difference(old, new, inside=True, left_out=NOTATION)
         finding = self._first_instruction(key, reference, odd, is_final=False)
-        waits = f"; final collectives differ too: {hang}" if hang is not None else ""
+        apart = _apart(late, (reference, odd[0]))
+        waits = f"; as a consequence {apart}: they fail or hang" if apart is not None else ""
         if release is None:
             return [attrs.evolve(finding, message=finding.message + waits)]
         if inner is None:
@@ -305,7 +343,8 @@ class _Comparison:
         elif inner == (None, None):
             program = "; the program is the same before optimization, in another notation"
         else:
-            program = f"; the program before optimization differs too, first: {_difference(*inner)}"
+            first = operation_change(*inner, self._words(reference, odd))
+            program = f"; the program before optimization differs too, first: {first}"
         return [
             attrs.evolve(
                 finding,
@@ -321,25 +360,34 @@ class _Comparison:
         first = next(iter(changes))
         usual, own = (value if value is not None else "the default" for value in changes[first])
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-        hang = _hang(rows[reference].collectives, rows[odd[0]].collectives)
-        waits = f"; final collectives differ: {hang}" if hang is not None else ""
-        message = f"{first} is {own}, elsewhere {usual}{more}{waits}"
+        if first == DEVICES:
+            usual, own = (value if value is not None else "unknown" for value in changes[first])
+            message = f"its devices come in another order, {own}, elsewhere {usual}{more}"
+            message += ": its collectives pair other devices" if self._has_collectives(key) else ""
+        else:
+            message = f"{first} is {own}, elsewhere {usual}{more}"
+        apart = _apart((rows[reference].collectives, rows[odd[0]].collectives), (reference, odd[0]))
+        message += f"; as a consequence {apart}: they fail or hang" if apart is not None else ""
         release = self._release(key, reference, odd[0])
         if release is not None:
             message = f"compiled by another XLA release: {release[1]}, elsewhere {release[0]}; {message}"
         return HostFinding("options", key[0], odd, message, setting=first, settings=changes)
 
     def _of_collectives(self, key: Key, reference: str, odd: tuple[str, ...]) -> HostFinding:
-        rows = self._of[key]
-        return _meeting_finding(key[0], rows[reference].collectives, rows[odd[0]].collectives, odd)
+        rows, two = self._of[key], (reference, odd[0])
+        return _meeting_finding(key[0], (rows[two[0]].collectives, rows[two[1]].collectives), two, odd)
 
-    def _collectives(self, key: Key, host: str) -> tuple[Collective, ...]:
-        """Of the final text; where a host has none, of the text before optimization."""
-        row = self._of[key][host]
-        if all(one.after is not None for one in self._of[key].values()):
-            return row.collectives
-        module = self._module(key, host)
-        return collective_order(module) if module is not None else ()
+    def _meeting(self, key: Key, hosts: tuple[str, str], is_final: bool) -> _TwoOrders:
+        """Collectives of two hosts: of the final texts, none where one is missing, or of those before optimization."""
+        rows = [self._of[key][host] for host in hosts]
+        if is_final:
+            is_known = all(one.after is not None for one in rows)
+            return (rows[0].collectives, rows[1].collectives) if is_known else ((), ())
+        one, other = (
+            collective_order(module) if module is not None else ()
+            for module in (self._module(key, host) for host in hosts)
+        )
+        return one, other
 
     def _release(self, key: Key, reference: str, odd: str) -> tuple[str, str] | None:
         one, other = (self._compilation(key, host) for host in (reference, odd))
@@ -363,13 +411,17 @@ class _Comparison:
     ) -> HostFinding:
         old, new = (self._module(key, host, is_final=is_final) for host in (reference, odd[0]))
         when = "only after optimization" if is_final else "before optimization"
-        message = f"the program differs {when}"
+        message = f"the program differs {when}{self._programs(key, is_final)}"
+        words = self._words(reference, odd)
         shown = None
         if old is not None and new is not None:
             one, other = first_difference(old, new)
             shown = one or other
             inner = first_difference(old, new, inside=True)
-            message += f"; first: {_difference(*inner)}" if inner != (None, None) else ""
+            changes = () if is_final else program_changes(old, new)
+            around = [str(one) for one in changes if one.kind not in ("opcodes", "operations")]
+            message += f"; against the others: {'; '.join(around)}" if around else ""
+            message += f"; first: {operation_change(*inner, words)}" if inner != (None, None) else ""
         return HostFinding(
             "different",
             key[0],
@@ -378,6 +430,25 @@ class _Comparison:
             shown.name if shown is not None else None,
             shown.opcode if shown is not None else None,
         )
+
+    def _words(self, reference: str, odd: tuple[str, ...]) -> tuple[str, str, str]:
+        """How an operation is told of: by the names of two hosts where no majority has it."""
+        if reference not in odd:
+            return "which only others have", "which only it has", "{own}, elsewhere {usual}"
+        return (
+            f"which {reference} has and {odd[0]} lacks",
+            f"which {odd[0]} has and {reference} lacks",
+            f"{{own}} on {odd[0]}, {{usual}} on {reference}",
+        )
+
+    def _programs(self, key: Key, is_final: bool) -> str:
+        """The number of programs where there are more than two."""
+        rows = self._of[key].values()
+        count = len({one.after if is_final else one.before for one in rows})
+        if count < 3:
+            return ""
+        own = ": each host has its own, as with a process number, a seed or an order of hashes in it"
+        return f" in {count} forms{own if count == len(rows) else ''}"
 
     def _module(self, key: Key, host: str, *, is_final: bool = False) -> hlo.Module | None:
         compilation = self._compilation(key, host)
@@ -394,29 +465,17 @@ class _Comparison:
         return self._opened[key, host]
 
 
-def _difference(usual: Instruction | None, own: Instruction | None) -> str:
-    """The instruction in the majority's program, what is different about it, and its Python line."""
-    shown = usual or own
-    assert shown is not None
-    inside = shown.computation
-    where = f" in {inside.name}" if inside is not None and not inside.is_entry else ""
-    text = f"{shown.name} ({shown.opcode}){where}"
-    if usual is None or own is None:
-        text += ", which only " + ("others have" if own is None else "it has")
-    else:
-        mine, theirs = differing_values(own, usual)
-        text += f": {mine}, elsewhere {theirs}"
-    frame = responsible_frame(shown)
-    return f"{text}, at {frame.file}:{frame.line}" if frame is not None else text
+_TwoOrders = tuple[Sequence[Collective], Sequence[Collective]]
+"""The collectives of a host of the majority and of an odd one."""
 
 
-def _hang(usual: Sequence[Collective], own: Sequence[Collective]) -> str | None:
+def _apart(two: _TwoOrders, hosts: tuple[str, str]) -> str | None:
     """The first collectives that do not meet, in words; None where all do."""
-    place = _parting(usual, own)
+    place = _parting(*two)
     if place is None:
         return None
-    one, other = (str(some[place]) if place < len(some) else "nothing" for some in (usual, own))
-    return f"number {place + 1} in execution order is {other}, elsewhere {one}"
+    usual, own = (str(some[place]) if place < len(some) else "none" for some in two)
+    return f"collective number {place + 1} in execution order is {own} on {hosts[1]}, {usual} on {hosts[0]}"
 
 
 def _parting(usual: Sequence[Collective], own: Sequence[Collective]) -> int | None:
@@ -428,7 +487,8 @@ def _parting(usual: Sequence[Collective], own: Sequence[Collective]) -> int | No
 
 def _is_certain(usual: Sequence[Collective], own: Sequence[Collective]) -> bool:
     """True unless only sizes or numbers of channels differ, as in a program for another batch."""
-    groups, shapes = ([[ask(one) for one in some] for some in (usual, own)] for ask in (_partners, _shape))
+    groups, arrays = ([[ask(one) for one in some] for some in (usual, own)] for ask in (_partners, _arrays))
+    shapes = [[shape for some in side for shape in some] for side in arrays]
     is_permuted = shapes[0] != shapes[1] and Counter(shapes[0]) == Counter(shapes[1])
     return groups[0] != groups[1] or is_permuted
 
@@ -437,24 +497,31 @@ def _partners(one: Collective) -> Hashable:
     return one.kind, one.devices
 
 
-def _shape(one: Collective) -> str:
-    return one.shape
+_ARRAY = re.compile(r"\w+\[[\d,<=]*\]")
 
 
-def _meeting_finding(
-    name: str, usual: Sequence[Collective], own: Sequence[Collective], odd: tuple[str, ...]
-) -> HostFinding:
-    place = _parting(usual, own)
+def _arrays(one: Collective) -> tuple[str, ...]:
+    """The arrays that it sends, without layouts: a combined one has several."""
+    return tuple(_ARRAY.findall(one.shape))
+
+
+def _meeting_finding(name: str, two: _TwoOrders, hosts: tuple[str, str], odd: tuple[str, ...]) -> HostFinding:
+    place = _parting(*two)
     assert place is not None
-    named = usual[place] if place < len(usual) else own[place]
+    named = two[0][place] if place < len(two[0]) else two[1][place]
     return HostFinding(
         "collectives",
         name,
         odd,
-        f"deadlock: the collective that is {_hang(usual, own)}; each waits for the other",
+        f"deadlock: {_apart(two, hosts)}; each waits for a partner that never comes",
         named.instruction,
         named.kind,
     )
+
+
+def _named(hosts: Sequence[str]) -> str:
+    left = len(hosts) - 3
+    return ", ".join(hosts[:3]) + (f" and {left} more" if left > 0 else "")
 
 
 def _split(answers: Mapping[str, T]) -> tuple[T, tuple[str, ...]] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -13,6 +14,7 @@ import hlotext as hlo
 from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.devices import devices_of
+from hlotext.analysis.formatting import attribute_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -49,7 +51,7 @@ def fingerprint(module: Module, *, with_names: bool = False) -> str:
 
 def is_same_computation(old: Module, new: Module) -> bool:
     """True if the entries compute the same values from operations of any order, attributes of changing notation aside."""
-    one, other = (_Signatures(NOTATION, by_value=True).of_computation(side.entry) for side in (old, new))
+    one, other = (Signatures(NOTATION, by_value=True).of_computation(side.entry) for side in (old, new))
     return one == other
 
 
@@ -124,7 +126,7 @@ def _walk(entry: Computation) -> Iterator[Instruction]:
 
 def _collective(instruction: Instruction) -> Collective:
     attributes = instruction.attributes
-    groups = tuple(f"{name}={attributes[name]}" for name in _GROUPS if name in attributes)
+    groups = tuple(f"{name}={attribute_text(attributes[name])}" for name in _GROUPS if name in attributes)
     shape = str(instruction.shape) if instruction.shape is not None else ""
     return Collective(
         instruction.name, KINDS[instruction.opcode], shape, groups, _devices(instruction), _place(instruction)
@@ -154,7 +156,7 @@ def first_difference(
     With `inside` those in the computations they call, if nothing else of them differs. `left_out` are attributes that do
     not count.
     """
-    ours, theirs = _Signatures(left_out), _Signatures(left_out)
+    ours, theirs = Signatures(left_out), Signatures(left_out)
     one, other = _first(old.entry, new.entry, ours, theirs)
     while inside and one is not None and other is not None and ours.of(one, False) == theirs.of(other, False):
         pairs = zip(one.called_computations, other.called_computations, strict=False)
@@ -167,17 +169,47 @@ def first_difference(
 
 
 def _first(
-    old: Computation, new: Computation, ours: _Signatures, theirs: _Signatures
+    old: Computation, new: Computation, ours: Signatures, theirs: Signatures
 ) -> tuple[Instruction | None, Instruction | None]:
-    for one, other in itertools.zip_longest(_in_order(old), _in_order(new)):
+    before, after = _in_order(old), _in_order(new)
+    for number, (one, other) in enumerate(itertools.zip_longest(before, after)):
         if one is None or other is None:
-            return one, other
+            return _of_one_side(before, after, number, ours, theirs) or (one, other)
         if ours.of(one) != theirs.of(other):
             pairs = zip(one.operands, other.operands, strict=False) if one.opcode == other.opcode else ()
             differing = [pair for pair in pairs if ours.place(pair[0]) != theirs.place(pair[1])]
             # What differs in constants alone is told by the first of them.
-            return differing[0] if differing and all(map(_are_constants, differing)) else (one, other)
+            if differing and all(map(_are_constants, differing)):
+                return differing[0]
+            return _of_one_side(before, after, number, ours, theirs) or (one, other)
     return None, None
+
+
+def _of_one_side(
+    before: Sequence[Instruction],
+    after: Sequence[Instruction],
+    start: int,
+    ours: Signatures,
+    theirs: Signatures,
+) -> tuple[Instruction | None, Instruction | None] | None:
+    """An operation from `start` on that one side has and the other lacks, inputs aside; None if each has one at `start`.
+
+    What stands behind an operation that was put in differs in its place alone.
+    """
+    rest = list(before[start:]), list(after[start:])
+    own = [ours.alone(i) for i in rest[0]], [theirs.alone(i) for i in rest[1]]
+    lacking = Counter(own[0]) - Counter(own[1]), Counter(own[1]) - Counter(own[0])
+    extra = [[number for number, one in enumerate(own[side]) if lacking[side][one]] for side in (0, 1)]
+    if not any(extra) or (all(extra) and extra[0][0] == extra[1][0]):
+        return None
+    side = min((0, 1), key=lambda number: extra[number][0] if extra[number] else len(own[number]))
+    some = [rest[side][number] for number in extra[side]]
+    first = next((i for i in some if i.opcode not in FORMS_OF_VALUES), some[0])
+    return (first, None) if side == 0 else (None, first)
+
+
+FORMS_OF_VALUES = traits.NAMES_VALUE | traits.REPEATS_ELEMENTS
+"""Opcodes that say less than what reads them."""
 
 
 def _are_constants(pair: tuple[Instruction, Instruction]) -> bool:
@@ -206,11 +238,12 @@ def differing_values(old: Instruction, new: Instruction) -> tuple[str, str]:
     for name in names:
         sides = [one.attributes.get(name) for one in (old, new)]
         if not any(isinstance(side, Computation) for side in sides):
-            pairs.append((f"{name}={sides[0]}", f"{name}={sides[1]}"))
+            one, other = map(attribute_text, sides)
+            pairs.append((f"{name}={one or 'none'}", f"{name}={other or 'none'}"))
     pairs.append((_operands(old), _operands(new)))
-    for one, other in pairs:
-        if one != other:
-            return _short(one), _short(other)
+    for was, now in pairs:
+        if was != now:
+            return _short(was), _short(now)
     return old.name, new.name
 
 
@@ -222,7 +255,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-class _Signatures:
+class Signatures:
     """Signature of an instruction without names: operands by position, or by their own signatures."""
 
     def __init__(self, left_out: Collection[str] = (), *, by_value: bool = False) -> None:
@@ -230,6 +263,7 @@ class _Signatures:
         self._values: dict[Instruction, str] | None = {} if by_value else None
         self._places: dict[Computation, dict[Instruction, object]] = {}
         self._computations: dict[Computation, str] = {}
+        self._alone: dict[Instruction, str] = {}
 
     def of(self, instruction: Instruction, with_bodies: bool = True) -> str:
         computation = instruction.computation
@@ -249,6 +283,20 @@ class _Signatures:
             if name not in self._left_out and (with_bodies or not _is_body(value)):
                 parts.append(f"{name}={self._value(value)}")
         return _hash("\x1f".join(map(str, parts)))
+
+    def alone(self, instruction: Instruction) -> str:
+        """Signature without operands: what it is, wherever it stands."""
+        if instruction not in self._alone:
+            parts: list[object] = [instruction.opcode, instruction.shape]
+            if instruction.opcode == "constant":
+                parts.append(instruction.literal)
+            parts += [
+                f"{name}={self._value(value)}"
+                for name, value in sorted(instruction.attributes.items())
+                if name not in self._left_out
+            ]
+            self._alone[instruction] = _hash("\x1f".join(map(str, parts)))
+        return self._alone[instruction]
 
     def _value(self, value: object) -> str:
         if isinstance(value, Computation):

@@ -70,6 +70,25 @@ def header_settings(compilation: Compilation) -> dict[str, str]:
     return {name: str(module.attributes[name]) for name in _HEADER if name in module.attributes}
 
 
+DEVICES = "device_assignment"
+"""The setting of `device_order`."""
+
+
+def device_order(compilation: Compilation) -> dict[str, str]:
+    """The devices that run the parts of a program, in the order of its partitions; nothing for one device or if unknown."""
+    for file in compilation.files_of("input-options"):
+        try:
+            ids = _DEVICE.findall(file.text())
+        except InputError:
+            continue
+        if len(ids) > 1:
+            return {DEVICES: ",".join(ids)}
+    return {}
+
+
+_DEVICE = re.compile(r"\breplica_device_ids: (\d+)")
+
+
 def changed_settings(
     old: Mapping[str, str], new: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
