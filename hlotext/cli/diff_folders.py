@@ -114,7 +114,7 @@ def summary(found: FolderDiff) -> str:
 
 
 def _unknown(found: FolderDiff) -> str:
-    """What the texts do not show, though they are the same."""
+    """A remark on constants that equal texts do not show."""
     elided = max((pair.elided for pair in found.pairs), default=0)
     if not elided:
         return ""
@@ -135,7 +135,7 @@ def _first_setting(found: FolderDiff) -> str:
 
 
 def _first_change(found: FolderDiff) -> str:
-    """What changed first in the programs before optimization, else that only the final ones differ."""
+    """The first change of the programs before optimization, else a remark that only the final ones differ."""
     pairs = [pair for pair in found.pairs if pair.before == "different" and not pair.names_only]
     changes = {pair.changes[0].kind: pair.changes[0] for pair in reversed(pairs) if pair.changes}
     if changes:

@@ -44,9 +44,9 @@ class FolderPair:
     """True where only names, the module's or those inside, make `before` different: with `exact`."""
 
     changes: tuple[ProgramChange, ...] = ()
-    """What changed in the program before optimization, from its arguments to its operations."""
+    """Changes of the program before optimization, from its arguments to its operations."""
     moved: str | None = None
-    """How source lines differ where nothing else of the program does."""
+    """Source lines that differ where nothing else of the program does, in words."""
     elided: int = 0
     """Constants whose values neither text shows (`{...}`): they may differ."""
 

@@ -432,7 +432,7 @@ class _Comparison:
         )
 
     def _words(self, reference: str, odd: tuple[str, ...]) -> tuple[str, str, str]:
-        """How an operation is told of: by the names of two hosts where no majority has it."""
+        """Words for an operation that differs: with the names of two hosts where no majority has it."""
         if reference not in odd:
             return "which only others have", "which only it has", "{own}, elsewhere {usual}"
         return (

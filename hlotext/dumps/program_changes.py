@@ -1,4 +1,4 @@
-"""What a program takes, gives and promises, compared with another one: arguments, results, donation, shardings, header.
+"""Two programs compared by their arguments, results, donation, shardings and header, then by their operations.
 
 These differ before any operation does, and operations differ because of them: another batch, another element type, another
 mesh. What is found here is told first.
@@ -87,7 +87,7 @@ def elided_constants(module: Module) -> int:
 
 
 def moved_lines(old: Module, new: Module) -> str | None:
-    """How the source lines of two equal programs differ, in words; None if they do not."""
+    """Source lines of two equal programs differ, in words; None if they do not."""
     pairs = zip(old.instructions(), new.instructions(), strict=False)
     moved = [(_place(one), _place(other)) for one, other in pairs if _place(one) != _place(other)]
     if not moved:
@@ -97,7 +97,7 @@ def moved_lines(old: Module, new: Module) -> str | None:
 
 
 def operation_change(usual: Instruction | None, own: Instruction | None, words: tuple[str, str, str]) -> str:
-    """What is different about an operation of the first program, with its Python line.
+    """An operation of two programs with its difference and Python line.
 
     `words` say that the second program lacks it, that the first lacks it, and stand between two values, `{own}` and
     `{usual}` being those.
@@ -202,7 +202,7 @@ def _opcodes(old: Module, new: Module) -> Iterator[ProgramChange]:
 
 
 _UNTOLD = traits.GIVEN | traits.TUPLES
-_TELLING = (traits.CONTROL_FLOW - {"call"}) | traits.COLLECTIVE_KINDS | {"opt-barrier", "custom-call"}
+_TELLING = (traits.CONTROL_FLOW - {"call"}) | traits.COLLECTIVE_KINDS | traits.FORWARDS_OPERAND
 """Opcodes that say most about how a program was changed: a loop that is gone, a barrier of rematerialization."""
 _OPCODES = 5
 """Opcodes that are told."""
