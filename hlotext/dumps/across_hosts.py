@@ -487,8 +487,8 @@ def _parting(usual: Sequence[Collective], own: Sequence[Collective]) -> int | No
 
 def _is_certain(usual: Sequence[Collective], own: Sequence[Collective]) -> bool:
     """True unless only sizes or numbers of channels differ, as in a program for another batch."""
-    groups, arrays = ([[ask(one) for one in some] for some in (usual, own)] for ask in (_partners, _arrays))
-    shapes = [[shape for some in side for shape in some] for side in arrays]
+    groups = [[_partners(one) for one in some] for some in (usual, own)]
+    shapes = [[shape for one in some for shape in _arrays(one)] for some in (usual, own)]
     is_permuted = shapes[0] != shapes[1] and Counter(shapes[0]) == Counter(shapes[1])
     return groups[0] != groups[1] or is_permuted
 
