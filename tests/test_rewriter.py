@@ -253,3 +253,38 @@ def test_a_broadcast_of_a_scalar_has_a_layout_only_where_the_computation_has_som
         assert made.shape == module.entry.root.shape
         again = hlo.parse(str(module))
         assert again.entry[made.name].shape == made.shape
+
+
+def test_equal_operations_are_inferred_once_and_others_apart() -> None:
+    """By attributes, and by the shapes and layouts of operands; what holds a value or calls a computation is left out."""
+    module = hlo.parse("""HloModule m
+
+ENTRY e {
+  x = f32[2,3]{1,0} parameter(0)
+  y = f32[2,3]{0,1} parameter(1)
+  z = f32[2,3,1]{2,1,0} parameter(2)
+  ROOT r = f32[2,3]{1,0} negate(x)
+}
+""")
+    b = rewrite.Builder.before(module.entry.root)
+    x, y, z = module.entry.parameters
+    for _ in range(2):
+        shapes = [
+            b.negate(x), b.negate(y), b.transpose(z, dimensions=(1, 0, 2)), b.transpose(z, dimensions=(0, 2, 1)),
+            b.slice(x, (0, 0), (1, 3)), b.slice(x, (0, 0), (2, 2)), b.concatenate(x, x, dimensions=0),
+            b.concatenate(x, x, dimensions=1), b.constant(1, "s32"), b.constant([1, 2], "s32"),
+        ]  # fmt: skip
+        assert [i.shape.text_without_layout() for i in shapes if i.shape is not None] == [
+            *(
+                "f32[2,3]",
+                "f32[2,3]",
+                "f32[3,2,1]",
+                "f32[2,1,3]",
+                "f32[1,3]",
+                "f32[2,2]",
+                "f32[4,3]",
+                "f32[2,6]",
+            ),
+            *("s32[]", "s32[2]"),
+        ]
+        assert [str(i.shape) for i in shapes[:2]] == ["f32[2,3]{1,0}", "f32[2,3]{0,1}"]

@@ -155,11 +155,15 @@ def insert(
     """Makes an instruction, which has been found right, one of a computation's; the first one becomes the root."""
     journal, module = edit.journal, computation._module
     root = computation.root if computation._instructions else None
-    for field, value in (
-        ("_name", name), ("_attributes", attributes), ("_argument", argument), ("_computation", computation),
-    ):  # fmt: skip
-        journal.set(instruction, field, value)
-    journal.set(computation, "_root", root or instruction)
+    if attributes is not instruction._attributes:
+        journal.set(instruction, "_attributes", attributes)
+    if name is not instruction._name:
+        journal.set(instruction, "_name", name)
+    if argument is not instruction._head.argument:
+        journal.set(instruction, "_argument", argument)
+    journal.set(instruction, "_computation", computation)
+    if computation._root is None:
+        journal.set(computation, "_root", root or instruction)
     order = computation.order
     graph_checks.insert(
         journal,
@@ -260,11 +264,12 @@ def remove_all(edit: Edit, computation: Computation, gone: dict[Instruction, Non
     edit.check_used(
         operand for instruction in gone for operand in instruction._operands if operand not in gone
     )
-    journal.set(computation, "_root", computation.root)
+    if computation._root is None:
+        journal.set(computation, "_root", computation.root)
     dirty_lines.give_up_names(journal, computation, [instruction._name for instruction in gone])
     for instruction in gone:
         dirty_lines.split_lines(journal, instruction._operands)
-    spans = [(i._start, i._end) for i in gone if i._start >= 0]
+    spans = [bounds for bounds in (i.bounds for i in gone) if bounds[0] >= 0]
     if spans:
         if not computation._removed_spans:
             computation._removed_spans = []

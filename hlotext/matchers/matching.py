@@ -204,12 +204,14 @@ def matches_directly(
         options = pattern.options or options
         for part, operand in zip(wanted, operands, strict=False):
             inner = part.options or options
-            if not matches_directly(part, looked_through(operand, inner), captures, inner):
+            if inner is not NOTHING_SKIPPED:
+                operand = looked_through(operand, inner)
+            if not matches_directly(part, operand, captures, inner):
                 return False
     name = pattern.capture
     if name is not None and captures.setdefault(name, instruction) is not instruction:
         return False
-    return all(condition.holds(instruction, captures) for condition in pattern.conditions)
+    return not pattern.conditions or all(one.holds(instruction, captures) for one in pattern.conditions)
 
 
 def looked_through(instruction: Instruction, options: MatchOptions) -> Instruction:

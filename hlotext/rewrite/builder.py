@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,14 @@ import attrs
 from hlotext.edit import values
 from hlotext.edit.cloning import derived_attributes
 from hlotext.edit.structure import detached_computation
+from hlotext.ir import caches
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.attributes import ATTRIBUTES, Multiplicity
-from hlotext.ir.tables.opcode import Opcode
+from hlotext.ir.tables.opcode import Family, Opcode, Payload
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
@@ -24,7 +26,7 @@ from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.opcode_methods import OpcodeMethods
 from hlotext.rewrite.typed_numbers import check_number, number_operands
-from hlotext.semantics.infer import CannotInfer, ShapeInferenceError, infer_shape
+from hlotext.semantics.infer import CannotInfer, Open, ShapeInferenceError, infer_shape, rule_of
 
 if TYPE_CHECKING:
     from hlotext.rewrite.typed_numbers import Operand
@@ -32,6 +34,20 @@ if TYPE_CHECKING:
 INHERITED = ("metadata", "frontend_attributes")
 """Attributes that a new instruction inherits from the one it replaces (`HloInstruction::SetupDerivedInstruction`);
 the sharding too, where the sizes are the same."""
+
+_SHAPES = caches.Cache(1 << 13)
+"""Shapes with layouts that opcode, shapes of operands and attributes alone decide."""
+
+
+@functools.cache
+def _decisive(row: Opcode) -> tuple[str, ...] | None:
+    """The attributes that decide a shape beside the operands; None where computations, devices or a stated shape do."""
+    rule = rule_of(row.name)
+    if rule is None or rule.open is not Open.NOTHING or row.payload is not Payload.OPERANDS:
+        return None
+    if row.called_attributes or row.family is Family.COLLECTIVE:
+        return None
+    return tuple(use.name for use in row.attributes)
 
 
 def shape_of(element_type: ElementType | str, dimensions: Iterable[int] = ()) -> Shape:
@@ -195,6 +211,14 @@ class Builder(OpcodeMethods):
             return shape
         if new.opcode == "tuple" and all(o.shape is not None for o in new.operands):
             return Shape.tuple(tuple(o.shape for o in new.operands if o.shape is not None))
+        key = None
+        if shape is None and (decisive := _decisive(row)) is not None:
+            given = new._attributes
+            own = tuple([given.get(name) for name in decisive]) if decisive else ()
+            key = row.name, tuple([o._head.shape for o in new._operands]), own
+            known: Shape | None = _SHAPES.results.get(key)
+            if known is not None:
+                return known
         # What names other computations is seen through the module, which the instruction is not yet in.
         new._computation = self.computation
         try:
@@ -203,7 +227,10 @@ class Builder(OpcodeMethods):
             raise EditError(f"{new.opcode}({', '.join(o.name for o in new.operands)}): {error}") from None
         finally:
             new._computation = None
-        return shape if shape is not None else laid_out(inferred, new)
+        found = shape if shape is not None else laid_out(inferred, new)
+        if key is not None:
+            _SHAPES.put(key, found)
+        return found
 
     # ---- opcodes whose payload or open shape is better said otherwise
 

@@ -44,9 +44,10 @@ def fixed(module: Module) -> frozenset[Instruction]:
 
 def has_effect(instruction: Instruction) -> bool:
     """True if an instruction or what it calls has an effect (`HloInstruction::HasSideEffect`)."""
-    return has_side_effect(instruction) or any(
-        has_side_effect(i) for c in post_order(instruction.called_computations) for i in c
-    )
+    if has_side_effect(instruction):
+        return True
+    called = instruction.called_computations
+    return bool(called) and any(has_side_effect(i) for c in post_order(called) for i in c)
 
 
 def is_dead(instruction: Instruction, gone: Container[Instruction] = ()) -> bool:
@@ -55,12 +56,16 @@ def is_dead(instruction: Instruction, gone: Container[Instruction] = ()) -> bool
 
     What finishes an asynchronous operation is not: DCE takes both out together.
     """
+    if instruction.opcode == "parameter":
+        return False
+    for user in instruction.user_view:
+        if user not in gone:
+            return False
+    operands = instruction._operands
     return not (
-        instruction.opcode == "parameter"
-        or any(user not in gone for user in instruction.user_view)
-        or instruction.is_root
+        instruction.is_root
         or instruction._attributes.get("control-predecessors")
         or instruction.control_successors
         or has_effect(instruction)
-        or any(is_finished_by(operand, instruction) for operand in instruction.operands[:1])
+        or (operands and is_finished_by(operands[0], instruction))
     )

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import attrs
 
+from hlotext.edit.journal import Edit
 from hlotext.edit.uses import hand_over
 from hlotext.ir import sending
 from hlotext.ir.errors import EditError
@@ -243,6 +244,8 @@ class _Rewriter:
         self.last: deque[str] = deque(maxlen=6)
         self.pending: dict[Instruction, None] = {}
         """Instructions to visit; the last one first."""
+        self.made: dict[Instruction, None] = {}
+        """Instructions that the running rule made, in order."""
         self.touched: dict[Instruction, bool] = {}
         """Edits of the running rule, in order; False for instructions that only lost or gained users."""
         self.is_strict = True
@@ -257,6 +260,7 @@ class _Rewriter:
 
     def inserted(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
+            self.made[node] = None
             self.touched[node] = True
 
     def modified(self, node: Instruction | Computation) -> None:
@@ -265,6 +269,7 @@ class _Rewriter:
 
     def removed(self, node: Instruction | Computation) -> None:
         if isinstance(node, Instruction):
+            self.made.pop(node, None)
             for operand in node.operands:  # each has one user less
                 self.touched.setdefault(operand, False)
 
@@ -313,9 +318,11 @@ class _Rewriter:
                 # That one of many others is gone or new says little to a user: the next round is soon enough.
                 if is_edited or len(i.user_view) <= _MANY:
                     near.update(dict.fromkeys(i.user_view))
+        pending = self.pending
         for i in reversed(near):
-            self.pending.pop(i, None)
-            self.pending[i] = None
+            if self.rules_for(i.opcode):
+                pending.pop(i, None)
+                pending[i] = None
 
     def rules_for(self, opcode: str) -> list[RewriteRule]:
         """The rules that may match that opcode, so that most instructions cost one look-up."""
@@ -346,14 +353,14 @@ class _Rewriter:
 
     def rewrite(self, rule: RewriteRule, old: Instruction, match: Match) -> bool:
         """Applies a rule to its match, as a whole or not at all."""
-        self.touched = {}
+        self.touched, self.made = {}, {}
         try:
-            with self.module.transaction() as record:
+            with Edit(self.module, is_transaction=True) as edit:
                 new = rule.function(Rewrite(old, match, Builder.before(old)))
                 if new is None:
-                    record.undo()
+                    edit.journal.roll_back(edit.savepoint)
                     return False
-                self.replace(rule, old, new, [i for i in record.inserted if isinstance(i, Instruction)])
+                self.replace(rule, old, new, list(self.made))
         except Exception as error:
             if isinstance(error, EditError) and not self.is_strict:
                 # Tried once in each round; said once.

@@ -273,6 +273,8 @@ class Shape:
 
     def leaves(self) -> Iterator[tuple[tuple[int, ...], Shape]]:
         """Every non-tuple shape inside, with its shape index, left to right."""
+        if not self.is_tuple:
+            return iter((((), self),))
         return ((index, shape) for index, shape in self.subshapes() if not shape.is_tuple)
 
     def subshape(self, index: tuple[int, ...]) -> Shape:
