@@ -76,6 +76,57 @@ def test_what_is_left_is_the_operation_at_fault(right: str, wrong: str, name: st
     assert str(before) == LOOP
 
 
+FUSED = """HloModule m
+
+f {
+  p = f32[8] parameter(0)
+  m = f32[8] multiply(p, p)
+  ROOT s = f32[8] add(m, p)
+}
+
+g {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p)
+}
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  fusion = f32[8] fusion(a), kind=kLoop, calls=f
+  fusion.1 = f32[8] fusion(fusion), kind=kLoop, calls=g
+  ROOT r = f32[8] multiply(fusion.1, a)
+}
+"""
+PLAIN = """HloModule m
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  fusion.1 = f32[8] multiply(a, a)
+  s = f32[8] add(fusion.1, a)
+  fusion = f32[8] negate(s)
+  ROOT r = f32[8] multiply(fusion, a)
+}
+"""
+
+
+@pytest.mark.xla
+def test_a_fault_in_a_fusion_names_no_innocent_one() -> None:
+    """A pass made the fusions, and gave them names that others had."""
+    pair = smallest_difference(hlo.parse(PLAIN), hlo.parse(FUSED.replace("add(m, p)", "subtract(m, p)")))
+    assert pair.name == "s"
+    assert pair.after.entry.root.opcode == "subtract"
+    assert pair.before.entry.root.opcode == "add"
+
+
+@pytest.mark.xla
+def test_progress_says_how_much_is_left() -> None:
+    seen: list[int] = []
+    smallest_difference(
+        hlo.parse(LOOP), hlo.parse(LOOP.replace("add(p, q)", "subtract(p, q)")), progress=seen.append
+    )
+    assert len(seen) > 1
+    assert seen == sorted(seen, reverse=True)
+
+
 @pytest.mark.xla
 def test_equal_modules_have_no_pair() -> None:
     with pytest.raises(NotExecutable, match="compute the same"):

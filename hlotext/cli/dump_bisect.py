@@ -110,7 +110,9 @@ def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: f
         far = found.tried[found.compilation.steps.index(wrong)].difference
         rtol = min(_RTOL, (far or 0.0) / 2)
     try:
-        pair = smallest_difference(right.module, wrong.module, rtol=rtol, timeout=timeout)
+        pair = smallest_difference(
+            right.module, wrong.module, rtol=rtol, timeout=timeout, progress=lambda left: say(_left(left))
+        )
     except NotExecutable as error:
         say(f"nothing is written: {error}")
         return
@@ -122,6 +124,10 @@ def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: f
         f"{pair.name} differs by {pair.difference:.2g}: "
         f"hlotext run {target / 'right.txt'} --against {target / 'wrong.txt'}{seed}"
     )
+
+
+def _left(instructions: int) -> str:
+    return f"reducing: {pluralize(instructions, 'instruction')} left in both modules"
 
 
 def _pair(found: dumps.Bisection) -> tuple[dumps.Step, dumps.Step] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,6 +21,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.extraction import computation_module, extract_between
+from hlotext.rewrite.outlining import inline
 
 _SEEDS = 3
 _DEEPEST = 8
@@ -43,13 +46,20 @@ class DifferingPair:
 
 
 def smallest_difference(
-    before: Module, after: Module, *, rtol: float = TOLERANCE, seed: int = 0, timeout: float = 120.0
+    before: Module,
+    after: Module,
+    *,
+    rtol: float = TOLERANCE,
+    seed: int = 0,
+    timeout: float = 120.0,
+    progress: Callable[[int], None] | None = None,
 ) -> DifferingPair:
     """The smallest pair of modules around the first instruction at which two modules with equal arguments differ.
 
-    Instructions of equal name and shape are run side by side; those before the first that differs and agree become
-    parameters, and where the bodies of a fusion, call or loop differ by themselves these are taken apart the same way. A pair
-    that only differs for the values that the program has keeps what computes them.
+    Fusions are inlined, then instructions are run side by side and paired by what they compute, whatever a pass called them;
+    those before the first that differs become parameters, and where the bodies of a call or loop differ by themselves these
+    are taken apart the same way. A pair that only differs for the values that the program has keeps what computes them.
+    `progress` is called with the number of instructions that are left.
 
     Raises NotExecutable where one of the two does not run, or they do not differ.
     """
@@ -59,11 +69,27 @@ def smallest_difference(
         if found is None:
             raise NotExecutable(f"{before.name} and {after.name} compute the same")
         for _ in range(_DEEPEST):
-            smaller = runs.smaller(found)
+            if progress is not None:
+                progress(found.instructions)
+            smaller = runs.smaller(attrs.evolve(found, before=_flat(found.before), after=_flat(found.after)))
             if smaller is None or smaller.instructions >= found.instructions:
                 break
             found = smaller
         return found
+
+
+def _flat(module: Module) -> Module:
+    """A copy without fusions in the entry: a fault inside one is an operation among others."""
+    copy = module.clone()
+    for fusion in [i for i in copy.entry if i.opcode == "fusion"]:
+        try:
+            copies = inline(fusion)
+        except EditError:
+            continue
+        for name, own in [(old.name, own) for old, own in copies.items()]:
+            if next(iter(copy.find_all(name)), None) is None:
+                own.name = name  # as the program calls it
+    return copy
 
 
 @attrs.frozen
@@ -101,20 +127,21 @@ class _Runs:
             raise NotExecutable("they have not the same number of results")
         return [difference(a, b) for a, b in zip(*ran, strict=True)]
 
+    def values(self, module: Module, seed: int) -> Arrays:
+        """The results. Raises NotExecutable."""
+        text = plain(module)
+        arguments = random_arrays(text.taken, seed)
+        if text.devices > 1:
+            arguments = [np.stack([one] * text.devices) for one in arguments]
+        ran = self.runner.run(text, [arguments])
+        if ran.error is not None:
+            raise NotExecutable(ran.error)
+        return ran.results[0]
+
     def smaller(self, pair: DifferingPair) -> DifferingPair | None:
         """A smaller pair out of one; None where none is found."""
-        matched = [
-            (old, new)
-            for new in pair.after.entry
-            if (old := _same(pair.before, new)) is not None and new.opcode not in _NO_RESULTS
-        ]
-        root = (pair.before.entry.root, pair.after.entry.root)
-        if root not in matched and root[1].opcode != "tuple":
-            matched.append(root)
-        if not matched:
-            return None
         try:
-            first, agreeing = self._first(pair, matched)
+            first, agreeing = self._first(pair)
         except (NotExecutable, EditError):
             return None
         if first is None:
@@ -129,21 +156,46 @@ class _Runs:
         return None
 
     def _first(
-        self, pair: DifferingPair, matched: Sequence[tuple[Instruction, Instruction]]
+        self, pair: DifferingPair
     ) -> tuple[tuple[Instruction, Instruction] | None, list[tuple[Instruction, Instruction]]]:
         """The first two instructions whose results differ, and those before them that agree."""
         given = [(_shape(new), old, new) for old, new in _parameters(pair)]
-        before = extract_between([old for old, _ in matched], [(shape, old) for shape, old, _ in given])
-        after = extract_between([new for _, new in matched], [(shape, new) for shape, _, new in given])
-        far = self.differences(before, after, pair.seed)
-        if len(far) != len(matched):
+        olds, news = (_computed(module) for module in (pair.before, pair.after))
+        if not olds or not news:
             return None, []
+        before = self._values_of(olds, [(shape, old) for shape, old, _ in given], pair.seed)
+        after = self._values_of(news, [(shape, new) for shape, _, new in given], pair.seed)
+        alike: dict[object, list[Instruction]] = defaultdict(list)
+        for old in olds:
+            alike[_kind(old)].append(old)
         agreeing = list(_parameters(pair))
-        for one, distance in zip(matched, far, strict=True):
-            if distance > self.rtol:
-                return one, agreeing
-            agreeing.append(one)
-        return None, agreeing
+        met: set[Instruction] = set()
+        for new in news:
+            others = sorted(alike[_kind(new)], key=lambda old: (old.name != new.name, old in met))[
+                :_CANDIDATES
+            ]
+            old = next((old for old in others if difference(before[old], after[new]) <= self.rtol), None)
+            if old is not None:
+                agreeing.append((old, new))
+                met.add(old)
+                continue
+            # What only the other program has of this kind, the one of this name first, and the root for the root.
+            open_ = [old for old in others if old not in met and _is_known(old, met)]
+            left = [old for old in others if old.name == new.name]
+            left += [old for old in open_ if old.opcode == new.opcode or len(open_) == 1]
+            if new.is_root and pair.before.entry.root in before:
+                left.append(pair.before.entry.root)
+            if left and _kind(left[0]) == _kind(new):
+                return (left[0], new), agreeing
+        return None, []
+
+    def _values_of(
+        self, some: Sequence[Instruction], given: Sequence[tuple[Shape, Instruction]], seed: int
+    ) -> dict[Instruction, np.ndarray[Any, Any]]:
+        found = self.values(extract_between(some, given), seed)
+        if len(found) != len(some):
+            raise NotExecutable("they have not the same number of results")
+        return dict(zip(some, found, strict=True))
 
     def _around(
         self, first: tuple[Instruction, Instruction], agreeing: Sequence[tuple[Instruction, Instruction]]
@@ -172,15 +224,25 @@ def _parameters(pair: DifferingPair) -> Iterator[tuple[Instruction, Instruction]
     return zip(pair.before.entry.parameters, pair.after.entry.parameters, strict=True)
 
 
-def _same(before: Module, new: Instruction) -> Instruction | None:
-    """The instruction of the other entry of this name, if it has an array of the same type and sizes."""
-    found = next((one for one in before.find_all(new.name) if isinstance(one, Instruction)), None)
-    if found is None or found.computation is not before.entry:
-        return None
-    old, own = found.shape, new.shape
-    if old is None or own is None or not own.is_array or not old.is_array:
-        return None
-    return found if (old.element_type, old.dimensions) == (own.element_type, own.dimensions) else None
+_CANDIDATES = 64
+"""Instructions of one shape whose values are compared with a value at most."""
+
+
+def _computed(module: Module) -> list[Instruction]:
+    """The instructions of the entry that compute an array."""
+    return [
+        i for i in module.entry if i.shape is not None and i.shape.is_array and i.opcode not in _NO_RESULTS
+    ]
+
+
+def _is_known(old: Instruction, met: Collection[Instruction]) -> bool:
+    """True if something agrees with every operand."""
+    return all(one in met or one.opcode in _NO_RESULTS for one in old.operands)
+
+
+def _kind(instruction: Instruction) -> object:
+    shape = _shape(instruction)
+    return shape.element_type, shape.dimensions
 
 
 def _shape(instruction: Instruction) -> Shape:
