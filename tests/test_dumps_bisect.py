@@ -81,6 +81,47 @@ def test_what_does_not_run_stands_between(tmp_path: Path) -> None:
     assert found.first is not None
 
 
+TWO = """HloModule jit_f
+
+ENTRY %main {
+  %x = f32[4]{0} parameter(0), metadata={op_name="x"}
+  %u = f32[8]{0} parameter(1), metadata={op_name="unused"}
+  %y = f32[2,2]{1,0} parameter(2), metadata={op_name="y"}
+  %z = f32[4]{0} reshape(%y)
+  ROOT %r = f32[4]{0} subtract(%x, %z)
+}
+"""
+WITHOUT = TWO.replace('  %u = f32[8]{0} parameter(1), metadata={op_name="unused"}\n', "").replace(
+    "(2)", "(1)"
+)
+
+
+def test_an_argument_that_a_pass_took_away(tmp_path: Path) -> None:
+    """The others keep their values, and a fault behind it is still found."""
+    assert dumps.bisect(folder(tmp_path / "d", TWO, WITHOUT)).is_clean
+    wrong = WITHOUT.replace("subtract", "add")
+    found = dumps.bisect(folder(tmp_path / "e", TWO, WITHOUT, wrong))
+    assert found.first == "module_0000.jit_f.0001.simplification.after_algsimp.before_next.txt"
+
+
+def test_arguments_that_cannot_be_told_apart_are_unknown(tmp_path: Path) -> None:
+    """Neither right nor wrong, and the verdict says that the end is open."""
+    nameless = WITHOUT.replace(', metadata={op_name="x"}', "")
+    place = folder(tmp_path / "d", TWO, TWO.replace("%z", "%s"), nameless)
+    found = dumps.bisect(place)
+    assert found.is_clean
+    assert [one.state for one in found.tried] == ["good", "good", "not run"]
+    said = " ".join(run("dump", "bisect", place).stdout.split())
+    assert "unknown from module_0000.jit_f.0001" in said
+    assert "it takes other arguments than the first text" in said
+
+
+def test_the_operation_that_the_pass_changed_is_told(tmp_path: Path) -> None:
+    place = folder(tmp_path / "d", TEXT, FUSED, FUSED.replace("multiply(%q, %b)", "add(%q, %b)"))
+    said = " ".join(run("dump", "bisect", place).stdout.split())
+    assert "changed: m (add) in body, opcode: multiply -> add" in said
+
+
 @pytest.mark.slow
 def test_precision_is_no_fault(tmp_path: Path) -> None:
     """Other results, the same ones with wide floats."""

@@ -253,6 +253,19 @@ def test_what_is_raised(case: dict[str, Any], prefix: str) -> None:
         assert bool(messages.remedies(one)) == (one.kind not in ("exception", "not-found"))
 
 
+def test_the_call_that_compiles_is_no_line_of_an_operation() -> None:
+    """JAX's traceback leads to it where the message itself names no line."""
+    frames = 'File "/home/me/train.py", line 12, in main\n  File "/x/site-packages/jax/_src/compiler.py", line 3, in run'
+    (found,) = messages.read(
+        f"Traceback (most recent call last):\n  {frames}\nNo such compile option: 'xla_x'\n"
+    )
+    assert (found.line, found.is_call) == (12, True)
+    (found,) = messages.read(text_of("tpu_hbm_temporaries"))
+    assert found.is_call == (found.line is not None)
+    (found,) = messages.read(text_of("jax_indivisible"))
+    assert not found.is_call
+
+
 def test_a_status_at_the_end_of_a_log_counts() -> None:
     (found,) = messages.read("jax.errors.JaxRuntimeError: DATA_LOSS: the disk is gone")
     assert (found.kind, found.text) == ("data-loss", "DATA_LOSS: the disk is gone")

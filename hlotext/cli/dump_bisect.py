@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import click
 
-from hlotext import dumps
+from hlotext import diff, dumps
+from hlotext.analysis import SourceLocations
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, write_json
 from hlotext.cli.folders import opened
@@ -24,6 +25,8 @@ from hlotext.syntax.source.inputs import InputError
 _RTOL = 0.01
 _FOUND = 1
 _ROWS = 40
+_CHANGES = 4
+"""Operations that are told; more are counted."""
 _SHOWN = ("wrong", "precision", "not run")
 
 
@@ -158,10 +161,33 @@ def _show(found: dumps.Bisection, limit: int) -> None:
     facts += [("drops precision", name) for name in found.precision]
     pair = _pair(found)
     if pair is not None:
+        facts += [("changed there", text) for text in _changes(*pair)]
         facts.append(("operations", shlex.join(["hlotext", "diff", "--full", *(step.path for step in pair)])))
     out.facts(facts)
     rows = [one for one in found.tried if one.is_new and one.state in _SHOWN]
     out.table(Listing("dump.tried", _tried).table("texts that are not simply right", rows, limit))
+
+
+def _changes(right: dumps.Step, wrong: dumps.Step) -> list[str]:
+    """The operations that the step changed, if they are few: any of them may be the fault."""
+    try:
+        changes = [one for one in diff.compare(right, wrong).changes if one.node is not None]
+    except (InputError, HloSyntaxError):
+        return []
+    if len(changes) > _CHANGES:
+        return [f"{len(changes):,} operations; --reduce finds the one at fault"]
+    places = SourceLocations()
+    told = []
+    for change in changes:
+        assert change.node is not None
+        place = places.place(change.node)
+        parts = "; ".join(map(str, change.parts))
+        where = f" in {change.computation}" if change.computation else ""
+        line = f", at {place.file}:{place.line}" if place is not None else ""
+        told.append(
+            f"{change.kind}: {change.name} ({change.opcode}){where}{f', {parts}' if parts else ''}{line}"
+        )
+    return told
 
 
 def _tried(one: dumps.Tried) -> Row:
@@ -191,10 +217,24 @@ def _verdict(found: dumps.Bisection) -> str:
         where = _pass(found, found.transient[0])
         return f"results differ from {where} on, but those of the last module are right again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
+    unknown = _unknown(found)
     if not largest.difference:
-        return "all modules that ran compute the same results"
+        return f"all modules that ran compute the same results{unknown}"
+    return f"all modules that ran agree within --rtol: at most {largest.difference:.2g} apart, in {largest.file}{unknown}"
+
+
+def _unknown(found: dumps.Bisection) -> str:
+    """A remark on the texts at the end of which none ran."""
+    count = 0
+    for one in reversed(found.tried):
+        if one.state != "not run":
+            break
+        count += 1
+    if not count:
+        return ""
+    first = found.tried[-count]
     return (
-        f"all modules that ran agree within --rtol: at most {largest.difference:.2g} apart, in {largest.file}"
+        f"; unknown from {first.file} to the end, since {pluralize(count, 'text')} did not run: {first.why}"
     )
 
 

@@ -91,7 +91,9 @@ class _Lines:
             )
             message = attrs.evolve(message, memory=attrs.evolve(memory, allocations=tuple(rows)))
         place = self._place(message.module, message.instruction, message.op_name)
-        return attrs.evolve(message, file=place.file, line=place.line) if place is not None else message
+        if place is None:
+            return message
+        return attrs.evolve(message, file=place.file, line=place.line, is_call=False)
 
     def _place(self, module: str | None, name: str | None, op_name: str | None) -> SourceLocation | None:
         if name is None:
@@ -124,7 +126,7 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
         ("instruction", message.instruction),
         ("shape", message.shape),
         ("op_name", message.op_name),
-        ("source", where),
+        ("compiled at" if message.is_call else "source", where),
         ("stack frame", frame),
     ]
     facts = [(title, text) for title, text in known if text]

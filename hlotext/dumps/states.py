@@ -75,6 +75,8 @@ class States:
         self._timeout = timeout
         self._ran: dict[str, Ran] = {}
         self._inputs: dict[object, list[Arrays]] = {}
+        self._taken: dict[int, tuple[list[str | None], PlainModule]] = {}
+        """For each number of devices the names of the first text's arguments, and that text."""
         self._pieces: dict[tuple[int, tuple[Shape, ...]], tuple[tuple[int, ...], ...]] = {}
         self._whole: _Whole | None = None
         self._first: _Reference | None = None
@@ -159,7 +161,7 @@ class States:
                 self._whole = whole = _Whole.of(module)
             elif whole is not None and devices > 1:
                 whole.learn(module)
-            return self._run(text, self._arguments(text)).results, True
+            return self._run(text, self._arguments(text, module)).results, True
         text = plain(module, wide=wide)
         arguments = self._cut(text, whole, wide)
         ran = self._run(text, arguments)
@@ -181,7 +183,34 @@ class States:
             raise NotExecutable(ran.error)
         return ran
 
-    def _arguments(self, text: PlainModule) -> list[Arrays]:
+    def _arguments(self, text: PlainModule, module: Module) -> list[Arrays]:
+        """The same arguments for all texts: by number where all are as in the first text, else by the names of the program.
+
+        Raises NotExecutable where it is not known which are the same.
+        """
+        labels = _labels(module)
+        known, first = self._taken.setdefault(text.devices, (labels, text))
+        sizes = [[shape.dimensions for shape in one.parameters] for one in (first, text)]
+        if sizes[0] == sizes[1]:
+            return self._drawn(text)
+        numbers = _numbers(known, labels)
+        if numbers is None or [sizes[0][number] for number in numbers] != sizes[1]:
+            raise NotExecutable(
+                "it takes other arguments than the first text, and their names do not tell which are which"
+            )
+        if numbers != sorted(numbers):
+            raise NotExecutable(
+                "its arguments come in another order than those of the first text, which passes them by number"
+            )
+        return [
+            [
+                arrays[number].astype(shape.element_type.dtype)
+                for number, shape in zip(numbers, text.taken, strict=True)
+            ]
+            for arrays in self._drawn(first)
+        ]
+
+    def _drawn(self, text: PlainModule) -> list[Arrays]:
         """The same arguments for all texts that take the same; on each device its own, but for what devices share."""
         key = (tuple(map(str, text.taken)), text.devices)
         if key not in self._inputs:
@@ -280,6 +309,24 @@ class _Whole:
             joined(part, shape, sharding)
             for part, shape, sharding in zip(parts, self.results, self.result_shardings, strict=True)
         ]
+
+
+def _labels(module: Module) -> list[str | None]:
+    """The program's names of the arrays that go in: `op_name`, with the index in a tuple; None where there is none."""
+    found: list[str | None] = []
+    for parameter in module.entry.parameters:
+        name = parameter.metadata.op_name if parameter.metadata is not None else None
+        for index, leaf in parameter.shape.leaves() if parameter.shape is not None else ():
+            if leaf.is_array:
+                found.append(f"{name}{list(index)}" if name else None)
+    return found
+
+
+def _numbers(known: Sequence[str | None], labels: Sequence[str | None]) -> list[int] | None:
+    """The numbers of named arrays among known ones; None unless each name is there once."""
+    if None in labels or len(set(labels)) < len(labels) or any(known.count(label) != 1 for label in labels):
+        return None
+    return [known.index(label) for label in labels]
 
 
 def _arrays(*shapes: Shape | None) -> tuple[Shape, ...]:

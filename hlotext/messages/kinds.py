@@ -95,12 +95,22 @@ def _hlo(found: Found, start: int, end: int) -> Fields:
     ):
         if theirs in facts:
             fields[ours] = facts[theirs]
+    if "file" in fields:
+        fields["is_call"] = False
     return fields
 
 
-def _frame(found: Found) -> Fields:
-    """The line of the program in the traceback in front of a message."""
-    return _of(frame(found.text, found.after_last, found.match.start()))
+_COMPILES = re.compile(r"/jax/_src/compiler\.py\"")
+"""A frame of a traceback that leads into a compiler."""
+
+
+def _frame(found: Found, *, is_compiler: bool = False) -> Fields:
+    """The line of the program in the traceback in front of a message; of a compiler's that of the call that compiled."""
+    start, end = found.after_last, found.match.start()
+    fields = _of(frame(found.text, start, end))
+    if fields and (is_compiler or _COMPILES.search(found.text, start, end)):
+        fields["is_call"] = True
+    return fields
 
 
 def _of(place: tuple[str, int] | None) -> Fields:
@@ -146,7 +156,7 @@ def _main_memory(found: Found) -> Fields:
     space = found.match[1].lower()
     rows, is_cut = allocations(found.text[found.rest : found.end])
     memory = Memory(space, found.bytes(2), found.bytes(3), found.bytes(4), rows, is_cut, *_totals(found))
-    return {"kind": space, "memory": memory, **_frame(found)}
+    return {"kind": space, "memory": memory, **_frame(found, is_compiler=True)}
 
 
 _TOTALS = tuple(
@@ -169,7 +179,12 @@ def _totals(found: Found) -> Iterator[float | None]:
 
 def _temporaries(found: Found) -> Fields:
     memory = Memory("hbm", found.bytes(2), found.bytes(3))
-    return {"memory": memory, "module": found.match[4], "facts": {"what": found.match[1]}, **_frame(found)}
+    return {
+        "memory": memory,
+        "module": found.match[4],
+        "facts": {"what": found.match[1]},
+        **_frame(found, is_compiler=True),
+    }
 
 
 def _scoped(found: Found) -> Fields:
@@ -179,7 +194,12 @@ def _scoped(found: Found) -> Fields:
     used, capacity, excess = map(size, sizes.groups("")) if sizes is not None else (None, None, None)
     memory = Memory(space, used, capacity, excess)
     # The traceback leads to the call of the compiler; the line of the kernel is that of its frame in the module.
-    return {"kind": space, "memory": memory, **_frame(found), **_hlo(found, found.rest, end)}
+    return {
+        "kind": space,
+        "memory": memory,
+        **_frame(found, is_compiler=True),
+        **_hlo(found, found.rest, end),
+    }
 
 
 _SCOPED_SIZES = _sentence(
@@ -197,7 +217,7 @@ def _operand(found: Found) -> Fields:
         "memory": Memory(space, found.bytes(1), found.bytes(2)),
         "shape": details[1] if details is not None else None,
         "instruction": name[1] if name is not None else None,
-        **_frame(found),
+        **_frame(found, is_compiler=True),
     }
 
 

@@ -90,6 +90,8 @@ class Message:
     facts: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     """Fields of this kind only: `from`, `to`, `parts`, `target`, `shapes`, `seconds`, `mlir`, `axis`, `condition` ..."""
 
+    is_call: bool = False
+    """True if file and line are of the call that compiled: the message says no line of an operation."""
     remedy: str | None = None
     """Remedy of its form, if not that of its kind."""
 

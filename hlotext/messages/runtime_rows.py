@@ -5,6 +5,8 @@ Named groups are fields of the message or facts: `required` is what a program wa
 
 from __future__ import annotations
 
+from hlotext.messages import tracing_rows
+
 ARRAY = r"\w+\[[\d,<=?]*\][^\s()]*?"
 _SPEC = r"P\w*\([^\n]*?\)"
 _AGAIN = "call it with arguments as it was compiled for, or compile it for these: jax.jit does so by itself"
@@ -19,7 +21,6 @@ _ENDED = (
 _TASK = r"(?:/job:\S+|\d+)"
 _BLOCK = "blocks whose last two dimensions are multiples of 8 and 128, or the array's own"
 _TAKEN = "an earlier call took it (donate_argnums), or delete() did: use the result of that call, or do not donate it"
-_STATIC = "Python needs a value, which a traced array does not have: "
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
@@ -159,18 +160,6 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "a spec with at most as many entries as the value has dimensions",
     ),
     (
-        "carry",
-        r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
-        r" carry component has type (?P<passed>\S+?), so the manual axis types do not match",
-        "jax.lax.pcast(init, axes, to='varying') on the initial value",
-    ),
-    (
-        "carry",
-        r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
-        r" carry component has type (?P<passed>\S+?), so the (?P<reason>[^.\n]+?) do not match",
-        "give the initial value the type that the body returns, or convert inside the body",
-    ),
-    (
         "kernel",
         r"Unimplemented primitive in Pallas (?P<platform>[\w ]+?) lowering(?: for [\w.]+)?: (?P<primitive>[\w\-]+)",
         "do this operation outside of the kernel, or write it with others: Pallas does not lower it on this platform",
@@ -264,50 +253,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "name an axis of the mesh that encloses the call (jax.shard_map, jax.vmap)",
     ),
     (
-        "tracer",
-        r"Attempted boolean conversion of traced array with shape (?P<shape>\w+\[[\d,]*\])",
-        _STATIC + "jnp.where, jax.lax.cond or jax.lax.while_loop, or mark the argument static",
-    ),
-    (
-        "tracer",
-        r"conversion method __array__\(\) was called on traced array with shape (?P<shape>\w+\[[\d,]*\])",
-        _STATIC + "jax.numpy instead of numpy, or jax.pure_callback",
-    ),
-    (
-        "tracer",
-        r"Array slice indices must have static start/stop/step",
-        _STATIC + "jax.lax.dynamic_slice with a static size, or mark the argument static",
-    ),
-    (
-        "tracer",
-        r"Non-hashable static arguments are not supported",
-        "a tuple instead of a list, or an argument that is traced",
-    ),
-    (
-        "shapes",
-        r"(?P<operation>\w+) got incompatible shapes for broadcasting: (?P<one>\([^\n]*?\)), (?P<other>\([^\n]*?\))\.",
-        "dimensions that are equal or 1: reshape, transpose or index one operand (x[:, None])",
-    ),
-    (
-        "shapes",
-        r"(?P<operation>\w+) requires contracting dimensions to have the same shape, got (?P<one>\([^\n]*?\)) and"
-        r" (?P<other>\([^\n]*?\))\.",
-        "contract dimensions of one size: transpose an operand, or name others in dimension_numbers",
-    ),
-    (
-        "types",
-        r"(?P<operation>\w+) requires arguments to have the same dtypes, got (?P<types>[\w, ]+)",
-        "convert one operand (astype)",
-    ),
-    (
-        "tracer",
-        r"Encountered an unexpected tracer\.",
-        "return the value from the traced function instead of storing it outside",
-    ),
-    (
-        "nan",
-        r"invalid value \((?P<value>nan|inf)\) encountered in (?P<operation>[\w ]+)",
-        "look at the operands of that operation; jax_debug_nans runs it again without jit to find it",
+        "arguments",
+        r"pytree structure error: (?P<reason>[^\n]+)",
+        "both trees need the same keys and containers: compare jax.tree.structure of both",
     ),
     (
         "platform",
@@ -369,6 +317,12 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "process",
+        r"DEADLINE_EXCEEDED: [^\n]{0,300}(?:\s+Additional[^\n]*)?\s+RPC: /\S*CoordinationService/RegisterTask",
+        "this process could not reach the coordinator in time: process 0 must run and listen at coordinator_address, the"
+        " address and port must be the same for all and reachable, and all processes must start within initialization_timeout",
+    ),
+    (
+        "process",
         r"Failed to send RPC to coordination service",
         "the coordinator, usually process 0, ended or cannot be reached: look for its error",
     ),
@@ -380,5 +334,6 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         r"%?(?P<instruction>[\w.\-]+) = ",
         "the shape breaks a rule of the opcode; hlotext verify FILE names the rule",
     ),
+    *tracing_rows.ROWS,
 )
 """Kind, sentence and remedy; no remedy of its own: that of the kind."""

@@ -1,0 +1,112 @@
+"""Errors that JAX raises while it traces a program: shapes, types, carries of loops, values that are not there yet."""
+
+from __future__ import annotations
+
+_STATIC = "Python needs a value, which a traced array does not have: "
+
+ROWS: tuple[tuple[str, str, str], ...] = (
+    (
+        "carry",
+        r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
+        r" carry component has type (?P<passed>\S+?), so the manual axis types do not match",
+        "jax.lax.pcast(init, axes, to='varying') on the initial value",
+    ),
+    (
+        "carry",
+        r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
+        r" carry component has type (?P<passed>\S+?), so the (?P<reason>[^.\n]+?) do not match",
+        "give the initial value the type that the body returns, or convert inside the body",
+    ),
+    (
+        "carry",
+        r"The output of (?P<one>\S+) has type (?P<required>\S+) but the corresponding output of (?P<other>\S+) has type"
+        r" (?P<passed>\S+?), so the (?P<reason>[^.\n]+?) do not match",
+        "let all branches return the same shapes and types: convert inside the branch that differs",
+    ),
+    (
+        "tracer",
+        r"Abstract tracer value encountered where concrete value is expected: traced array with shape"
+        r" (?P<shape>\w+\[[\d,]*\])(?:[^\n]*\n?The problem arose with the `(?P<function>\w+)` function)?",
+        _STATIC
+        + "keep it an array (astype, jnp functions), mark the argument static (static_argnums), or compute it outside of jit",
+    ),
+    (
+        "tracer",
+        r"Attempted boolean conversion of traced array with shape (?P<shape>\w+\[[\d,]*\])",
+        _STATIC + "jnp.where, jax.lax.cond or jax.lax.while_loop, or mark the argument static",
+    ),
+    (
+        "tracer",
+        r"conversion method __array__\(\) was called on traced array with shape (?P<shape>\w+\[[\d,]*\])",
+        _STATIC + "jax.numpy instead of numpy, or jax.pure_callback",
+    ),
+    (
+        "tracer",
+        r"Array slice indices must have static start/stop/step",
+        _STATIC + "jax.lax.dynamic_slice with a static size, or mark the argument static",
+    ),
+    (
+        "tracer",
+        r"Non-hashable static arguments are not supported",
+        "a tuple instead of a list, or an argument that is traced",
+    ),
+    (
+        "shapes",
+        r"(?P<operation>\w+) got incompatible shapes for broadcasting: (?P<one>\([^\n]*?\)), (?P<other>\([^\n]*?\))\.",
+        "dimensions that are equal or 1: reshape, transpose or index one operand (x[:, None])",
+    ),
+    (
+        "shapes",
+        r"(?P<operation>\w+) requires contracting dimensions to have the same shape, got (?P<one>\([^\n]*?\)) and"
+        r" (?P<other>\([^\n]*?\))\.",
+        "contract dimensions of one size: transpose an operand, or name others in dimension_numbers",
+    ),
+    (
+        "shapes",
+        r"scan got values with different leading axis sizes: (?P<passed>\d+(?:, \d+)*)",
+        "sequences of one length: cut or pad the others",
+    ),
+    (
+        "shapes",
+        r"cannot reshape array of shape (?P<passed>\([\d, ]*\)) \(size (?P<size>\d+)\) into shape (?P<required>\([\d, -]*\))",
+        "a shape with as many elements",
+    ),
+    (
+        "shapes",
+        r"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated:"
+        r" concatenating along dimension (?P<dimension>\d+) for shapes (?P<passed>\([\d, ]*\)(?:, \([\d, ]*\))*)",
+        "the same sizes in all other dimensions, or another axis",
+    ),
+    (
+        "shapes",
+        r"Gradient only defined for scalar-output functions\. Output had shape: (?P<passed>\([\d, ]*\))",
+        "reduce the output to a scalar (sum, mean), or use jax.jacobian",
+    ),
+    (
+        "types",
+        r"(?P<operation>grad|jacrev|jacfwd|value_and_grad) requires [^\n]{1,200}?, but got (?P<passed>\w+)",
+        "differentiate by floats: convert the argument, or choose others with argnums",
+    ),
+    (
+        "tracer",
+        r"Error interpreting argument to (?P<function>[^\n]{1,160}?) as an abstract array\. The problematic value is of type"
+        r" (?P<type><class '[^'\n]+'>)(?: and was passed to the function at path (?P<argument>[^\s]+?)\.)?",
+        "arguments are arrays: mark this one static (static_argnums, static_argnames), or leave it out of the call",
+    ),
+    (
+        "types",
+        r"(?P<operation>\w+) requires arguments to have the same dtypes, got (?P<types>[\w, ]+)",
+        "convert one operand (astype)",
+    ),
+    (
+        "tracer",
+        r"Encountered an unexpected tracer\.",
+        "return the value from the traced function instead of storing it outside",
+    ),
+    (
+        "nan",
+        r"invalid value \((?P<value>nan|inf)\) encountered in (?P<operation>[\w ]+)",
+        "look at the operands of that operation; jax_debug_nans runs it again without jit to find it",
+    ),
+)
+"""Kind, sentence and remedy."""
