@@ -319,7 +319,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "process",
         r"DEADLINE_EXCEEDED: [^\n]{0,300}(?:\s+Additional[^\n]*)?\s+RPC: /\S*CoordinationService/RegisterTask",
         "this process could not reach the coordinator in time: process 0 must run and listen at coordinator_address, the"
-        " address and port must be the same for all and reachable, and all processes must start within initialization_timeout",
+        " address and port must be the same for all and reachable, and all must start within initialization_timeout",
     ),
     (
         "process",
