@@ -266,6 +266,15 @@ def test_the_call_that_compiles_is_no_line_of_an_operation() -> None:
     assert not found.is_call
 
 
+def test_an_exception_that_another_repeats_is_one_message() -> None:
+    """The outer one of a chain, which has the program's line."""
+    rule = "is only valid for values of rank at least 2, but was applied to a value of rank 1."
+    inner = f"ValueError: Sharding S {rule}\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    outer = f'Traceback (most recent call last):\n  File "/me/t.py", line 5, in f\nValueError: x is wrong: Sharding S {rule}\n'
+    (found,) = messages.read(f"Traceback (most recent call last):\n{inner}{outer}")
+    assert (found.kind, found.line, dict(found.facts)) == ("sharding", 5, {"required": 2, "passed": 1})
+
+
 def test_a_status_at_the_end_of_a_log_counts() -> None:
     (found,) = messages.read("jax.errors.JaxRuntimeError: DATA_LOSS: the disk is gone")
     assert (found.kind, found.text) == ("data-loss", "DATA_LOSS: the disk is gone")

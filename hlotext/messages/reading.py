@@ -279,4 +279,22 @@ def _merged(messages: Iterator[Message]) -> Iterator[Message]:
             }
             message = attrs.evolve(other, **more, facts={**message.facts, **other.facts})
         known[key] = message
-    yield from known.values()
+    yield from _without_wrapped(known.values())
+
+
+def _without_wrapped(messages: Iterable[Message]) -> Iterator[Message]:
+    """Without those whose sentence the next exception of a chain repeats inside its own; it has the line then."""
+    every = list(messages)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, message in enumerate(every):
+        key = message.kind, message.instruction, str(sorted(message.facts.items()))
+        groups.setdefault(key, []).append(number)
+    wrapped = {
+        inner
+        for group in groups.values()
+        for inner, outer in itertools.pairwise(group)
+        if every[inner].remedy is not None
+        and every[inner].text != every[outer].text
+        and every[inner].text.rstrip(".") in every[outer].text
+    }
+    return (message for number, message in enumerate(every) if number not in wrapped)

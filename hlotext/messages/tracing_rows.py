@@ -47,6 +47,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "tracer",
+        r"Array boolean indices must be concrete; got (?P<shape>\w+\[[\d,]*\])",
+        "the number of results depends on values: jnp.where(mask, x, 0), or jnp.nonzero(mask, size=N) with a known size",
+    ),
+    (
+        "tracer",
+        r"JAX arrays are immutable and do not support in-place item assignment",
+        "x = x.at[index].set(value): a new array, which jit writes in place where it can",
+    ),
+    (
+        "shapes",
+        r"vmap got inconsistent sizes for array axes to be mapped:\s+\* [^\n]{0,80}?ax[ei]s had size (?P<size>\d+):"
+        r" (?P<one>[^\n;]+);?\s+\* [^\n]{0,80}?ax[ei]s had size (?P<other_size>\d+): (?P<other>[^\n;]+)",
+        "mapped axes of one size: cut or pad, or in_axes=None for what is not mapped",
+    ),
+    (
+        "tracer",
         r"Non-hashable static arguments are not supported",
         "a tuple instead of a list, or an argument that is traced",
     ),
