@@ -270,7 +270,8 @@ def test_an_exception_that_another_repeats_is_one_message() -> None:
     """The outer one of a chain, which has the program's line."""
     rule = "is only valid for values of rank at least 2, but was applied to a value of rank 1."
     inner = f"ValueError: Sharding S {rule}\n\nDuring handling of the above exception, another exception occurred:\n\n"
-    outer = f'Traceback (most recent call last):\n  File "/me/t.py", line 5, in f\nValueError: x is wrong: Sharding S {rule}\n'
+    frame = 'Traceback (most recent call last):\n  File "/me/t.py", line 5, in f\n'
+    outer = f"{frame}ValueError: x is wrong: Sharding S {rule}\n"
     (found,) = messages.read(f"Traceback (most recent call last):\n{inner}{outer}")
     assert (found.kind, found.line, dict(found.facts)) == ("sharding", 5, {"required": 2, "passed": 1})
 

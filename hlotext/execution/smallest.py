@@ -174,10 +174,10 @@ class _Runs:
             others = sorted(alike[_kind(new)], key=lambda old: (old.name != new.name, old in met))[
                 :_CANDIDATES
             ]
-            old = next((old for old in others if difference(before[old], after[new]) <= self.rtol), None)
-            if old is not None:
-                agreeing.append((old, new))
-                met.add(old)
+            same = next((old for old in others if difference(before[old], after[new]) <= self.rtol), None)
+            if same is not None:
+                agreeing.append((same, new))
+                met.add(same)
                 continue
             # What only the other program has of this kind, the one of this name first, and the root for the root.
             open_ = [old for old in others if old not in met and _is_known(old, met)]
