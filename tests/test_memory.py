@@ -167,3 +167,46 @@ def test_ties_between_computations_go_by_their_order_in_the_text() -> None:
         if piece.value.instruction is not None and not piece.value.index
     }
     assert offsets["rs.2"] < offsets["rs.1"]
+
+
+TRANSPOSED = """\
+HloModule jit_f, is_scheduled=true
+
+%negated (n: f32[512,512]) -> f32[512,512] {
+  %n = f32[512,512]{1,0} parameter(0)
+  ROOT %negate = f32[512,512]{1,0} negate(%n)
+}
+
+%both (p: f32[512,512], q: f32[512,512]) -> (f32[512,512], f32[512,512]) {
+  %p = f32[512,512]{1,0} parameter(0)
+  %q = f32[512,512]{1,0} parameter(1)
+  %turned = f32[512,512]{1,0} transpose(%q), dimensions={1,0}
+  %add = f32[512,512]{1,0} add(%p, %turned)
+  %subtract = f32[512,512]{1,0} subtract(%p, %turned)
+  ROOT %tuple = (f32[512,512]{1,0}, f32[512,512]{1,0}) tuple(%add, %subtract)
+}
+
+ENTRY %main (a: f32[512,512], b: f32[512,512]) -> f32[8,512] {
+  %a = f32[512,512]{1,0} parameter(0)
+  %b = f32[512,512]{1,0} parameter(1)
+  %before = f32[512,512]{1,0} fusion(%a), kind=kLoop, calls=%negated
+  %two = (f32[512,512]{1,0}, f32[512,512]{1,0}) fusion(%before, %b), kind=kInput, calls=%both
+  %first = f32[512,512]{1,0} get-tuple-element(%two), index=0
+  %second = f32[512,512]{1,0} get-tuple-element(%two), index=1
+  %sum = f32[512,512]{1,0} dot(%first, %second), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %part = f32[8,512]{1,0} slice(%sum), slice={[0:8], [0:512]}
+}
+"""
+
+
+def test_results_through_a_transpose_in_shared_memory_are_not_written_over_an_operand() -> None:
+    """Two results whose hero is a transpose, though each is elementwise on that operand (`FusionCanShareBufferHint`)."""
+    assigned = memory.assign(hlo.parse(TRANSPOSED), "gpu", "h100")
+    offsets = {
+        (piece.value.instruction.name, piece.value.index): piece.offset
+        for allocation in assigned.allocations
+        if allocation.is_temporary
+        for piece in allocation.slices
+        if piece.value.instruction is not None
+    }
+    assert offsets["before", ()] not in (offsets["two", (0,)], offsets["two", (1,)])

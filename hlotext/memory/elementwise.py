@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hlotext.analysis.heroes import hero_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -23,7 +24,14 @@ class Elementwise:
     def __init__(self) -> None:
         self._bodies: dict[Computation, bool] = {}
         self._parameters: dict[tuple[Instruction, bool], bool] = {}
+        self._heroes: dict[Computation, dict[Instruction, Instruction]] = {}
         self._depth = 0
+
+    def heroes(self, body: Computation) -> dict[Instruction, Instruction]:
+        """The operation that decides how a fusion is emitted on GPU, for each of its results."""
+        if body not in self._heroes:
+            self._heroes[body] = {root: hero_of(root) for root in roots_of(body)}
+        return self._heroes[body]
 
     def everywhere(self, instruction: Instruction) -> bool:
         """True if an instruction is elementwise on all operands; a fusion where all that it runs is."""

@@ -91,7 +91,8 @@ def _fusion_hint(
     if len(roots) > 1:
         met = [root for root in roots if root in reached]
         if any(root is not output for root in met):
-            transposed = any(_single_hero(elementwise, root).opcode in ("copy", "transpose") for root in met)
+            heroes = elementwise.heroes(body)
+            transposed = any(heroes[root].opcode in ("copy", "transpose") for root in met)
             if transposed or not elementwise.everywhere(target):
                 return False
     return True
@@ -169,8 +170,9 @@ def _reduction_hero(elementwise: Elementwise, fusion: Instruction, body: Computa
     """The reduction that is computed before anything else is written; None where no such emitter is used."""
     if _kind(fusion).startswith(_OTHER_EMITTERS):
         return None
-    roots = roots_of(body)
-    heroes = [_single_hero(elementwise, root) for root in roots]
+    hero_of = elementwise.heroes(body)
+    roots = list(hero_of)
+    heroes = list(hero_of.values())
     real = [_is_real_reduction(root, hero) for root, hero in zip(roots, heroes, strict=True)]
     if True not in real:
         return None
@@ -196,18 +198,6 @@ def _kind(fusion: Instruction) -> str:
         return ""
     inner = settings.get("fusion_backend_config", {}) if isinstance(settings, dict) else {}
     return str(inner.get("kind", "")) if isinstance(inner, dict) else ""
-
-
-def _single_hero(elementwise: Elementwise, root: Instruction) -> Instruction:
-    """Reduction at the top of a chain of elementwise operations and bitcasts with one operand, if there is one."""
-    hero = root
-    while len(hero.operands) == 1 and (elementwise.everywhere(hero) or hero.opcode == "bitcast"):
-        if hero.opcode == "copy" and hero.shape != hero.operands[0].shape:
-            break
-        if hero.operands[0].opcode == "parameter":
-            break
-        hero = hero.operands[0]
-    return hero if hero.opcode == "reduce" else root
 
 
 def _is_real_reduction(root: Instruction, hero: Instruction) -> bool:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.analysis.heroes import hero_of, roots_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -14,7 +15,6 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import FusionKind
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.editor import XlaEditor
-from hlotext.rewrite.passes.heroes import hero_of, roots_of
 
 
 @attrs.frozen

@@ -10,8 +10,7 @@ from hlotext import layout as layouts
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.rewrite.passes.dimensions import inverse, is_identity, permuted
-from hlotext.rewrite.passes.properties import is_descending
+from hlotext.layout.permutations import compose, descending, inverse
 
 MIN_TILED = 16
 MIN_TILED_BOTH = 8
@@ -104,13 +103,13 @@ def is_tiled_transpose(i: Instruction) -> bool:
     if i.opcode != "transpose" or i.shape is None or i.operands[0].shape is None:
         return False
     source, shape = i.operands[0].shape, i.shape
-    if any(s.layout is not None and not is_descending(s) for s in (source, shape)):
+    if any(s.layout is not None and s.layout.minor_to_major != descending(s.rank) for s in (source, shape)):
         return False
     sizes, order = normalized_transpose(shape.dimensions, tuple(i.attributes["dimensions"]))
     if len(order) < 2:
         return False
     bits = shape.element_type.bits if shape.element_type.bits > 1 else 8
-    given = permuted(sizes, inverse(order))
+    given = compose(sizes, inverse(order))
     if _is_packed(sizes, order, bits):
         return True
     if order[-1] == len(sizes) - 1:
@@ -152,7 +151,7 @@ def _product(group: list[tuple[int, int]]) -> int:
 
 def _is_packed(sizes: tuple[int, ...], order: tuple[int, ...], bits: int) -> bool:
     """True if several elements of a transpose go into one bank at once (`CanEmitPackedTranspose`)."""
-    if bits >= BANK_BITS or is_identity(order):
+    if bits >= BANK_BITS or order == tuple(range(len(order))):
         return False
     shape, turns = list(sizes), list(order)
     if turns[-1] != len(shape) - 1:
@@ -164,7 +163,7 @@ def _is_packed(sizes: tuple[int, ...], order: tuple[int, ...], bits: int) -> boo
         turns = [d + 1 if d > rank - 3 else d for d in turns]
         turns.insert(rank - 2, rank - 2)
     rank = len(shape)
-    given = permuted(shape, inverse(turns))
+    given = compose(shape, inverse(turns))
     t1, t2 = given[rank - 2], given[turns[rank - 2]]
     vector = BANK_BITS // bits
     side = BANKS * vector
