@@ -288,3 +288,46 @@ ENTRY e {
             *("s32[]", "s32[2]"),
         ]
         assert [str(i.shape) for i in shapes[:2]] == ["f32[2,3]{1,0}", "f32[2,3]{0,1}"]
+
+
+GATHERED = """HloModule t, num_partitions=2
+
+ENTRY e {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  n = f32[4] custom-call(y), custom_call_target="p", custom_call_has_side_effect=true
+  st = (f32[4], f32[8]) all-gather-start(x), channel_id=1, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true
+  dn = f32[8] all-gather-done(st), control-predecessors={n}
+  ROOT r = (f32[8], f32[4]) tuple(dn, n)
+}
+"""
+GATHER = "all-gather = f32[8] all-gather(x), channel_id=1, replica_groups={{0,1}}, dimensions={0}, use_global_device_ids=true"
+
+
+@rewrite.pattern(m.all_gather_done(m.all_gather_start(m.op("x"), name="start")))
+def made_synchronous(r: rewrite.Rewrite) -> hlo.Instruction:
+    attributes: dict[str, Any] = dict(r["start"].attributes)
+    return r.b.all_gather(r["x"], **attributes)
+
+
+def test_a_rule_that_replaces_an_asynchronous_operation_takes_out_the_whole_of_it() -> None:
+    """It would match the unused end again, and what takes its place waits for what that waited for."""
+    module = hlo.parse(GATHERED)
+    assert rewrite.apply_rules(module, [made_synchronous]) == {"made_synchronous": 1}
+    assert [i.opcode for i in module.entry][-3:] == ["custom-call", "all-gather", "tuple"]
+    assert str(module.instruction("all-gather")) == GATHER + ", control-predecessors={n}"
+
+
+def test_what_replaces_the_end_of_an_asynchronous_operation_waits_as_all_of_it_did() -> None:
+    module = hlo.parse(
+        GATHERED.replace("all-gather-done(st), control-predecessors={n}", "all-gather-done(st)")
+    )
+    start, done = module.instruction("st"), module.instruction("dn")
+    start.attributes["control-predecessors"] = (module.instruction("n"),)
+    made = rewrite.Builder.before(done).all_gather(
+        module.instruction("x"), dimensions=(0,), replica_groups="{{0,1}}"
+    )
+    done.replace_with(made)
+    assert made.control_predecessors == (module.instruction("n"),)
+    module.entry.remove_all(start.async_chain)
+    assert hlo.verify(module) == []

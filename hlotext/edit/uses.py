@@ -203,15 +203,16 @@ def hand_over(old: Instruction, new: Instruction) -> bool:
             kept.append(new)
         attributes = {**successor._attributes, CONTROL: tuple(kept)}
         apply(successor, module, {"_attributes": attributes}, typed=True)
-    is_unused = leaving and not old.user_view and not old.is_root
+    is_unused = old._head.opcode != "parameter" and not old.user_view and not old.is_root
     if is_unused and new._head.opcode not in traits.GIVEN:  # those run at no time
         _take_predecessors(old, new, module)
-    return is_unused
+    return is_unused and leaving
 
 
 def _take_predecessors(old: Instruction, new: Instruction, module: Module | None) -> None:
-    """Lets an instruction wait for what the one waited for whose place it takes."""
-    theirs = [p for p in old.control_predecessors if p is not new]
+    """Lets an instruction wait for what the one waited for whose place it takes, or any part of an asynchronous one."""
+    parts = old.async_chain or (old,)
+    theirs = [p for part in parts for p in part.control_predecessors if p is not new and p not in parts]
     own = new._attributes.get(CONTROL, ())
     if any(p not in own for p in theirs):
         attributes = {**new._attributes, CONTROL: tuple(dict.fromkeys((*own, *theirs)))}

@@ -50,7 +50,9 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
     Args:
         loop: A while whose state is a tuple.
         start: The value before the first iteration, in the loop's computation.
-        step: Makes the value for the next iteration; None: it stays the same.
+        step: Makes the value for the next iteration from a builder in the body, the value of this iteration, and the other
+            elements of the state as this iteration leaves them (their operands lead to what it was given); None: it stays
+            the same.
 
     Returns:
         The new loop. The value behind it is its last element.

@@ -388,9 +388,18 @@ class _Rewriter:
         if new is not old:
             for listener in self.listeners:
                 listener.replaced(rule, old, new)
-            gone = [old] if hand_over(old, new) else []
+            gone = [old] if hand_over(old, new) else _unused_chain(old)
             inserted = [*(() if gone else old.operands), *inserted]
         remove_dead_operands(inserted, gone)
+
+
+def _unused_chain(done: Instruction) -> list[Instruction]:
+    """The asynchronous operation that an instruction finishes, if nothing else uses it or waits for it; a rule that matched
+    it would match it again and again.
+    """
+    chain = done.async_chain
+    followed = {user for part in chain for user in (*part.users, *part.control_successors)}
+    return list(chain) if chain and chain[-1] is done and followed <= set(chain) else []
 
 
 _MANY = 64
