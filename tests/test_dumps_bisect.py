@@ -81,6 +81,26 @@ def test_what_does_not_run_stands_between(tmp_path: Path) -> None:
     assert found.first is not None
 
 
+def test_a_fault_below_the_tolerance_is_mentioned(tmp_path: Path) -> None:
+    """A jump from bits that are equal, though it is less than a thousandth."""
+    place = folder(tmp_path / "d", TEXT, FUSED, FUSED.replace("0.5", "0.5001"))
+    result = run("dump", "bisect", place)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 0
+    assert "a small fault looks like this (--rtol 1e-05)" in said
+    assert run("dump", "bisect", place, "--rtol", "1e-05").exit_code == 1
+
+
+def test_layouts_and_copies_are_no_suspects(tmp_path: Path) -> None:
+    """A pass that changes many of them changes no value by that."""
+    wrong = TEXT.replace("multiply(%p, %b)", "add(%q, %b)").replace(
+        "  ROOT", "  %q = f32[4]{0} copy(%p)\n  ROOT"
+    )
+    said = " ".join(run("dump", "bisect", folder(tmp_path / "d", TEXT, wrong)).stdout.split())
+    assert "changed: r (add)" in said
+    assert "added: q" not in said
+
+
 TWO = """HloModule jit_f
 
 ENTRY %main {

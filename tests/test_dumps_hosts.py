@@ -97,6 +97,7 @@ def test_a_deadlock_comes_before_the_program_that_causes_it(folder: Path) -> Non
     assert "{{0,1},{2,3}}" in deadlock.message
     assert (program.kind, program.instruction) == ("different", "rate")
     assert "0.25, elsewhere 0.5" in program.message
+    assert deadlock.message.endswith(program.message)
 
 
 def test_collectives_before_optimization_count_where_no_text_is_final(folder: Path) -> None:
@@ -184,6 +185,17 @@ def test_devices_in_another_order_on_one_host(folder: Path) -> None:
     (finding,) = dumps.hosts([folder]).findings
     assert (finding.kind, finding.hosts, finding.setting) == ("options", ("host_2",), "device_assignment")
     assert "3,2,1,0, elsewhere 0,1,2,3: its collectives pair other devices" in finding.message
+
+
+def test_another_chip_on_one_host(folder: Path) -> None:
+    """The programs are the same until the compiler comes."""
+    for host in folder.iterdir():
+        name = "NVIDIA B200" if host.name == "host_2" else "NVIDIA H100 80GB HBM3"
+        target = f'device_description_str: "{name}"\n'
+        (host / "module_0000.jit_step.gpu_target_config.pbtxt").write_text(target)
+    (finding,) = dumps.hosts([folder]).findings
+    assert (finding.kind, finding.hosts, finding.setting) == ("options", ("host_2",), "chip")
+    assert finding.message.startswith("chip is b200, elsewhere h100")
 
 
 def test_a_module_that_a_host_did_not_reach_is_behind_its_cause(folder: Path) -> None:

@@ -17,14 +17,19 @@ from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, 
 from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import WorkBar, output
-from hlotext.execution import NotExecutable, smallest_difference
+from hlotext.diff.changes import CHANGED, Change
+from hlotext.execution import NotExecutable, narrow_types, smallest_difference
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.ir.files import write_text
+from hlotext.ir.tables import traits
 from hlotext.syntax.source.inputs import InputError
 
 _RTOL = 0.01
 _FOUND = 1
 _ROWS = 40
+_NOISE = 1e-6
+"""Relative differences that another order of sums makes in f32."""
+_JUMP = 30
 _CHANGES = 4
 """Operations that are told; more are counted."""
 _SHOWN = ("wrong", "precision", "not run")
@@ -171,7 +176,7 @@ def _show(found: dumps.Bisection, limit: int) -> None:
 def _changes(right: dumps.Step, wrong: dumps.Step) -> list[str]:
     """The operations that the step changed, if they are few: any of them may be the fault."""
     try:
-        changes = [one for one in diff.compare(right, wrong).changes if one.node is not None]
+        changes = [one for one in diff.compare(right, wrong).changes if _may_compute(one)]
     except (InputError, HloSyntaxError):
         return []
     if len(changes) > _CHANGES:
@@ -188,6 +193,15 @@ def _changes(right: dumps.Step, wrong: dumps.Step) -> list[str]:
             f"{change.kind}: {change.name} ({change.opcode}){where}{f', {parts}' if parts else ''}{line}"
         )
     return told
+
+
+def _may_compute(change: Change) -> bool:
+    """False for what changes no value: the header, layouts, copies."""
+    if change.node is None:
+        return False
+    if change.kind == CHANGED:
+        return any(part.name != "layout" for part in change.parts)
+    return change.opcode not in traits.COPIES
 
 
 def _tried(one: dumps.Tried) -> Row:
@@ -220,7 +234,20 @@ def _verdict(found: dumps.Bisection) -> str:
     unknown = _unknown(found)
     if not largest.difference:
         return f"all modules that ran compute the same results{unknown}"
-    return f"all modules that ran agree within --rtol: at most {largest.difference:.2g} apart, in {largest.file}{unknown}"
+    return (
+        f"all modules that ran agree within --rtol: at most {largest.difference:.2g} apart, in"
+        f" {largest.file}{_jump(found, largest)}{unknown}"
+    )
+
+
+def _jump(found: dumps.Bisection, largest: dumps.Tried) -> str:
+    """A remark where the texts before the one that is farthest off were much nearer, though no float is narrow."""
+    before = [one.difference or 0.0 for one in found.tried[: found.tried.index(largest)]]
+    usual = max([_NOISE, *before])
+    step = found.compilation.steps[found.tried.index(largest)]
+    if (largest.difference or 0.0) < _JUMP * usual or narrow_types(step.module):
+        return ""
+    return f", where those before it are at most {usual:.1g} apart: a small fault looks like this (--rtol {10 * usual:.0e})"
 
 
 def _unknown(found: dumps.Bisection) -> str:

@@ -162,6 +162,8 @@ def _compiled(compilation: Compilation) -> _Compiled:
         module = after or before
         is_local = module is not None and is_for_one_device(module)
         given = {**settings(compilation), **header_settings(compilation)}
+        if compilation.chip is not None:
+            given["chip"] = compilation.chip.name
         if not is_local:  # of one device each host has its own
             given.update(device_order(compilation))
         return _Compiled(
@@ -325,7 +327,9 @@ class _Comparison:
         )
         if release is None and certain is not None:
             finding = self._first_instruction(key, reference, odd, is_final=False)
-            return [_meeting_finding(key[0], certain, (reference, odd[0]), odd), finding]
+            deadlock = _meeting_finding(key[0], certain, (reference, odd[0]), odd)
+            message = f"{deadlock.message}; {finding.message}"
+            return [attrs.evolve(deadlock, message=message), finding]
         old, new = (self._module(key, host) for host in (reference, odd[0]))
         inner = None
         if old is not None and new is not None:

@@ -264,6 +264,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "platform",
+        r"Unable to load (?P<library>\w+)\. Is it installed\?",
+        "install it where the loader finds it: pip install 'jax[cuda12]' brings NVIDIA's libraries, and LD_LIBRARY_PATH must"
+        " name no other ones",
+    ),
+    (
+        "process",
+        r"distributed\.initialize should only be called once",
+        "call it once, before any other use of JAX",
+    ),
+    (
+        "process",
+        r"jax\.distributed\.initialize\(\) must be called before any JAX calls",
+        "call it first: no array, device list or jit before it",
+    ),
+    (
+        "platform",
         r"Unknown backend:? '?(?P<platform>\w+)'?(?: requested[^\n]*|\. Available backends are (?P<available>\[[^\n]*?\]))",
         "install the plugin of that platform, or set JAX_PLATFORMS",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _STATIC = "Python needs a value, which a traced array does not have: "
+_ARRAYS = "arguments are arrays: mark this one static (static_argnums, static_argnames), or leave it out of the call"
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
@@ -63,6 +64,22 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "tracer",
+        r"Cannot interpret value of type (?P<type><class '[^'\n]+'>) as an abstract array",
+        _ARRAYS,
+    ),
+    (
+        "types",
+        r"cond_fun must return a boolean scalar, but got output types?\(?s?\)? (?P<passed>[^\n]{1,200}?)\.(?=\s|$)",
+        "a condition with one truth value: reduce it (jnp.any, jnp.all), or index it",
+    ),
+    (
+        "types",
+        r"Custom VJP bwd rule must produce [^\n]{1,300}?, but got bwd output structure (?P<passed>PyTreeDef\([^\n]*?\)) for"
+        r" primal input structure (?P<required>PyTreeDef\([^\n]*?\))(?=[.\s]|$)",
+        "return a tuple with a gradient for each argument of the function, None where there is none",
+    ),
+    (
+        "tracer",
         r"Non-hashable static arguments are not supported",
         "a tuple instead of a list, or an argument that is traced",
     ),
@@ -107,7 +124,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "tracer",
         r"Error interpreting argument to (?P<function>[^\n]{1,160}?) as an abstract array\. The problematic value is of type"
         r" (?P<type><class '[^'\n]+'>)(?: and was passed to the function at path (?P<argument>[^\s]+?)\.)?",
-        "arguments are arrays: mark this one static (static_argnums, static_argnames), or leave it out of the call",
+        _ARRAYS,
     ),
     (
         "types",
