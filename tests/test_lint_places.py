@@ -99,7 +99,7 @@ ENTRY e {
         ("G102", lint.Config(ignore=("G",)), "not selected"),
         ("G102", lint.Config(**support.SAY_ALL), "is not silent"),
         ("M105", lint.Config(), "of the kind"),
-        ("M108", lint.Config(), "of the kind"),
+        ("M108", lint.Config(extend_select=("M108",)), "of the kind"),
         ("S105", lint.Config(), "is for gpu, and this module is for cpu"),
     ],
 )

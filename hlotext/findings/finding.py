@@ -93,6 +93,8 @@ class Finding(Value):
     together. None where it is not known."""
     peak_bytes: int | None = attrs.field(default=None, kw_only=True)
     """By how much the peak of the main memory would fall; likewise."""
+    is_at_most: bool = attrs.field(default=False, kw_only=True)
+    """True if these are upper bounds: how much of them the compiler makes of the repaired program is not known."""
     share: float = attrs.field(default=0.0, kw_only=True)
     """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
     basis: str = attrs.field(default="", kw_only=True)

@@ -96,6 +96,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
         flops=_sum(f.flops for *_, f in places),
         seconds=seconds,
         peak_bytes=peak,
+        is_at_most=any(f.is_at_most for *_, f in places),
         share=max(time_share, peak_share),
         basis=context.prices.basis if first.waste else "",
         places=len(places),

@@ -75,11 +75,11 @@ class Config:
     """The chip on which times are estimated; empty for h100, v5e or a CPU, as the module tells."""
     warn: float = 0.01
     """Share of the step from which on what is proved is a warning."""
-    note: float = 0.005
+    note: float = 0.01
     """Share of the step below which nothing is said."""
     warn_peak: float = 0.02
     """The same of the peak of memory. So is the next."""
-    note_peak: float = 0.01
+    note_peak: float = 0.02
     floor_seconds: float = 5e-6
     """Seconds below which a saving is not said, whatever its share is."""
     floor_bytes: int = 1 << 20

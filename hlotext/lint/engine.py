@@ -272,6 +272,7 @@ def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding
         waste=report.waste or rule.waste,
         seconds=seconds,
         peak_bytes=peak_bytes,
+        is_at_most=report.is_at_most,
         fix=rule.fix,
         is_held=report.is_held,
         fingerprint=fingerprint(rule.code, report, context),

@@ -23,7 +23,7 @@ _MOST_STEPS = 400
 
 @attrs.define(eq=False)
 class Reduced:
-    """Gathered arrays that only reductions read."""
+    """Gathered arrays of which only reductions are used, and each device's own part."""
 
     gathers: dict[Instruction, Communication] = attrs.field(factory=dict)
     work: set[Instruction] = attrs.field(factory=set)
@@ -85,6 +85,8 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
                     return None
                 found.small = max(found.small, _elements(made))
                 found.work.add(outer)
+            elif made.opcode == "dynamic-slice" and (one.participants or 1) * _elements(made) <= size:
+                continue  # each device goes on with its own part, as a gradient does
             elif made.opcode in _GATHERS and made in context.communication_of:
                 further = context.communication_of[made]
                 found.gathers[made] = further

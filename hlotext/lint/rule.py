@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -98,9 +98,9 @@ class Context:
         """The most bytes of main memory that are held at once; None where memory cannot be told."""
         return self.assignment.peak(0).bytes if self.assignment is not None else None
 
-    def saved_peak(self, shares: Mapping[Instruction, float]) -> int | None:
-        """By how many bytes the peak falls if what these instructions write takes less, by shares of their bytes; None where
-        memory cannot be told."""
+    def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
+        """By how many bytes the peak falls if what these instructions write (with an index: one array of it) takes less, by
+        shares of their bytes; None where memory cannot be told."""
         if self.assignment is None or not self.peak:
             return None
         left = peak_without(self.assignment, shares) / self.peak
@@ -242,6 +242,8 @@ class Report:
     """See `Finding.seconds`; None for the time of the instruction where the rule names bytes or operations."""
     peak_bytes: int | None = None
     """See `Finding.peak_bytes`; None for the bytes where they are held."""
+    is_at_most: bool = False
+    """See `Finding.is_at_most`."""
     is_proved: bool | None = None
     """True if the text proves that the author can avoid it; None for the rule's default."""
     waste: str = ""

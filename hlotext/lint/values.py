@@ -107,7 +107,7 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
         current = pending.pop()
         for user in current.users:
             inner: list[Instruction] = []
-            if user.opcode == "fusion" and user.called_computations:
+            if is_entered(user):
                 numbers = {n for n, operand in enumerate(user.operands) if operand is current}
                 inner = [p for p in user.called_computations[0].parameters if p.parameter_number in numbers]
             elif user.opcode in passed:
@@ -118,6 +118,19 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
                 if other not in seen:
                     seen.add(other)
                     pending.append(other)
+
+
+def is_entered(user: Instruction) -> bool:
+    """True for a fusion, and for what starts one to run beside the rest."""
+    if user.opcode == "async-start":
+        wrapped = user.async_wrapped_instruction
+        return wrapped is not None and wrapped.opcode == "fusion" and bool(user.called_computations)
+    return user.opcode == "fusion" and bool(user.called_computations)
+
+
+def _end(fusion: Instruction) -> Instruction:
+    """The instruction that has the result: of a fusion that is only started its done."""
+    return fusion.async_chain[-1] if fusion.opcode == "async-start" else fusion
 
 
 def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
@@ -262,11 +275,12 @@ def changed_bytes(instruction: Instruction) -> int:
         if len(callee):
             root = callee.root
             parts = root.operands if root.opcode == "tuple" else (root,)
-            return sum(_changed(_behind_views(part), is_fused=True) for part in parts)
+            return sum(_changed(behind_views(part), is_fused=True) for part in parts)
     return _changed(instruction, is_fused=False)
 
 
-def _behind_views(instruction: Instruction) -> Instruction:
+def behind_views(instruction: Instruction) -> Instruction:
+    """The instruction whose array one is, seen through bitcasts and reshapes."""
     while instruction.opcode in ("bitcast", "reshape") and instruction.operands:
         instruction = instruction.operands[0]
     return instruction
@@ -275,7 +289,7 @@ def _behind_views(instruction: Instruction) -> Instruction:
 def _changed(instruction: Instruction, is_fused: bool) -> int:
     if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:
         changed, part = instruction.operands[:2]
-        if not is_fused or _behind_views(changed).opcode in ("parameter", "dynamic-update-slice"):
+        if not is_fused or behind_views(changed).opcode in ("parameter", "dynamic-update-slice"):
             return total_of(part.shape).allocated_bytes
     return total_of(instruction.shape).allocated_bytes
 
@@ -290,12 +304,12 @@ def consumers(value: Value, through: Collection[str] = ()) -> Iterator[tuple[Val
         one, fusions = current.instruction, current.fusions
         found: list[Value] = []
         if fusions and one.is_root:
-            found.append(Value(fusions[-1], fusions[:-1]))
+            found.append(Value(_end(fusions[-1]), fusions[:-1]))
         for user in one.users:
             for number, operand in enumerate(user.operands):
                 if operand is not one:
                     continue
-                if user.opcode == "fusion" and user.called_computations:
+                if is_entered(user):
                     inside = user.called_computations[0].parameters
                     found += [Value(p, (*fusions, user)) for p in inside if p.parameter_number == number]
                 elif user.opcode == "tuple" and fusions and user.is_root:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import peaks
 from hlotext.memory.assignment import Assignment
+from hlotext.memory.subshapes import ShapeIndex
+
+Written: TypeAlias = "Instruction | tuple[Instruction, ShapeIndex]"
+"""All that an instruction writes, or one array of its result."""
 
 
-def peak_without(before: Assignment, shares: Mapping[Instruction, float], memory_space: int = 0) -> int:
+def peak_without(before: Assignment, shares: Mapping[Written, float], memory_space: int = 0) -> int:
     """The peak if what these instructions write took less: of each the share of its bytes that would be gone.
 
     An estimate: everything else stays where it is and lives as long. A place that several values have one after the other is
@@ -25,7 +30,8 @@ def peak_without(before: Assignment, shares: Mapping[Instruction, float], memory
             continue
         gone: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
         for value, offset, size in allocation.slices:
-            share = shares.get(value.instruction, 0.0) if value.instruction is not None else 0.0
+            one = value.instruction
+            share = shares.get(one, shares.get((one, value.index), 0.0)) if one is not None else 0.0
             if share > 0 and value.live_range is not None:
                 span = (0, moments - 1) if allocation.is_static else value.live_range
                 gone.setdefault((offset, size), []).append((*span, share))

@@ -197,13 +197,15 @@ def summary(findings: Iterable[Finding], files: int) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of the peak, 67 % (h100, known trip counts, estimated)`; empty where nothing is known."""
+    """`13.8 ms and 16.0 MiB of the peak, 67 % (h100, known trip counts, estimated)`, after `at most` where that is a bound;
+    empty where nothing is known."""
     parts = [seconds(finding.seconds)] if finding.seconds is not None else []
     if finding.peak_bytes:
         parts.append(f"{byte_text(finding.peak_bytes)} of the peak")
     if not parts:
         return ""
-    return f"{' and '.join(parts)}, {percent(finding.share)} ({finding.basis}, estimated)"
+    bound = "at most " if finding.is_at_most else ""
+    return f"{bound}{' and '.join(parts)}, {percent(finding.share)} ({finding.basis}, estimated)"
 
 
 def outcome_text(outcome: RepairOutcome) -> str:

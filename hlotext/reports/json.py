@@ -78,6 +78,8 @@ def properties(finding: Finding) -> dict[str, Any]:
         found["waste"] = finding.waste
         found["seconds"] = finding.seconds
         found["peak_bytes"] = finding.peak_bytes
+        if finding.is_at_most:
+            found["is_at_most"] = True
         found["share"] = finding.share
         found["basis"] = finding.basis
     if finding.places > 1:

@@ -27,6 +27,7 @@ class ComplexTransform(Rule):
         value = Value(instruction, fusions_around(instruction, context))
         if not (kind == "FFT" and _was_real(value)) and not (kind == "IFFT" and _is_then_real(value)):
             return
+        loop = context.loop_around(instruction.computation)
         does = (
             "transforms real data"
             if kind == "FFT"
@@ -38,6 +39,7 @@ class ComplexTransform(Rule):
             "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, as one half of the spectrum "
             "mirrors the other",
             seconds=context.prices.seconds(instruction) * _HALF,
+            cause=f"transforms of {loop.name if loop is not None else 'the program'}",  # one edit changes them all
         )
 
 

@@ -12,6 +12,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import counted
+from hlotext.lint.narrowed import saved_by_narrowing
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -38,16 +39,20 @@ class DoublePrecision(Rule):
         if first is not None and 2 * saved >= self.min_bytes and not _is_meant(context):
             wide_type = first.shape.element_type if first.shape else "f64"
             slow = _SLOWER.get(context.backend) if context.backend is not None else None
+            priced = saved_by_narrowing(context)
             yield Report(
                 first,
                 f"{counted(count, 'computes', 'compute')} with {wide_type}, first here"
                 + (f": {slow}" if slow else ""),
                 "use f32, or leave jax_enable_x64 off",
-                saved,
+                None if priced is not None else saved,
                 "present",
                 # On TPU every operation on 64 bits is several on 32, however small the arrays are.
                 severity=Severity.WARNING if context.backend is Backend.TPU else None,
                 cause="f64",
+                is_at_most=True,  # kernels of f32 are other kernels
+                seconds=priced[0] if priced is not None else None,
+                peak_bytes=priced[1] if priced is not None else None,
             )
 
 

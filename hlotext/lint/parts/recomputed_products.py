@@ -42,8 +42,8 @@ class RecomputedProducts(Rule):
             fusions = fusions_around(product, context)
             why = ""
             if is_computed_again(product):
-                why = "for jax.checkpoint"
-            elif any(".remat" in one.name for one in (product, *fusions)):
+                continue  # jax.checkpoint says what is computed again
+            if any(".remat" in one.name for one in (product, *fusions)):
                 why = "by the compiler, for lack of memory"
             elif (key := _key(product, fusions)) in known:
                 why = "because the same product is in the program more than once"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import attrs
 
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import size_of
 from hlotext.lint.products import Product, products
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, entered
+from hlotext.lint.values import VIEWS, Value, behind_views, consumers, entered
 from hlotext.lint.wording import sizes
 
 _PASSING = VIEWS | {
@@ -44,39 +45,70 @@ class UpcastDot(Rule):
         every = [one for one in products(context) if _is_wide(one)]
         if not every:
             return
-        held: dict[Instruction, float] = {}
-        reports: list[Report] = []
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
-        for product in every:
-            if not all(map(narrow.was, product.operands)):
-                continue
-            rates = context.prices.chip.rates
-            wide, half = rates.peak("tf32"), rates.peak("bf16")
-            ratio = 0.5 if wide is None or half is None else min(1.0, max(0.5, wide.value / half.value))
-            around = _around(product, narrow)
-            seconds = context.prices.seconds(product.whole)
-            least = context.prices.own_least.get(product.whole)
-            bound = least.compute or 0.0 if least is not None else 0.0
-            moves = least.memory or 0.0 if least is not None else 0.0
-            # The product at the peak of the narrow type, the bytes half; what is started is started.
-            after = max(bound * ratio, moves / 2)
-            now = max(bound, moves)
-            saved = seconds * (1 - after / now) if now else 0.0
-            saved += sum(context.prices.seconds(one) for one in around) / 2
-            held.update(dict.fromkeys([product.whole, *around], 0.5))
-            report = Report(
+        found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}
+        wholes = {one.whole for one in found}
+        halved = {one for around in found.values() for one in around}
+        halved |= {one.whole for one in found if _is_f32(one.whole) and _is_passed_on(one)}
+        largest = max(found, key=lambda one: sum(size_of(array.shape) for array in found[one]), default=None)
+        for product, around in found.items():
+            beside = [one for one in around if one not in wholes]
+            yield Report(
                 product.dot,
                 f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is made in f32, of "
                 "operands that were narrower",
                 "keep the operands narrow, with preferred_element_type=f32 where the sum has to be: convert what is added to "
                 "them (such as a table of positions), not them",
                 flops=context.flops(product.dot),
-                seconds=saved,
+                seconds=_spared(product, halved, context)
+                + sum(_less_moved(one, halved, context) for one in beside),
+                # Memory is one for all of them: what falls is the peak.
+                peak_bytes=context.saved_peak(dict.fromkeys(halved, 0.5)) if product is largest else 0,
             )
-            reports.append(report)
-        # Memory is one for all of them: what falls is the peak.
-        for number, report in enumerate(reports):
-            yield attrs.evolve(report, peak_bytes=context.saved_peak(held) if not number else 0)
+
+
+def _spared(product: Product, halved: Container[Instruction], context: Context) -> float:
+    """Seconds that a product takes less: at the peak of the narrow type, with half of the bytes of what is wide for it."""
+    rates = context.prices.chip.rates
+    wide, half = rates.peak("tf32"), rates.peak("bf16")
+    ratio = 0.5 if wide is None or half is None else min(1.0, max(0.5, wide.value / half.value))
+    least = context.prices.own_least.get(product.whole)
+    bound, moves = (least.compute or 0.0, least.memory or 0.0) if least is not None else (0.0, 0.0)
+    now = max(bound, moves)
+    if not now:
+        return 0.0
+    less = _halved_bytes(product.whole, halved)
+    after = max(bound * ratio, moves - context.prices.reading(less))
+    return context.prices.seconds(product.whole) * max(0.0, 1 - after / now)
+
+
+def _less_moved(one: Instruction, halved: Container[Instruction], context: Context) -> float:
+    """Seconds that an operation takes less because half of some arrays that it reads and writes is gone."""
+    less = context.prices.reading(_halved_bytes(one, halved)) * context.runs(one)
+    return min(context.prices.seconds(one), less)
+
+
+def _halved_bytes(one: Instruction, halved: Container[Instruction]) -> float:
+    """Bytes by which what an operation reads and writes falls."""
+    arrays = {behind_views(operand) for operand in one.operands} | {one}
+    return sum(size_of(array.shape) / 2 for array in arrays if array in halved)
+
+
+def _is_passed_on(product: Product) -> bool:
+    """True if a result goes to products and results of the program alone, element by element: what is added up, as softmax
+    does, is wanted in f32."""
+    pending, seen = [product.value], {product.value}
+    while pending and len(seen) < _MOST_STEPS:
+        for user, _ in consumers(pending.pop(), VIEWS | {"convert"}):
+            one = user.instruction
+            if one.opcode in ("dot", "convolution") or (one.opcode == "tuple" and one.is_root):
+                continue
+            if one.opcode not in ELEMENTWISE:
+                return False
+            if user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return not pending
 
 
 def _is_wide(product: Product) -> bool:

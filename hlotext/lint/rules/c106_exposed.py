@@ -17,6 +17,7 @@ class Exposed(MergedRule):
     name = "exposed"
     title = "an exposed transfer"
     waste = "waited"
+    is_default = False  # what it costs is meant, or the text does not show how to spare it
     former = ("S102", "S103", "S104")
     needs_optimized = True
     yields_to = frozenset({"C101", "C102", "C104", "C105", "C107", "C108", "C111"})

@@ -80,9 +80,7 @@ class HostCallback(Rule):
             instruction,
             f"{what}{often}" + (" in a loop" if in_loop and runs > 1 else ""),
             help,
-            passed_bytes(instruction, context),
             severity=Severity.WARNING if in_loop else Severity.NOTE,
-            seconds=_CALL * runs,
         )
 
 

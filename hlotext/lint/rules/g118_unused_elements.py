@@ -65,9 +65,11 @@ class UnusedElements(Rule):
             needed = asked.get(main[first])
             assert isinstance(needed, Demand)
             words, remedy = _said(needed, main[first])
+            more = f", nor all of {len(products) - 1} more that lead to it" if len(products) > 1 else ""
             yield Report(
                 main[first],
-                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} only {words} used",
+                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} only "
+                f"{words} used{more}",
                 remedy,
                 flops=round(context.flops(main[first]) * (1 - needed.fraction(main[first].shape))),  # type: ignore[arg-type]
                 seconds=sum(saved[one] for one in group),
@@ -75,6 +77,9 @@ class UnusedElements(Rule):
                     {one: 1 - fraction(asked.get(one), one.shape) for one in group}
                 ),
                 covers=frozenset(group),
+                # How far back the edit goes, or how much room it leaves, is for the author to say.
+                is_at_most=len(products) > 1
+                or any(not mask.is_counted for mask in (needed.masks or {}).values()),
             )
 
 
@@ -149,7 +154,8 @@ def _said(needed: Demand, one: Instruction) -> tuple[str, str]:
         )
     return (
         f"{100 * part:.2g} % of the elements, which data select, are",
-        "compute only what is selected: bring rows to what they go through (jax.lax.ragged_dot), or gather first",
+        "compute only what is selected: gather the rows that each part takes into a buffer of fixed size before the product, "
+        "and scatter the results",
     )
 
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.lint.helpers import size_of
+from hlotext.lint.low_rank import of_sum
 from hlotext.lint.products import SAME, Product, concatenated, product_behind, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.selectors import written
+from hlotext.lint.selectors import selector, written
 from hlotext.lint.values import Value, consumers, source
 from hlotext.lint.wording import sizes
 
@@ -40,6 +41,8 @@ class ProductOrder(Rule):
                 inner = product_behind(outer.operands[side], found)
                 if inner is not None and inner is not outer:
                     uses.setdefault(inner, []).append((outer, side))
+                if (report := of_sum(outer, side, found, context)) is not None:
+                    yield report
                 for repeated in (_of_repeated_rows, _of_broadcast_rows):
                     if (report := repeated(outer, side, context)) is not None:
                         yield report
@@ -55,8 +58,8 @@ def _are_only_uses(inner: Product, outers: list[_Use]) -> bool:
 
 def _report(inner: Product, outers: list[_Use], context: Context) -> Report | None:
     """(A B) C is A (B C): A of m x k, B of k x n, C of n x p; of C (A B) the same, turned. For each product with C."""
-    if _is_same_in_every_round(inner, context):
-        return None  # computing it once is cheaper
+    if _is_same_in_every_round(inner, context) or any(map(selector, inner.operands)):
+        return None  # computing it once is cheaper, and looking rows up cheaper than multiplying by ones
     now, then = inner.rows * inner.summed * inner.columns, 0
     narrow = []
     for outer, side in outers:
@@ -131,13 +134,17 @@ def _of_repeated_rows(product: Product, side: int, context: Context) -> Report |
         return None
     if 1 / times > _HALF or _is_read_elsewhere(made, product):
         return None
+    # The gather moves into what reads the product, so that the rows are written once less.
+    array = written(product.operands[side])
+    less = size_of(array.shape) * context.runs(array) if array is not None else 0
     return Report(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
         f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has",
         "multiply the table first, and gather the rows of the product",
         flops=round(context.flops(product.dot) * (1 - 1 / times)),
-        seconds=context.prices.seconds(product.whole) * (1 - 1 / times),
+        seconds=context.prices.seconds(product.whole) * (1 - 1 / times) + context.prices.reading(less),
+        peak_bytes=context.saved_peak({array: 1.0}) if array is not None else None,
     )
 
 

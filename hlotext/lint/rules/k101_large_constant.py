@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import largest_written, least_held
 from hlotext.lint.helpers import size_of
@@ -19,14 +20,14 @@ class LargeConstant(Rule):
     code = "K101"
     name = "large-constant"
     title = "a large constant"
-    waste = "held"
+    severity = Severity.NOTE  # as an argument it takes the same memory: what is spared is the executable's
     opcodes = frozenset({"constant"})
 
     min_bytes: ClassVar[int] = 1 << 20
     """Bytes from which on it is worth a finding."""
     min_folded_bytes: ClassVar[int] = 16 << 20
     """The same of what the program computes and the compiler has computed in advance."""
-    min_percent: ClassVar[float] = 1
+    min_percent: ClassVar[float] = 10
     """Percent of the arguments, the results and the largest array that is written that it is, likewise."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
@@ -39,7 +40,7 @@ class LargeConstant(Rule):
             if 100 * size >= self.min_percent * whole:
                 yield Report(
                     constant,
-                    f"a constant of {byte_text(size)} is part of the program",
+                    f"a constant of {byte_text(size)} is part of the program, and of each of its executables",
                     "compute it from an argument"
                     if _is_folded(constant)
                     else "pass it as an argument, or compute it",

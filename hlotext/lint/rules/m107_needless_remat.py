@@ -21,6 +21,7 @@ class NeedlessRemat(Rule):
     name = "needless-remat"
     title = "needless rematerialization by jax.checkpoint"
     waste = "again"
+    is_default = False  # what it costs is meant, or the text does not show how to spare it
     severity = Severity.NOTE  # the author may mean larger sizes than those of this text
     needs_optimized = True
 

@@ -15,6 +15,7 @@ class Peak(MergedRule):
     name = "peak"
     title = "arrays that dominate peak memory"
     waste = "held"
+    is_default = False  # what it costs is meant, or the text does not show how to spare it
     former = ("M109", "M110")
     needs_schedule = True
     yields_to = frozenset({"L103", "M101"})

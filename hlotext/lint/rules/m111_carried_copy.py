@@ -25,11 +25,6 @@ _SWAP = (
     "unroll the loop by two (unroll=2), so that the arrays change places without a copy; it makes the program larger, "
     "and may raise the peak"
 )
-_SWAP_BY_HAND = "do two steps in one iteration, so that the arrays change places without a copy"
-_STILL_READ = (
-    "let all that reads the old value come before what writes the new one, or do two iterations in one, which may halve "
-    "the copies"
-)
 _SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
 _BRANCH = "take the array out of the branch, or nest the loops: what a branch hands on is copied"
 
@@ -66,13 +61,13 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
-    is_swap = _alternates(plain, rounds)
-    remedy = (_SWAP if is_known else _SWAP_BY_HAND) if is_swap else _STILL_READ
-    for copies, help_ in ((plain, remedy), (branched, _BRANCH)):
+    if not is_known or not _alternates(plain, rounds):
+        plain = []  # no order of the program avoids the copy of what is still read
+    for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
         if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
-        if copies is plain and (not is_swap or all(map(_is_saved, copies))):
+        if copies is plain and all(map(_is_saved, copies)):
             seconds /= 2  # of two iterations in one, one still copies
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
@@ -81,8 +76,6 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         # order between reading and writing, which unrolling does not give.
         is_proved = (
             not is_branch
-            and is_known
-            and is_swap
             and context.backend is not Backend.TPU
             and not all(_is_updated(one, rounds) for one in copies)
         )

@@ -1,0 +1,74 @@
+"""Products with a matrix that something of low rank was added to: adapters that are merged for a few rows."""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.products import SAME, Product, product_behind
+from hlotext.lint.rule import Context, Report
+from hlotext.lint.selectors import written
+from hlotext.lint.values import Value, consumers, source
+from hlotext.lint.wording import sizes
+
+_HALF = 0.5
+
+
+def of_sum(
+    outer: Product,
+    side: int,
+    found: dict[tuple[Instruction, tuple[Instruction, ...]], Product],
+    context: Context,
+) -> Report | None:
+    """X (W + A B) with a narrow A is X W + (X A) B, without a matrix as large as W for each A; None for others."""
+    merged = source(outer.operands[side], SAME)
+    if merged.instruction.opcode != "add" or _has_other_users(merged, outer.dot):
+        return None
+    terms = merged.operands()
+    for number, term in enumerate(terms):
+        inner = product_behind(term, found)
+        if inner is not None and not _has_other_users(inner.value, merged.instruction):
+            return _report(outer, side, inner, terms[1 - number], context)
+    return None
+
+
+def _has_other_users(value: Value, user: object) -> bool:
+    return any(other.instruction is not user for other, _ in consumers(value, SAME))
+
+
+def _report(outer: Product, side: int, inner: Product, base: Value, context: Context) -> Report | None:
+    kept, rows = (outer.columns, outer.rows) if side else (outer.rows, outer.columns)
+    if {inner.rows, inner.columns} != {outer.summed, kept} or inner.batch != outer.batch:
+        return None
+    if 2 * inner.summed > min(inner.rows, inner.columns):
+        return None
+    now = inner.rows * inner.columns * inner.summed
+    then = rows * inner.summed * (inner.rows + inner.columns)
+    if then >= _HALF * now:
+        return None
+    prices, runs = context.prices, context.runs(outer.whole)
+    array = written(outer.operands[side])
+    parts = dict.fromkeys([inner.whole, *([array] if array is not None else [])])
+    parts.pop(outer.whole, None)
+    least = prices.own_least.get(outer.whole)
+    if least is None or array is None or array is outer.whole:
+        return None
+    # The product reads the one matrix in place of the sums; the narrow ones read both factors, its operand, and its result.
+    alone = source(base, SAME | {"broadcast"}).instruction.shape
+    spared = prices.reading(max(0, size_of(array.shape) - size_of(alone))) * runs
+    factors = sum(size_of(operand.shape) for operand in inner.dot.operands[:2])
+    again = size_of(outer.dot.operands[1 - side].shape) + 2 * size_of(outer.dot.shape) + factors
+    whole = prices.seconds(outer.whole)
+    after = max((least.compute or 0.0) * runs, whole - spared) + prices.reading(again * runs)
+    saved = prices.together(parts) + whole - after
+    if saved <= 0:
+        return None
+    return Report(
+        outer.dot,
+        f"a product of {' and '.join(sizes(one.shape) for one in inner.dot.operands[:2])}, of rank {inner.summed:,}, "
+        f"is added to a matrix to multiply {rows:,} rows by it: {sizes(array.shape)} are written for them",
+        "multiply by the matrix and by the factors one after the other, and add the results (x @ w + (x @ a) @ b)",
+        flops=2 * (now - then) * inner.batch * context.runs(inner.whole),
+        seconds=saved,
+        peak_bytes=context.saved_peak({array: 1.0, inner.whole: 1.0}),
+        covers=frozenset(parts),
+    )

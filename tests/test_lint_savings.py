@@ -1,0 +1,250 @@
+"""What lint says a repair saves, against the same models on the repaired text."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlotext as hlo
+from hlotext import cost, lint
+from hlotext.reports.human import saving
+from tests import support
+
+
+def only(text: str, code: str, **settings: object) -> lint.Finding:
+    """The one finding of a rule in a text, with nothing too small."""
+    (finding,) = lint.run(hlo.parse(text), lint.Config(**{**support.SAY_ALL, "select": (code,), **settings}))
+    return finding
+
+
+def codes(text: str) -> list[str]:
+    """The codes of what is found by default."""
+    return [one.code for one in lint.run(hlo.parse(text), lint.Config(**support.SAY_ALL))]
+
+
+WIDENED = """HloModule widened, is_scheduled=true
+
+ENTRY main {
+  x = f32[4096,4096]{1,0} parameter(0)
+  a = TYPE[4096,4096]{1,0} convert(x)
+  b = TYPE[4096,4096]{1,0} cosine(a)
+  ROOT c = TYPE[4096,4096]{1,0} multiply(a, b)
+}
+"""
+
+
+def test_f64_costs_what_the_same_text_takes_less_in_f32() -> None:
+    """But for the conversion, of which then nothing is left. Kernels may differ, so that it is a bound."""
+    finding = only(WIDENED.replace("TYPE", "f64"), "D101")
+    wide, narrow = (cost.estimate(hlo.parse(WIDENED.replace("TYPE", t)), "cpu") for t in ("f64", "f32"))
+    converts = next(one.seconds for one in narrow.instructions if one.name == "a")
+    assert finding.seconds == pytest.approx(wide.seconds - narrow.seconds + converts)
+    assert finding.peak_bytes == 2 * 4 * 4096 * 4096
+    assert saving(finding).startswith("at most ")
+
+
+TRANSFORMS = """HloModule transforms, is_scheduled=true
+
+ENTRY main {
+  x = f32[64,1024,1024]{2,1,0} parameter(0)
+  c = c64[64,1024,1024]{2,1,0} convert(x)
+  there = c64[64,1024,1024]{2,1,0} fft(c), fft_type=FFT, fft_length={1024,1024}META0
+  back = c64[64,1024,1024]{2,1,0} fft(there), fft_type=IFFT, fft_length={1024,1024}META1
+  ROOT y = f32[64,1024,1024]{2,1,0} real(back)
+}
+"""
+TRANSFORMS = TRANSFORMS.replace("META0", ', metadata={op_name="fft" source_file="f.py" source_line=3}')
+TRANSFORMS = TRANSFORMS.replace("META1", ', metadata={op_name="ifft" source_file="f.py" source_line=4}')
+
+
+def test_transforms_there_and_back_are_one_cause() -> None:
+    """Of two Python lines: one edit changes both."""
+    finding = only(TRANSFORMS, "D101")
+    estimate = cost.estimate(hlo.parse(TRANSFORMS), "cpu")
+    both = sum(one.seconds for one in estimate.instructions if one.instruction.opcode == "fft")
+    assert finding.places == 2
+    assert finding.seconds == pytest.approx(both / 2)
+
+
+SCORES = """HloModule scores, is_scheduled=true, frontend_attributes={fingerprint_before_lhs="0"}
+
+largest {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+ENTRY main {
+  q = bf16[4096,128]{1,0} parameter(0)
+  k = bf16[4096,128]{1,0} parameter(1)
+  least = f32[] constant(0)
+  wq = f32[4096,128]{1,0} convert(q)
+  wk = f32[4096,128]{1,0} convert(k)
+  s = f32[4096,4096]{1,0} dot(wq, wk), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  y = f32[4096,4096]{1,0} exponential(s)
+  ROOT m = RESULT
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "arrays"),
+    [
+        ("f32[4096]{0} reduce(y, least), dimensions={1}, to_apply=largest", 0),
+        ("(f32[4096,4096]{1,0}) tuple(y)", 1),
+    ],
+)
+def test_what_is_reduced_stays_wide(result: str, arrays: int) -> None:
+    """Half of the operands is spared where they are read; of a result only where nothing is summed up of it."""
+    finding = only(SCORES.replace("RESULT", result), "D101", chip="h100")
+    bandwidth = 3.35e12
+    operands, whole = 2 * 4096 * 128 * 4, 4096 * 4096 * 4
+    spared = (2 * operands + arrays * whole) / 2 / bandwidth
+    assert finding.seconds == pytest.approx(spared, rel=0.1)
+
+
+BATCHED = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+ADAPTER = """HloModule adapter, is_scheduled=true
+
+ENTRY main {
+  x = f32[16,32,2048]{2,1,0} parameter(0)
+  w = f32[2048,2048]{1,0} parameter(1)
+  a = f32[16,2048,RANK]{2,1,0} parameter(2)
+  b = f32[16,RANK,2048]{2,1,0} parameter(3)
+  ab = f32[16,2048,2048]{2,1,0} dot(a, b), BATCHED
+  many = f32[16,2048,2048]{2,1,0} broadcast(w), dimensions={1,2}
+  merged = f32[16,2048,2048]{2,1,0} add(many, ab)
+  ROOT y = f32[16,32,2048]{2,1,0} dot(x, merged), BATCHED
+}
+"""
+
+
+def test_an_adapter_is_not_merged_for_few_rows() -> None:
+    text = ADAPTER.replace("BATCHED", BATCHED)
+    finding = only(text.replace("RANK", "8"), "G119")
+    assert "of rank 8" in finding.message
+    assert finding.share > 0.5
+    assert "G119" not in codes(text.replace("RANK", "2048"))
+
+
+STACKED = (support.DATA / "lint" / "M115.txt").read_text("utf-8").partition("HloModule silent")[0]
+
+
+def test_of_a_stack_of_which_only_sums_are_used_the_sums_would_do() -> None:
+    sums = """HloModule sums, is_scheduled=true
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+"""
+    _, _, rest = STACKED.partition("\n")
+    used = "ROOT some = f32[4,1024]{1,0} slice(ys), slice={[0:64:16], [0:1024]}"
+    rest = rest.replace(used, "ROOT some = f32[64]{0} reduce(ys, nothing), dimensions={1}, to_apply=sum")
+    finding = only(sums + rest, "M115")
+    assert "sums" in finding.message
+    assert finding.peak_bytes == pytest.approx(64 * 1024 * 4, rel=0.01)
+
+
+def test_a_stack_that_a_fusion_beside_the_rest_writes_is_found() -> None:
+    """As XLA for GPU starts what writes a slice."""
+    write = "stacked = f32[64,1024]{1,0} dynamic-update-slice(ys, row, i, zero) // expect: M115"
+    assert write in STACKED
+    text = STACKED.replace(
+        write,
+        "begun = ((f32[64,1024]{1,0}, f32[1,1024]{1,0}, s32[], s32[]), f32[64,1024]{1,0}, u32[]) "
+        "fusion-start(ys, row, i, zero), kind=kLoop, calls=writing\n"
+        "  stacked = f32[64,1024]{1,0} fusion-done(begun)",
+    ).replace(
+        "body {",
+        "writing {\n  a = f32[64,1024]{1,0} parameter(0)\n  b = f32[1,1024]{1,0} parameter(1)\n  c = s32[] parameter(2)\n"
+        "  d = s32[] parameter(3)\n  ROOT e = f32[64,1024]{1,0} dynamic-update-slice(a, b, c, d)\n}\n\nbody {",
+        1,
+    )
+    assert only(text, "M115").peak_bytes == pytest.approx(60 * 1024 * 4, rel=0.01)
+
+
+GATHERED = """HloModule gathered, is_scheduled=true, num_partitions=8
+
+largest {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+ENTRY main {
+  x = f32[512,128]{1,0} parameter(0)
+  first = s32[] parameter(1)
+  zero = s32[] constant(0)
+  least = f32[] constant(0)
+  all = f32[512,1024]{1,0} all-gather(x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={1}, use_global_device_ids=true
+  m = f32[512]{0} reduce(all, least), dimensions={1}, to_apply=largest
+  y = f32[512,1024]{1,0} exponential(all)
+  own = f32[512,PART]{1,0} dynamic-slice(y, zero, first), dynamic_slice_sizes={512,PART}
+  ROOT t = (f32[512]{0}, f32[512,PART]{1,0}) tuple(m, own)
+}
+"""
+
+
+def test_each_device_may_go_on_with_its_own_part_of_what_is_reduced() -> None:
+    """As the gradient of logits that were gathered for a softmax does; not with a half of it."""
+    assert "C116" in codes(GATHERED.replace("PART", "128"))
+    assert "C116" not in codes(GATHERED.replace("PART", "512"))
+
+
+CALLED = """HloModule called, is_scheduled=true
+
+body {
+  s = (s32[], f32[4096]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4096]{0} get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[4096]{0} custom-call(x), custom_call_target="xla_ffi_python_cpu_callback", custom_call_has_side_effect=true
+  ROOT n = (s32[], f32[4096]{0}) tuple(next, y)
+}
+
+condition {
+  s = (s32[], f32[4096]{0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(64)
+  ROOT more = pred[] compare(i, most), direction=LT
+}
+
+ENTRY main {
+  x = f32[4096]{0} parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[4096]{0}) tuple(zero, x)
+  ROOT loop = (s32[], f32[4096]{0}) while(s), condition=condition, body=body
+}
+"""
+
+
+def test_what_no_model_prices_has_no_saving() -> None:
+    """How long Python takes is not in the estimate of a step, and a constant is as large as an argument."""
+    finding = only(CALLED, "G106")
+    assert (finding.seconds, finding.peak_bytes, finding.severity.value) == (None, None, "warning")
+    constant = (
+        "HloModule m\n\nENTRY main {\n  x = f32[1024,1024]{1,0} parameter(0)\n"
+        "  c = f32[1024,1024]{1,0} constant({...})\n  ROOT y = f32[1024,1024]{1,0} add(x, c)\n}\n"
+    )
+    finding = only(constant, "K101")
+    assert (finding.seconds, finding.peak_bytes, finding.severity.value) == (None, None, "note")
+
+
+AGAIN = """HloModule again, is_scheduled=true
+
+ENTRY main {
+  x = f32[1024,1024]{1,0} parameter(0)
+  a = f32[1024,1024]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[1024,1024]{1,0} cosine(a)
+  c = f32[1024,1024]{1,0} dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}, METADATA
+  ROOT d = f32[1024,1024]{1,0} add(b, c)
+}
+"""
+
+
+def test_what_the_program_chooses_is_no_finding() -> None:
+    """`jax.checkpoint` says what is computed again."""
+    name = 'metadata={op_name="jit(f)/checkpoint/rematted_computation/dot_general"}'
+    assert codes(AGAIN.replace("METADATA", name)) == []
