@@ -6,6 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint
+from hlotext.analysis import Backend
 from hlotext.reports.human import saving
 from tests import support
 
@@ -248,3 +249,85 @@ def test_what_the_program_chooses_is_no_finding() -> None:
     """`jax.checkpoint` says what is computed again."""
     name = 'metadata={op_name="jit(f)/checkpoint/rematted_computation/dot_general"}'
     assert codes(AGAIN.replace("METADATA", name)) == []
+
+
+LAYERS = """HloModule layers, is_scheduled=true
+
+body {
+  s = (s32[], f32[4096,2048]{1,0}, f32[8,2048,2048]{2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4096,2048]{1,0} get-tuple-element(s), index=1
+  w = f32[8,2048,2048]{2,1,0} get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  layer = f32[1,2048,2048]{2,1,0} dynamic-slice(w, START, zero, zero), dynamic_slice_sizes={1,2048,2048}
+  k = f32[2048,2048]{1,0} bitcast(layer)
+  y = f32[4096,2048]{1,0} dot(x, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT n = (s32[], f32[4096,2048]{1,0}, f32[8,2048,2048]{2,1,0}) tuple(next, y, w)
+}
+
+condition {
+  s = (s32[], f32[4096,2048]{1,0}, f32[8,2048,2048]{2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(8)
+  ROOT more = pred[] compare(i, most), direction=LT
+}
+
+ENTRY main {
+  x = f32[4096,2048]{1,0} parameter(0)
+  w = f32[WEIGHTS]{2,1,0} parameter(1)
+  zero = s32[] constant(0)
+  c = f32[4096,2048]{1,0} copy(x)
+  s = (s32[], f32[4096,2048]{1,0}, f32[8,2048,2048]{2,1,0}) tuple(zero, c, w)
+  loop = (s32[], f32[4096,2048]{1,0}, f32[8,2048,2048]{2,1,0}) while(s), condition=condition, body=body
+  ROOT y = f32[4096,2048]{1,0} get-tuple-element(loop), index=1
+}
+"""
+
+
+def test_what_goes_through_layers_is_no_state() -> None:
+    """Activations that come out as large as they went in are not handed in again; a field that is stepped is."""
+    text = LAYERS.replace("WEIGHTS", "8,2048,2048").replace("START", "i")
+    assert "M103" not in codes(text)
+    cut = "layer = f32[1,2048,2048]{2,1,0} dynamic-slice(w, i, zero, zero), dynamic_slice_sizes={1,2048,2048}"
+    same = "layer = f32[1,2048,2048]{2,1,0} slice(w), slice={[0:1], [0:2048], [0:2048]}"
+    assert cut in text
+    assert "M103" in codes(text.replace(cut, same))
+
+
+ROWS = """HloModule rows, is_scheduled=true
+
+ENTRY main {
+  table = f32[4096,256]{1,0} parameter(0)
+  w = f32[256,256]{1,0} parameter(1)
+  ids = s32[65536]{0} parameter(2)
+  taken = f32[65536,256]{1,0} gather(table, ids), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, GATHER
+  ROOT y = f32[65536,256]{1,0} dot(taken, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+""".replace("GATHER", "index_vector_dim=1, slice_sizes={1,256}")
+
+
+def test_rows_are_multiplied_before_the_gather_but_on_tpu() -> None:
+    """The gathered rows are then written once less; on TPU the gather is what takes the time."""
+    finding = only(ROWS, "G119", chip="h100")
+    assert finding.peak_bytes
+    config = lint.Config(**{**support.SAY_ALL, "select": ("G119",), "profile": Backend.TPU})
+    assert not lint.run(hlo.parse(ROWS), config)
+
+
+CONVERTED = """HloModule converted, is_scheduled=true
+
+ENTRY main {
+  x = f32[1024,1024]{1,0} parameter(0)
+  n = bf16[1024,1024]{1,0} convert(x)
+  ROOT y = bf16[1024,1024]{1,0} cosine(n)
+}
+"""
+
+
+def test_a_conversion_of_the_tpu_compilers_own_is_not_the_programs() -> None:
+    """It multiplies f32 in bf16."""
+    config = {**support.SAY_ALL, "select": ("C105",)}
+    assert lint.run(hlo.parse(CONVERTED), lint.Config(**config))
+    assert not lint.run(hlo.parse(CONVERTED), lint.Config(**config, profile=Backend.TPU))

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import byte_text, written_bytes
+from hlotext.analysis import Backend, byte_text, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_argument, only_does, size_of
+from hlotext.lint.helpers import is_argument, only_does, pieces, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -34,6 +34,8 @@ class ParameterCast(Rule):
         size, result = size_of(argument.shape), written_bytes(instruction)
         if any(user is not instruction for user in argument.users):
             return  # a trained weight, whose update wants the wide one
+        if not any(_is_programs(part, context) for part in pieces(instruction)):
+            return  # the TPU compiler multiplies f32 in bf16
         if size >= self.min_bytes and result < size and is_argument(argument, context):
             yield Report(
                 instruction,
@@ -41,3 +43,11 @@ class ParameterCast(Rule):
                 "pass it in the narrow type",
                 size + result,
             )
+
+
+def _is_programs(part: Instruction, context: Context) -> bool:
+    """True for a conversion that the program asks for, or of which the text does not tell."""
+    name = part.metadata.op_name if part.metadata is not None else ""
+    return part.opcode == "convert" and (
+        "convert_element_type" in name or (not name and context.backend is not Backend.TPU)
+    )

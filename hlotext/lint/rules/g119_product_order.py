@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis import Backend
 from hlotext.lint.helpers import size_of
 from hlotext.lint.low_rank import of_sum
 from hlotext.lint.products import SAME, Product, concatenated, product_behind, products
@@ -120,10 +121,13 @@ def _is_split(outer: Product) -> bool:
 
 
 def _of_repeated_rows(product: Product, side: int, context: Context) -> Report | None:
-    """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row."""
+    """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row.
+
+    Not on TPU, where the gather is the dear part and the product hides behind it.
+    """
     made = source(product.operands[side], SAME)
     gather = made.instruction
-    if gather.opcode != "gather" or product.batch != 1:
+    if gather.opcode != "gather" or product.batch != 1 or context.backend is Backend.TPU:
         return None
     table, taken = gather.operands[0].shape, gather.shape
     row = math.prod(gather.attributes.get("slice_sizes", ()))

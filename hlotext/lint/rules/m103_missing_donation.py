@@ -11,9 +11,12 @@ import attrs
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
+from hlotext.lint.products import products
 from hlotext.lint.repairs import Donate
+from hlotext.lint.rounds import rounds_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import Update, tree_of, updates
+from hlotext.lint.values import VIEWS, source
 from hlotext.memory import Assignment, MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.what_if import WhatIf, donate
@@ -60,6 +63,7 @@ class MissingDonation(Rule):
         is_alone = is_chance and not self._is_large(steps, context)
         if is_alone:
             steps = [one for one in steps if one.is_carried]
+            steps = [] if steps and _goes_through_layers(context) else steps
         if (report := self._report(caches, "are updated in part", "cache", False, context)) is not None:
             yield report
         if (report := self._report(steps, "are updated", "state", is_alone, context)) is not None:
@@ -181,6 +185,30 @@ def _places(found: list[Update]) -> dict[int, ShapeIndex]:
         for one in found
         if one.parameter.parameter_number is not None
     }
+
+
+def _goes_through_layers(context: Context) -> bool:
+    """True if a loop multiplies by another slice of its arguments in each iteration: the weights of a layer.
+
+    Then what it carries is no state that comes back in the next call, but goes to what follows.
+    """
+    bodies = {}
+    for loop, _ in context.graph.loops():
+        if (rounds := rounds_of(loop)) is not None:
+            bodies[rounds.body] = rounds
+    for product in products(context):
+        home = product.whole.computation
+        rounds = bodies.get(home) if home is not None else None
+        if rounds is None:
+            continue
+        for operand in product.operands:
+            cut = source(operand, VIEWS | {"convert", "transpose"})
+            if cut.instruction.opcode != "dynamic-slice":
+                continue
+            whole = source(cut.operands()[0], VIEWS)
+            if not whole.fusions and rounds.slot_of(whole.instruction) in rounds.passed:
+                return True
+    return False
 
 
 def _is_copied(one: Update) -> bool:

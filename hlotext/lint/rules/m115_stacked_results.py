@@ -137,10 +137,11 @@ def _report(
     filled = made.fusions[0] if made.fusions else made.instruction
     written = unmoved(rounds.given[slot])
     bodies = [p for callee in rounds.loop.called_computations for p in callee.parameters]
-    places = [
+    places: list[object] = [
         filled,
         written,
         written.async_wrapped_instruction,
+        *((one, (written.attributes.get("index"),)) for one in written.operands[:1]),
         *((one, (slot,)) for one in (rounds.loop, *bodies)),
     ]
     size = total_of(rounds.given[slot].shape).allocated_bytes
