@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 import hlotext as hlo
@@ -331,3 +332,20 @@ def test_a_conversion_of_the_tpu_compilers_own_is_not_the_programs() -> None:
     config = {**support.SAY_ALL, "select": ("C105",)}
     assert lint.run(hlo.parse(CONVERTED), lint.Config(**config))
     assert not lint.run(hlo.parse(CONVERTED), lint.Config(**config, profile=Backend.TPU))
+
+
+STEPPED = (support.DATA / "lint" / "M111.txt").read_text("utf-8").partition("HloModule silent")[0]
+STEPPED = STEPPED.replace("[256,256]", "[4096,4096]")
+
+
+def test_on_gpu_unrolling_spares_the_copies_of_a_loop_that_writes_its_state_alone() -> None:
+    """With arrays on the way the longer body is fused in another way, and may write more than was copied."""
+    new = "new = f32[4096,4096]{1,0} subtract(u, before)"
+    assert new in STEPPED
+    between = STEPPED.replace(
+        new, f"half = f32[4096,4096]{{1,0}} cosine(u)\n  {new.replace('before', 'half')}"
+    )
+    config = lint.Config(**{**support.SAY_ALL, "select": ("M111",), "profile": Backend.GPU})
+    assert lint.run(hlo.parse(STEPPED), config)
+    assert not lint.run(hlo.parse(between), config)
+    assert lint.run(hlo.parse(between), attrs.evolve(config, profile=Backend.CPU))

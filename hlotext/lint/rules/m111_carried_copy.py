@@ -10,13 +10,15 @@ from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import is_librarys
+from hlotext.lint.helpers import is_librarys, size_of, works
 from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, rounds_of, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import every_round
 
+_LITTLE = 0.125
+"""Part of the copied bytes that an iteration may write besides, for its copies to go when two are done in one."""
 _COPYING = frozenset({"bitcast", "copy", "parameter", "reshape", "tuple", "get-tuple-element"})
 _MOST_STEPS = 100
 _MOSTLY = 0.5
@@ -61,7 +63,8 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
-    if not is_known or not _alternates(plain, rounds):
+    stays = context.backend is not Backend.GPU or _makes_state_alone(plain, rounds)
+    if not is_known or not _alternates(plain, rounds) or not stays:
         plain = []  # no order of the program avoids the copy of what is still read
     for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
@@ -98,6 +101,18 @@ def _alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
     second step may write over. A copy of an old value is for what still reads it."""
     changes = any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
     return changes or all(rounds.slot_of(operand) is None for copy in copies for operand in copy.operands)
+
+
+def _makes_state_alone(copies: Sequence[Instruction], rounds: Rounds) -> bool:
+    """True if an iteration writes hardly anything but its state, which two iterations in one then write twice.
+
+    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body, and may write more.
+    """
+    kept = {*copies}
+    for value in map(unmoved, rounds.given):
+        kept |= {value, *(value.operands if value.opcode == "get-tuple-element" else ())}
+    beside = sum(size_of(one.shape) for one in rounds.body if works(one) and one not in kept)
+    return beside <= _LITTLE * sum(size_of(one.shape) for one in copies)
 
 
 def _is_saved(copy: Instruction) -> bool:
