@@ -12,12 +12,13 @@ from hlotext.ir.nodes.source import Source
 from hlotext.lint.helpers import pieces
 from hlotext.lint.price import Prices, prices_of
 from hlotext.lint.rule import Context
+from hlotext.lint.values import VIEWS
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 
 _WIDE = re.compile(r"\b(?:f64|c128)(?=\[)")
 _NARROW = {"f64": "f32", "c128": "c64"}
-_ONLY_CONVERTS = frozenset({"bitcast", "convert", "parameter", "reshape"})
+_ONLY_CONVERTS = VIEWS | {"convert", "parameter"}
 
 
 def saved_by_narrowing(context: Context) -> tuple[float, int | None] | None:
