@@ -92,8 +92,8 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
 def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
     """Drops or reorders loop-carried values.
 
-    A dropped value may be used only for its own next value. Users read the state by `get-tuple-element` and are updated.
-    Names and notes are kept as by `add_loop_value`.
+    A dropped value may be used only for its own next value, if at all. Users read the state by `get-tuple-element` and are
+    updated. Names and notes are kept as by `add_loop_value`.
 
     Args:
         loop: A while whose state is a tuple, as its body's root is.
