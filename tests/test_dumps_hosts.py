@@ -526,6 +526,20 @@ def test_the_first_line_says_what_changed(name: str, tmp_path: Path) -> None:
     assert row["changed"][0]["text"] == said
 
 
+def test_a_mesh_in_the_header_is_told_first(tmp_path: Path) -> None:
+    """As JAX 0.10 writes it, where shardings are lists of tiles."""
+    old = TRAIN.replace(
+        "jit_train,", 'jit_train, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["a"=4, "b"=2]>}},'
+    )
+    tiles = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"
+    new = old.replace('"a"=4, "b"=2', '"a"=2, "b"=4').replace("{mesh['data'=4], [{}, {}]}", tiles)
+    for side, text in (("old", old), ("new", new)):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "module_0000.jit_train.before_optimizations.txt").write_text(text)
+    (pair,) = diff.folders(tmp_path / "old", tmp_path / "new").pairs
+    assert pair.changes[0].text == "mesh: a=4,b=2 -> a=2,b=4"
+
+
 def test_source_lines_that_moved_are_told(tmp_path: Path) -> None:
     for side, text in (("old", TRAIN), ("new", TRAIN.replace("source_line=4", "source_line=9"))):
         (tmp_path / side).mkdir()

@@ -53,6 +53,8 @@ _TOLD = (
 )
 """Attributes of the header that are compared as arguments, results or settings, or that are of a stage."""
 _MESH = re.compile(r"mesh\[('[^\]]*)\]")
+_MESHES = re.compile(rf"{_MESH.pattern}|#sdy\.mesh<\[([^\]]*)\]>")
+"""A mesh in a sharding, or in the header as JAX 0.10 writes it."""
 _SHAPE = re.compile(r"(\w+)\[([\d,<=]*)\]")
 _NAMED = 3
 """Arguments that a sentence names; more are counted."""
@@ -210,11 +212,15 @@ _OPCODES = 5
 
 def _meshes(old: Module, new: Module) -> Iterator[ProgramChange]:
     """Meshes of which each program has one."""
-    sides = [dict.fromkeys(_MESH.findall(str(module))) for module in (old, new)]
+    sides = [dict.fromkeys(map(_axes, _MESHES.findall(str(module)))) for module in (old, new)]
     gone, come = ([mesh for mesh in side if mesh not in other] for side, other in (sides, sides[::-1]))
     if len(gone) == len(come) == 1:
-        was, now = (mesh.replace("'", "") for mesh in (gone[0], come[0]))
-        yield ProgramChange("mesh", f"mesh: {was} -> {now}")
+        yield ProgramChange("mesh", f"mesh: {gone[0]} -> {come[0]}")
+
+
+def _axes(forms: tuple[str, str]) -> str:
+    """Axes and their sizes, whichever form a release writes."""
+    return re.sub(r"[\s'\"\\]", "", forms[0] or forms[1])
 
 
 def _counts(before: Sequence[EntryArray], after: Sequence[EntryArray]) -> ProgramChange:
