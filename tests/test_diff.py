@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from random import Random
 
@@ -13,6 +14,7 @@ import pytest
 import hlotext as hlo
 from hlotext import diff, dumps, rewrite
 from hlotext.diff.thresholds import ThresholdError, parse_thresholds, violations
+from hlotext.diff.value_numbering import ValueNumbering
 from tests.cli_support import run
 from tests.diff_cases import KINDS, Seeder
 from tests.support import CORPUS, DATA, corpus_files, corpus_id, read_text
@@ -312,3 +314,29 @@ ENTRY %main (x: f32[8], y: f32[8]) -> f32[8] {
     assert diff.compare(steps[1], steps[2]).is_equal
     shown = run("diff", tmp_path / names[0], tmp_path / names[1], "--full", "--format", "json")
     assert {row["name"] for row in json.loads(shown.stdout)["changes"]} == {"one", "two"}
+
+
+def test_lines_of_equal_text_are_numbered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module has hundreds of thousands of lines and thousands of texts behind their names and operands."""
+    asked: list[str] = []
+    read = ValueNumbering._attributes
+
+    def noted(self: ValueNumbering, node: hlo.Instruction) -> Hashable:
+        asked.append(node.name)
+        return read(self, node)
+
+    monkeypatch.setattr(ValueNumbering, "_attributes", noted)
+    body = "%f {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}\n\n"
+    calls = "".join(
+        f"  %c{number} = f32[4] fusion(%c{number - 1}), kind=kLoop, calls=%f{number}\n"
+        for number in range(1, 40)
+    )
+    text = (
+        "HloModule m\n\n"
+        + "".join(body.replace("%", "%x").replace("%xf", f"%f{number}") for number in range(1, 40))
+        + f"ENTRY %e {{\n  %c0 = f32[4] parameter(0)\n{calls}  ROOT %r = f32[4] negate(%c39)\n}}\n"
+    )
+    module = hlo.parse(text)
+    classes = ValueNumbering().classes(module)
+    assert len(set(classes.values())) == 2
+    assert len(asked) < 8

@@ -6,10 +6,11 @@ out. Two modules share one `ValueNumbering`, which numbers equal things equally.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import hlotext as hlo
+from hlotext.ir.nodes.raw import CallAttributes
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
@@ -29,17 +30,32 @@ class ValueNumbering:
 
     def __init__(self) -> None:
         self._locals: dict[Hashable, int] = {}
-        self._known: dict[hlo.Instruction, int] = {}
+        self._known: dict[Hashable, tuple[int, bool]] = {}
+        self._held: list[object] = []
+        """What `_known` is asked by, so that ids stay their own."""
         self._loose: dict[Hashable, int] = {}
         self._classes: dict[Hashable, int] = {}
         self._texts: dict[int, tuple[Any, Hashable]] = {}
 
     def local(self, node: hlo.Instruction) -> int:
         """A number for opcode, shape with layout, attributes, parameter number and literal."""
-        known = self._known.get(node)
+        return self._local(node)[0]
+
+    def _local(self, node: hlo.Instruction) -> tuple[int, bool]:
+        """That number, and whether the node may call or wait for others; asked once for all lines of equal text."""
+        head, attributes = node._head, node._attributes
+        if type(attributes) is CallAttributes and names_nodes(attributes.callee):
+            shared: Mapping[str, Any] = attributes.common
+            key: Hashable = (id(head), id(shared), attributes.called)
+        else:
+            shared = attributes
+            key = (id(head), id(shared))
+        known = self._known.get(key)
         if known is None:
-            key = (node.opcode, node.shape, self._attributes(node), self._argument(node))
-            known = self._known[node] = self._locals.setdefault(key, len(self._locals))
+            self._held += (head, shared)
+            said = (node.opcode, node.shape, self._attributes(node), self._argument(node))
+            may_name = node.opcode not in CALLS_NOTHING or "control-predecessors" in attributes
+            known = self._known[key] = self._locals.setdefault(said, len(self._locals)), may_name
         return known
 
     def loose(self, node: hlo.Instruction) -> int:
@@ -80,18 +96,20 @@ class ValueNumbering:
         found: dict[hlo.Computation, int] = {}
         for computation in module.computations:
             place: dict[hlo.Instruction, int] = {}
-            lines = []
+            lines: list[Hashable] = []
             for node in computation.instructions:
-                callees = () if node.opcode in CALLS_NOTHING else node.called_computations
-                before = node.control_predecessors
-                lines.append(
-                    (
-                        self.local(node),
-                        tuple([place.get(operand, -1) for operand in node.operands]),
-                        tuple([found.get(callee, -1) for callee in callees]) if callees else (),
-                        tuple([place.get(other, -1) for other in before]) if before else (),
-                    )
-                )
+                number, may_name = self._local(node)
+                operands = [place.get(operand, -1) for operand in node._operands]
+                callees: list[int] = []
+                before: list[int] = []
+                if may_name:
+                    if node.opcode not in CALLS_NOTHING:
+                        callees = [found.get(callee, -1) for callee in node.called_computations]
+                    before = [place.get(other, -1) for other in node.control_predecessors]
+                if callees or before:
+                    lines.append((number, tuple(operands), tuple(callees), tuple(before)))
+                else:
+                    lines.append((number, *operands))
                 place[node] = len(place)
             root = place.get(computation.root, -1) if lines else -1
             key = (computation.execution_thread, root, tuple(lines))

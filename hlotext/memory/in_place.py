@@ -55,17 +55,16 @@ class InPlacePairs:
         known = self._inside.get(fusion)
         if known is not None:
             return known
+        if self._root_in_place(fusion) is None:
+            return ()  # as of most fusions, which need not be looked into
         for inner in _fusions_inside(fusion):
             if inner not in self._inside:
                 self._inside[inner] = self._pairs_of_body(inner)
         return self._inside[fusion]
 
     def _pairs_of_body(self, fusion: Instruction) -> tuple[Pair, ...]:
-        callees = fusion.called_computations
-        if not callees or not len(callees[0]):
-            return ()
-        root = callees[0].root
-        if root.opcode not in _MAY_LEAD and root.opcode not in self._no_ops:
+        root = self._root_in_place(fusion)
+        if root is None:
             return ()
         found = []
         for index, leaf in shape_of(fusion).leaves():
@@ -88,6 +87,14 @@ class InPlacePairs:
                     found.append(Pair(given.parameter_number, inner, index))
                 break
         return tuple(found)
+
+    def _root_in_place(self, fusion: Instruction) -> Instruction | None:
+        """The root of a fusion's body, if the way back from it may end in an operation in place."""
+        callees = fusion.called_computations
+        if not callees or not len(callees[0]):
+            return None
+        root = callees[0].root
+        return root if root.opcode in _MAY_LEAD or root.opcode in self._no_ops else None
 
     def _follow(self, instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
         """Back through tuples, then get-tuple-elements, then what leaves memory as it is."""

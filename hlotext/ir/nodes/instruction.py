@@ -364,9 +364,17 @@ class Instruction:
     @property
     def called_computations(self) -> tuple[Computation, ...]:
         """The computations that this instruction calls, in XLA's order (a while's body before its condition)."""
-        if not self._attributes or opcodes.CALLED_NAMES.get(self._head.opcode) == ():
+        names = opcodes.CALLED_NAMES.get(self._head.opcode)
+        if names is None or len(names) > 1:
+            return tuple([callee for _, callee in self.callees()])
+        if not names:
             return ()
-        return tuple(callee for _, callee in self.callees())
+        attributes = self._attributes
+        # Nearly all that call name one computation.
+        value = attributes.callee if type(attributes) is CallAttributes else attributes.get(names[0])
+        if type(value) is tuple:
+            return tuple([callee for _, callee in self.callees()])
+        return (value,) if hasattr(value, "execution_thread") else ()
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
         """Attribute name and computation of every call, in XLA's order."""

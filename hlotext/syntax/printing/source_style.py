@@ -503,8 +503,9 @@ def instruction_text(instruction: Instruction) -> str:
     if computation is None or module is None or source is None:
         printer = _SourceLine(PrintOptions(print_large_constants=True))
         return printer.instruction(instruction, printer.names(computation or Computation("")))
-    if instruction._start >= 0 and not instruction.is_modified:
-        text = source.text[instruction._start : instruction._end]
+    start, end = instruction.bounds
+    if start >= 0 and not instruction.is_modified:
+        text = source.text[start:end]
         is_unmarked = computation.is_modified and unmarked_root(computation, source.text) is instruction
         return f"ROOT {text}" if is_unmarked else text
     return _Copier(module, source).line(instruction)

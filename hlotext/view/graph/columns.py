@@ -61,25 +61,36 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     operand_starts, operands = array("i", [0]), array("i")
     call_starts, calls = array("i", [0]), array("i")
     names = []
+    # By identity, since equal ones of a module are nearly always one object: shapes with their bytes, and words.
+    sized: dict[int, tuple[int, float]] = {}
+    named_by: dict[int, int] = {}
+    lined: dict[int, int] = {}
     for one in instructions:
         names.append(escape.line(one.name))
-        metadata, place = one.metadata, lines.get(one)
+        shape, metadata, place = one.shape, one.metadata, lines.get(one)
         found["opcode"].append(opcodes.number(one.opcode))
-        found["shape"].append(shapes.setdefault(one.shape, len(shapes)))
+        size = sized.get(id(shape))
+        if size is None:
+            size = shapes.setdefault(shape, len(shapes)), float(total_of(shape).allocated_bytes)
+            sized[id(shape)] = size
+        found["shape"].append(size[0])
+        found["bytes"].append(size[1])
         found["scope"].append(tree.number(named.of(one).path))
-        found["op_name"].append(
-            op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
-        )
-        found["line"].append(
-            files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
-        )
+        word = named_by.get(id(metadata))
+        if word is None:
+            word = op_names.number(escape.line(metadata.op_name) if metadata is not None else "")
+            named_by[id(metadata)] = word
+        found["op_name"].append(word)
+        word = lined.get(id(place))
+        if word is None:
+            word = files.number(escape.line(f"{place[0].file}:{place[0].line}") if place is not None else "")
+            lined[id(place)] = word
+        found["line"].append(word)
         found["extra"].append(_extra(one))
-        found["bytes"].append(float(total_of(one.shape).allocated_bytes))
         found["written"].append(float(written_bytes(one)) if one.computation in stepped else 0.0)
         operands.extend([number.get(operand, -1) for operand in one.operands])
         operand_starts.append(len(operands))
-        if one.called_computations:
-            calls.extend([computations[body] for body in one.called_computations if body in computations])
+        calls.extend([computations[body] for body in one.called_computations if body in computations])
         call_starts.append(len(calls))
     found["operands"], found["operand_starts"] = operands, operand_starts
     found["calls"], found["call_starts"] = calls, call_starts
