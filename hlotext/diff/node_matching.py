@@ -127,8 +127,9 @@ class Matching:
     def _run(self) -> None:
         self._buckets()
         self._same_names()
+        left = [node for node in self._new_real if node not in self._pairs]
         for sweep in _SWEEPS:
-            self._sweep(sweep)
+            self._sweep(sweep, left)
         self._replaced()
         self._put_in()
 
@@ -231,9 +232,9 @@ class Matching:
                 good, bad = good + (known is theirs), bad + (known is not theirs)
         return bad > 0 and good == 0 and op_name(new) != op_name(old)
 
-    def _sweep(self, sweep: _Sweep) -> None:
-        """One pass over what is not matched yet."""
-        for node in reversed(self._new_real) if sweep.backwards else self._new_real:
+    def _sweep(self, sweep: _Sweep, left: Sequence[hlo.Instruction]) -> None:
+        """One pass over what is not matched yet, of what names left over."""
+        for node in reversed(left) if sweep.backwards else left:
             if node in self._pairs:
                 continue
             weighed = []
