@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+
 import attrs
 
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.nodes.raw import NodeHead
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.host_memory import HOST_SPACE
@@ -17,6 +20,8 @@ CALLING = frozenset(row.name for row in OPCODES.values() if row.stored_called_na
 
 _NOTHING = frozenset(OPCODES) - CALLING - set(ROLES)
 """Opcodes that the survey passes over; an unknown one may call computations."""
+
+_HEAD = operator.attrgetter("_head")
 
 
 @attrs.define
@@ -42,18 +47,22 @@ class Survey:
     def of(cls, module: Module) -> Survey:
         """Looks at every instruction once."""
         found = cls()
-        # Instructions of one text share their head, so that most are known by it.
-        is_taken: dict[int, bool] = {}
-        known = is_taken.get
+        # Instructions of one text share their head: most computations hold only such as were passed over before.
+        passed: set[NodeHead] = set()
+        taken: set[NodeHead] = set()
         for computation in module.computations:
-            for instruction in computation._instructions:
-                head = instruction._head
-                taken = known(id(head))
-                if taken is None:
-                    taken = is_taken[id(head)] = head.opcode not in _NOTHING
+            instructions = computation._instructions
+            heads = list(map(_HEAD, instructions))
+            if passed.issuperset(heads):
+                continue
+            for instruction, head in zip(instructions, heads, strict=True):
+                if head in passed:
+                    continue
+                if head not in taken:
+                    (passed if head.opcode in _NOTHING else taken).add(head)
                     if head.shape is not None:
                         found.shapes.add(head.shape)
-                if taken:
+                if head in taken:
                     found._take(instruction)
         for shape in found.shapes:
             for _, leaf in shape.leaves():
