@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
 _NUMBER = re.compile(r"\.(\d+)$")
 _COPIED = re.compile(r"^wide\.|\.(?:clone|sunk)\b")
@@ -26,10 +27,11 @@ def in_creation_order(module: Module) -> list[Computation]:
     What the program brought has its number. After it come the computations that passes put in the place of others, the last
     of them those of `WhileLoopConstantSinking`, which goes from outer loops to inner ones.
     """
-    sunk = {body: place for place, body in enumerate(_outside_in(module))}
+    is_sunk = {c for c in module.computations if _SUNK.search(c.name)}
+    sunk = {body: place for place, body in enumerate(_outside_in(module))} if is_sunk else {}
 
     def key(computation: Computation) -> tuple[int, int]:
-        if _SUNK.search(computation.name):
+        if computation in is_sunk:
             return 2, sunk.get(computation, -1)
         return (1, 0) if _COPIED.search(computation.name) else (0, number_of(computation.name))
 
@@ -44,7 +46,8 @@ def _outside_in(module: Module) -> Iterator[Computation]:
         if computation in seen:
             continue
         seen.add(computation)
-        for i in sorted(computation, key=lambda i: number_of(i.name)):
+        calling = [i for i in computation if i.opcode not in CALLS_NOTHING]
+        for i in sorted(calling, key=lambda i: number_of(i.name)):
             if i.opcode == "while":
                 yield i.attributes["body"]
             stack += i.called_computations

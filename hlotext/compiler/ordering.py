@@ -12,6 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits, xla_changes
+from hlotext.ir.tables.opcodes import CALLS_NOTHING
 from hlotext.ir.values.age import XlaAge
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.sharing import Sharing
@@ -338,6 +339,7 @@ class _Visit:
     """A computation that is being numbered."""
 
     def __init__(self, computation: Computation, found: dict[Instruction, int]) -> None:
+        self._found = found
         for parameter in computation.parameters:
             found[parameter] = len(found)
         self._rest = iter([i for i in computation if i.opcode != "parameter"])
@@ -345,12 +347,14 @@ class _Visit:
         self.callees: tuple[Computation, ...] = ()
 
     def advance(self) -> bool:
-        """Goes to the next instruction; False where there is none."""
-        self.current = next(self._rest, None)
-        if self.current is None:
-            self.callees = ()
-            return False
-        i = self.current
-        is_loop = i.opcode == "while"
-        self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else i.called_computations
-        return True
+        """Numbers what calls nothing up to the next instruction that does; False where there is none."""
+        for i in self._rest:
+            callees = () if i.opcode in CALLS_NOTHING else i.called_computations
+            if callees:
+                is_loop = i.opcode == "while"
+                self.current = i
+                self.callees = (i.attributes["condition"], i.attributes["body"]) if is_loop else callees
+                return True
+            self._found[i] = len(self._found)
+        self.current, self.callees = None, ()
+        return False

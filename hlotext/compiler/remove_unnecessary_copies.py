@@ -88,13 +88,12 @@ def sharing_of(flow: Dataflow, platform: Backend) -> Sharing:
 def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decision]:
     """Takes the copies of the module itself out of use; a decision for each copy. Raises MemoryModelError, ValueError."""
     remover = _Remover(module, platform, age)
-    copies = list(_copies(module))
     reasons: dict[Instruction, Decision] = {}
     removed: list[Decision] = []
     changed = True
     while changed:
         changed = False
-        for copy in copies:
+        for copy in remover.copies:
             if copy in remover.gone:
                 continue
             source = copy.operands[0]
@@ -148,7 +147,8 @@ class _Remover:
         self.forget_edits()
         self._ids = instruction_ids(module)
         self.ends: dict[Instruction, tuple[Node, Node]] = {}
-        for copy in _copies(module):
+        self.copies = list(_copies(module))
+        for copy in self.copies:
             if copy in self.flow.at and copy.computation is not None:
                 self.ordering.prepare(copy.computation)
         for computation in module.computations:
@@ -156,7 +156,7 @@ class _Remover:
                 self.ordering.prepare(computation)
         for buffer in find_buffers(self.flow, self.pairs):
             self._add_row(buffer)
-        for copy in _copies(module):
+        for copy in self.copies:
             if copy not in self.flow.at:
                 continue
             source, result = self.flow.at[copy.operands[0]][0], self.flow.at[copy][0]
