@@ -371,7 +371,7 @@ class Instruction:
             return ()
         attributes = self._attributes
         # Nearly all that call name one computation.
-        value = attributes.callee if type(attributes) is CallAttributes else attributes.get(names[0])
+        value: Any = attributes.callee if type(attributes) is CallAttributes else attributes.get(names[0])
         if type(value) is tuple:
             return tuple([callee for _, callee in self.callees()])
         return (value,) if hasattr(value, "execution_thread") else ()
