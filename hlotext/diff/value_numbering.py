@@ -32,7 +32,7 @@ class ValueNumbering:
         self._locals: dict[Hashable, int] = {}
         self._known: dict[Hashable, tuple[int, bool]] = {}
         self._held: list[object] = []
-        """What `_known` is asked by, so that ids stay their own."""
+        """Heads and attributes whose ids are keys of `_known`, held so that no other gets the id."""
         self._loose: dict[Hashable, int] = {}
         self._classes: dict[Hashable, int] = {}
         self._texts: dict[int, tuple[Any, Hashable]] = {}
