@@ -70,3 +70,47 @@ def test_what_is_no_log(tmp_path: Path, text: str) -> None:
     path = tmp_path / "f.txt"
     path.write_text(text)
     assert run("memory", path, "--dump", tmp_path).exit_code == 2
+
+
+SCANNED = """HloModule jit_f, is_scheduled=true
+
+body {
+  s = (s32[], f32[8,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,1024]{1,0} get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[8,1024]{1,0} negate(x)
+  ROOT r = (s32[], f32[8,1024]{1,0}) tuple(next, y)
+}
+
+condition {
+  s = (s32[], f32[8,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(8)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  z = s32[] constant(0)
+  zero = f32[] constant(0)
+  b = f32[8,1024]{1,0} broadcast(zero), dimensions={}
+  t = (s32[], f32[8,1024]{1,0}) tuple(z, b)
+  w = (s32[], f32[8,1024]{1,0}) while(t), condition=condition, body=body
+  g = f32[8,1024]{1,0} get-tuple-element(w), index=1
+  ROOT q = f32[1024,1024]{1,0} dot(g, g), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_what_a_loop_leaves_is_not_estimated_and_not_called_hopeless(tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    (dump / "module_0000.jit_f.cl_1.after_optimizations.txt").write_text(SCANNED)
+    log = tmp_path / "oom.log"
+    log.write_text(MESSAGE)
+    printed = run("memory", log, "--dump", dump).stdout
+    assert "none of the changes that are estimated lowers the peak" in printed
+    assert "carried by loops; what a scan saves for its backward pass goes with jax.checkpoint" in printed
+    document = json.loads(run("memory", log, "--dump", dump, "--format", "json").stdout)
+    assert {one["opcode"] for one in document["messages"][0]["not_estimated"]} == {"parameter"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ from hlotext.analysis.sizes import array_bytes, arrays_of
 from hlotext.cli.common import Unreadable, is_folder
 from hlotext.cli.folders import opened, without_clones
 from hlotext.cli.listing import Listing
-from hlotext.cli.output import Output
+from hlotext.cli.output import Output, shortened
 from hlotext.memory import out_of_memory, usage
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
 
@@ -150,7 +151,28 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         )
         out.table(savings.table("Changes that would lower the peak (each alone; estimates)", saved, limit))
     else:
-        out.note("no donation or rematerialization of the largest arrays lowers the peak")
+        out.note(
+            "none of the changes that are estimated lowers the peak: donated arguments, arrays computed again"
+        )
+    apart = out_of_memory.not_estimated(assignment)
+    carried = [one for one in apart if one.opcode in _OF_LOOPS]
+    if carried:
+        out.note(
+            f"not estimated: {_sizes(carried)} carried by loops; what a scan saves for its backward pass goes with"
+            " jax.checkpoint around its body"
+        )
+    others = [one for one in apart if one.opcode not in _OF_LOOPS]
+    if others:
+        out.note(f"not estimated: {_sizes(others)}: calls and communication are not repeated")
+
+
+_OF_LOOPS = ("while", "parameter")
+"""Opcodes of the values that loops carry: outside, and in their bodies."""
+
+
+def _sizes(arrays: Sequence[usage.LiveArray]) -> str:
+    names = ", ".join(dict.fromkeys(array.name for array in arrays))
+    return f"{byte_text(sum(array.bytes for array in arrays))} of {shortened(names)}"
 
 
 def _must_go(found: Explained) -> float | None:
@@ -185,9 +207,14 @@ def json_of(found: Explained, limit: int) -> dict[str, Any]:
         "by_shape": [attrs.asdict(one) for one in out_of_memory.shares(found.message, lambda row: row.shape)],
         "peak": None,
         "savings": [],
+        "not_estimated": [],
     }
     if assignment is not None and found.message.kind not in ("vmem", "smem"):
         saved = out_of_memory.savings(assignment)
         document["peak"] = assignment.peak(0).bytes
         document["savings"] = [attrs.asdict(one) for one in (saved[:limit] if limit else saved)]
+        document["not_estimated"] = [
+            {"name": one.name, "bytes": one.bytes, "opcode": one.opcode}
+            for one in out_of_memory.not_estimated(assignment)[: limit or None]
+        ]
     return document

@@ -82,6 +82,19 @@ def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]
     return tuple(sorted((one for one in found if one.saved > 0), key=lambda one: -one.saved))
 
 
+def not_estimated(assignment: Assignment, memory_space: int = 0) -> tuple[usage.LiveArray, ...]:
+    """Temporaries at the peak that `savings` knows no rematerialization of: what loops, calls and communication made. The
+    largest first.
+    """
+    live = usage.live_arrays(assignment, memory_space, assignment.peak(memory_space).time)
+    found = [one for one in _temporaries(live) if one.opcode in what_if.ONCE]
+    return tuple(sorted(found, key=lambda one: -one.bytes))
+
+
+def _temporaries(live: Sequence[usage.LiveArray]) -> Iterator[usage.LiveArray]:
+    return (one for one in live if one.kind == "temporary")
+
+
 def _donations(
     assignment: Assignment, live: Sequence[usage.LiveArray], memory_space: int
 ) -> Iterator[Saving]:
@@ -109,8 +122,9 @@ def _rematerializations(
 ) -> Iterator[Saving]:
     assert assignment.model is not None
     module = assignment.model.flow.module
-    temporaries = sorted((one for one in live if one.kind == "temporary"), key=lambda one: -one.bytes)
-    for array in temporaries[:_CANDIDATES]:
+    largest = {one.name: one for one in sorted(_temporaries(live), key=lambda one: one.bytes)}
+    candidates = [one for one in reversed(largest.values()) if one.opcode not in what_if.ONCE]
+    for array in candidates[:_CANDIDATES]:
         try:
             outcome = what_if.rematerialize(
                 module, [array.name], memory_space=memory_space, before=assignment

@@ -356,7 +356,7 @@ def _with_again(
 
 _NAMED = 4
 _MOST_MAKERS = 64
-_ONCE = traits.GIVEN | traits.CONTROL_FLOW | ROLES.keys() | KINDS.keys()
+ONCE = traits.GIVEN | traits.CONTROL_FLOW | ROLES.keys() | KINDS.keys()
 """Opcodes that are never recomputed: sources, control flow and communication."""
 
 
@@ -373,7 +373,7 @@ def _makers(before: Assignment, target: Instruction, memory_space: int) -> list[
     pending = [target]
     while pending:
         for operand in pending.pop().operands:
-            if operand in found or operand.opcode in _ONCE:
+            if operand in found or operand.opcode in ONCE:
                 continue
             values = [value for value in flow.at[operand] if value is not None]
             if all(value.live_range is not None and value.live_range[1] > peak for value in values):
@@ -395,7 +395,7 @@ def _compute_again(
     peak = before.peak(memory_space).time
     if target.name not in time_of:
         raise MemoryModelError(f"{target.name} is not on the schedule")
-    if target.opcode in _ONCE:
+    if target.opcode in ONCE:
         raise MemoryModelError(f"{target.name} is a {target.opcode}, which is not computed again")
     if time_of[target.name] >= peak:
         raise MemoryModelError(
