@@ -63,12 +63,12 @@ def test_one_opcode(name: str) -> None:
     ],
 )
 def test_words_that_are_no_opcode(word: str, hint: str | None) -> None:
-    """Status 1, one line, and what may be meant."""
+    """A wrong usage, and what may be meant."""
     result = run("opcodes", word)
     if hint is None:
         assert result.exit_code == 0
         return
-    assert (result.exit_code, result.stdout) == (1, "")
-    (line,) = result.stderr.splitlines()
+    assert (result.exit_code, result.stdout) == (2, "")
+    line, _ = result.stderr.splitlines()
     assert word in line
     assert hint in line

@@ -17,7 +17,7 @@ def test_rewrite_keeps_what_no_pass_touched() -> None:
     result = run("rewrite", "-p", "dce,cse,algsimp{max_iterations=10}", "--stats", "-", input=TEXT)
     assert result.exit_code == 0
     assert result.stdout == TEXT.replace("  z = f32[] cosine(x)\n", "")
-    assert "dce: 1 instructions in" in result.stderr
+    assert "dce: 1 instructions (" in result.stderr
 
 
 def test_rewrite_in_place_and_dumps(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_rewrite_says_what_is_wrong() -> None:
 def test_passes() -> None:
     assert "algsimp" in run("passes").stdout
     assert "HloCSE" in run("passes", "cse").stdout
-    assert run("passes", "nothing").exit_code == 1
+    assert run("passes", "nothing").exit_code == 2
     (found,) = run_json("passes", "dce")["passes"]
     assert found["options"] == {"computations": True}
 

@@ -257,10 +257,23 @@ def test_a_kernel_of_unknown_cost_takes_its_bytes_at_least(tmp_path: Path) -> No
     ]
 
 
-def test_small_operations_are_said_to_be_bound_by_what_is_not_counted(tmp_path: Path) -> None:
-    """No `overhead 58 %` beside a sentence that starting kernels is not counted."""
+def test_output_says_which_fixed_costs_a_bound_includes(tmp_path: Path) -> None:
+    """On GPU the launch of each kernel is in the figures; on TPU it is not."""
     path = tmp_path / "small.txt"
-    path.write_text("HloModule m\n\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n")
-    text = run("time", path, "--chip", "h100").stdout
-    assert "less than 5 us each (launch overhead, not counted, likely dominates) 100.0 %" in text
-    assert "bound by  overhead" not in text
+    head = "HloModule m, is_scheduled=true"
+    path.write_text(f"{head}\n\nENTRY e {{\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}}\n")
+    text = run("cost", path, "--chip", "h100").stdout
+    assert "(estimate; includes 1 us of launch overhead per kernel, excludes latency)" in text
+    assert "core bound by    overhead 100.0 % (steps under 5 us)\n" in text
+    text = run("cost", path, "--chip", "v5e").stdout
+    assert "minimum time     <1 ns (estimate; excludes launch overhead and latency)" in text
+
+
+def test_the_order_by_time_with_vmem_is_in_the_title() -> None:
+    text = run(
+        "cost", ROOT / "corpus" / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt", "--chip", "v5e"
+    ).stdout
+    assert ("Core (all runs), largest with VMEM first" in text) == (
+        "with VMEM" in text.split("Core (all runs)")[1]
+    )
+    assert "with VMEM" in text

@@ -609,3 +609,21 @@ def test_parameters_pair_by_number_and_constants_by_use(
     lines[3:6] = reversed(lines[3:6])
     found = dumps.fingerprints.first_difference(hlo.parse(PROGRAM), hlo.parse("\n".join(lines)))
     assert tuple(one and one.name for one in found) == names
+
+
+def test_each_odd_host_is_named_whatever_tells_it_apart(folder: Path) -> None:
+    """One differs before optimization, one only after it, one cannot be read."""
+    for number in range(4, 7):
+        shutil.copytree(folder / "host_0", folder / f"host_{number}")
+    edit(folder / "host_1", "optimizations", lambda text: text.replace("constant(0.5)", "constant(0.25)"))
+    edit(folder / "host_2", "after", lambda text: text.replace("multiply(", "add("))
+    edit(folder / "host_3", "before", lambda text: text[:200])
+    report = dumps.hosts([folder])
+    found = {finding.hosts: finding for finding in report.findings}
+    assert {hosts: one.kind for hosts, one in found.items()} == {
+        ("host_1",): "different",
+        ("host_2",): "different",
+        ("host_3",): "unreadable",
+    }
+    assert "only after optimization; first" in found["host_2",].message
+    assert "7 hosts, 1 module\n" in run("dump", "hosts", folder, "-j", "1").stdout

@@ -78,7 +78,7 @@ def test_what_goes_wrong_is_json_too() -> None:
         (["show", "corpus/invalid/two_roots.txt"], "unreadable", 2),
         (["show", "corpus/handmade/map.txt", "-i", "nosuch"], "not-found", 1),
         (["dump", "list", "nosuch"], "unreadable", 2),
-        (["opcodes", "nosuch"], "not-found", 1),
+        (["opcodes", "nosuch"], "usage", 2),
         (["layout", "f32[2]", "--index", "7"], "impossible", 1),
     ):
         result = run(*arguments, "--format", "json")

@@ -28,11 +28,18 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 
 
 def seconds(time: float) -> str:
-    """Seconds, three digits: `12.3 us`, `1.25 s`."""
+    """Seconds, three digits: `12.3 us`, `1.25 s`, `1,250 s`; nanoseconds in whole ones, below which no clock measures."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if time >= 0.9995 * factor:
-            return f"{time / factor:.3g} {unit}"
-    return f"{time * 1e9:.3g} ns" if time else "0"
+            return f"{time / factor:{',.0f' if time >= 999.5 else '.3g'}} {unit}"
+    if not time:
+        return "0"
+    return f"{time * 1e9:.0f} ns" if time >= 1e-9 else "<1 ns"
+
+
+def times(factor: float) -> str:
+    """A factor, three digits: `1.25x`, `128x`, `12,345x`."""
+    return f"{factor:{',.0f' if factor >= 99.5 else '.3g'}}x"
 
 
 def format_percent(part: float, whole: float) -> str:

@@ -11,7 +11,7 @@ import click
 
 import hlotext as hlo
 from hlotext import cost
-from hlotext.analysis import Backend, ChipChoice, Phase, backend_of, byte_text, choose_chip
+from hlotext.analysis import ChipChoice, Phase, backend_of, byte_text, choose_chip
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import cost_time
@@ -30,9 +30,8 @@ from hlotext.cli.cost_time import estimated, rates_of
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.dumps.texts import compilation_beside
+from hlotext.memory.usage import memory_space_name
 
-_SPACES = {0: "main memory", 5: "host"}
-_TPU_SPACES = {0: "HBM", 1: "VMEM", 5: "host"}
 _BAR = 12
 _LIMIT = 12
 _DEPTH = 3
@@ -89,8 +88,9 @@ def command(
 
     With --chip or --time: a lower bound on run time. Each instruction takes the longer of FLOPs at the chip's peak and
     bytes at its bandwidth; the schedule is simulated with one clock for the core and a queue for each link, which shows
-    stalls on transfers. Launch overhead and message latency are not counted. Before optimization it is an estimate, not a
-    bound.
+    stalls on transfers. On GPU each kernel also takes 1 us and each collective 5 us to launch, as XLA assumes; elsewhere
+    launch overhead is not counted, nor is message latency. A step bound by `overhead` takes less than 5 us without its
+    launch, so fixed costs likely dominate. Before optimization it is an estimate, not a bound.
 
     \b
     Examples:
@@ -208,8 +208,8 @@ def _work(
 
 
 def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
-    known = _TPU_SPACES if backend_of(found.module) is Backend.TPU else _SPACES
-    return ", ".join(f"{known.get(n, f'space {n}')} {byte_text(size)}" for n, size in spaces.items())
+    backend = backend_of(found.module)
+    return ", ".join(f"{memory_space_name(backend, n)} {byte_text(size)}" for n, size in spaces.items())
 
 
 def _open(run: cost.RunCost) -> list[tuple[str, str]]:

@@ -82,13 +82,13 @@ def show(
 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     mark = "at least " if found.unknown_calls else ""
-    least = f"{mark}{seconds(found.seconds)} (estimate; excludes launch overhead and latency)"
+    least = f"{mark}{seconds(found.seconds)} (estimate; {_counted(found.chip)})"
     facts = [("minimum time", least) if found.is_bound else ("estimated time", _no_bound(found))]
     bounds = found.by_bound
     core = sum(bounds.values())
     if core:
         parts = [
-            f"{_BOUNDS.get(bound, bound.value)} {format_percent(time, core)}"
+            f"{bound.value} {format_percent(time, core)}{_REMARKS.get(bound, '')}"
             for bound, time in bounds.items()
             if time
         ]
@@ -141,8 +141,15 @@ def _no_bound(found: cost.Estimate) -> str:
     return f"{seconds(found.seconds)} ({why})"
 
 
-_BOUNDS = {cost.Bound.OVERHEAD: "less than 5 us each (launch overhead, not counted, likely dominates)"}
-"""Bounds that need more than one word."""
+def _counted(chip: Chip) -> str:
+    """The fixed costs that a lower bound includes, and those that it does not."""
+    if chip.rates.launch is None:
+        return "excludes launch overhead and latency"
+    return f"includes {seconds(chip.rates.launch.value)} of launch overhead per kernel, excludes latency"
+
+
+_REMARKS = {cost.Bound.OVERHEAD: " (steps under 5 us)"}
+"""Remarks on bounds whose name does not say enough."""
 
 
 def _rates(chip: Chip) -> str:
@@ -168,8 +175,10 @@ def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:
 
 def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Lines) -> None:
     shown = found.instructions[: limit or None]
-    without = () if any(one.weight > one.seconds for one in shown) else ("with VMEM",)
-    table = _instructions(lines).table("Core (all runs)", found.instructions, limit, without=without)
+    is_weighed = any(one.weight > one.seconds for one in shown)
+    title = "Core (all runs), largest with VMEM first" if is_weighed else "Core (all runs)"
+    without = () if is_weighed else ("with VMEM",)
+    table = _instructions(lines).table(title, found.instructions, limit, without=without)
     report.table(table)
 
 

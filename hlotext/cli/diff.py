@@ -16,7 +16,7 @@ from hlotext.cli.output import echo, emit_report, output
 from hlotext.cli.table_options import table_options
 from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
-from hlotext.diff.totals import TotalChange
+from hlotext.diff.totals import TotalChange, Totals
 from hlotext.dumps.texts import compilation_beside
 
 _DIFFERENT = 1
@@ -29,7 +29,10 @@ _ROWS = 20
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW", required=False)
 @click.option(
-    "--fail-on", metavar="BOUNDS", help="Thresholds for exit status 1: collectives+0,bytes+1%,changes."
+    "--fail-on",
+    metavar="BOUNDS",
+    help="Thresholds for exit status 1: bytes+1%,collectives+0."
+    f" Names: {', '.join(Totals.NAMES)}, changes, any opcode.",
 )
 @click.option(
     "--write-golden",

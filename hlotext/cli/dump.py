@@ -51,7 +51,8 @@ class _Dump(CommandGroup):
 
 @click.group(cls=_Dump)
 def command() -> None:
-    """Explore an XLA dump folder: modules, passes, provenance. DIR is a folder, an archive of one, or a file in one.
+    """Explore an XLA dump folder: modules, passes, provenance. DIR is a folder, a file in one, or a
+    folder packed with tar (.tar, .tgz, .tar.xz, .tar.zst).
 
     \b
     Examples:

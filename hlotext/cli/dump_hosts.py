@@ -70,7 +70,7 @@ def command(folders: tuple[str, ...], jobs: int | None, output_format: str) -> N
 
 def _show(report: dumps.HostReport) -> None:
     shown = output()
-    shown.heading(f"{len(report.hosts)} hosts, {report.modules} modules")
+    shown.heading(_compared(report))
     facts = [("verdict", _VERDICTS[report.verdict])]
     if report.elided_constants:
         facts.append(("unknown", _elided(report)))
@@ -82,6 +82,10 @@ def _show(report: dumps.HostReport) -> None:
         shown.table(listing.table("Differences, most severe first", report.findings))
     else:
         echo("")
+
+
+def _compared(report: dumps.HostReport) -> str:
+    return f"{pluralize(len(report.hosts), 'host')}, {pluralize(report.modules, 'module')}"
 
 
 def _elided(report: dumps.HostReport) -> str:
@@ -100,7 +104,7 @@ def _who(finding: dumps.HostFinding, report: dumps.HostReport) -> str:
 
 
 def _markdown(report: dumps.HostReport) -> str:
-    lines = [f"**{len(report.hosts)} hosts, {report.modules} modules**: {_VERDICTS[report.verdict]}.", ""]
+    lines = [f"**{_compared(report)}**: {_VERDICTS[report.verdict]}.", ""]
     if report.elided_constants:
         lines += [f"Unknown: {markdown(_elided(report))}.", ""]
     if report.findings:

@@ -1,4 +1,4 @@
-"""`hlotext grep`: finds instructions by a pattern that is an op line with gaps."""
+"""`hlotext grep`: finds instructions by a pattern: an instruction with wildcards."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def command(
     limit: int | None,
     output_format: str,
 ) -> None:
-    """Find instructions that match PATTERN: an op line with gaps.
+    """Find instructions that match PATTERN: an instruction with wildcards.
 
     \b
     %x, $A        any instruction, the same for every use of the name

@@ -36,7 +36,7 @@ class _Help(CommandGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         words = current(args)
-        if words[:1] == ["help"]:  # `help opcodes`, a former spelling of a topic
+        if words[:1] == ["help"] and len(words) > 1:  # `help opcodes`, a former spelling of a topic
             words = words[1:]
         if words and (words[0] in _TOPICS or words[0].startswith("-")):
             return super().resolve_command(ctx, words)

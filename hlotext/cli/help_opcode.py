@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hlotext.cli.common import FORMAT, NotFound, write_json
+from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, TerminalTable, output
 from hlotext.ir.tables import opcodes
@@ -28,7 +28,7 @@ def command(name: str | None, output_format: str) -> None:
       hlotext help opcode
       hlotext help opcode all-gather
 
-    Exit status: 0 success, 1 no such opcode.
+    Exit status: 0 success, 2 no such opcode.
     """
     rows = list(opcodes.OPCODES.values()) if name is None else [_row(name)]
     if output_format == "json":
@@ -45,7 +45,7 @@ def _row(name: str) -> Opcode:
         return row
     wrapped = opcodes.async_wrapped(name)
     if wrapped is not None:
-        raise NotFound(
+        raise click.UsageError(
             f"{name} is not an opcode but the short form of an {wrapped[0]} that wraps {wrapped[1]}"
         )
     close = [other for other in opcodes.OPCODES if name.lower() in other][:3]
@@ -55,7 +55,7 @@ def _row(name: str) -> Opcode:
         if close
         else "`hlotext help opcode` lists all"
     )
-    raise NotFound(f"no opcode {name}; {hint}")
+    raise click.UsageError(f"no opcode {name}; {hint}")
 
 
 def _all(rows: list[Opcode]) -> TerminalTable:

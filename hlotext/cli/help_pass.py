@@ -7,7 +7,7 @@ import inspect
 import attrs
 import click
 
-from hlotext.cli.common import FORMAT, NotFound, write_json
+from hlotext.cli.common import FORMAT, write_json
 from hlotext.cli.listing import Listing
 from hlotext.cli.output import output
 from hlotext.rewrite.passes import Pass, all_passes
@@ -29,11 +29,13 @@ def command(name: str | None, output_format: str) -> None:
       hlotext help pass
       hlotext help pass algsimp
 
-    Exit status: 0 success, 1 no such pass, 2 usage error.
+    Exit status: 0 success, 2 no such pass.
     """
     passes = all_passes()
     if name is not None and name not in passes:
-        raise NotFound(f"no pass {name}; {did_you_mean(name, passes) or '`hlotext help pass` lists all'}")
+        raise click.UsageError(
+            f"no pass {name}; {did_you_mean(name, passes) or '`hlotext help pass` lists all'}"
+        )
     if output_format == "json":
         write_json({"passes": [_as_json(kind) for kind in passes.values() if name in (None, kind.name)]})
     elif name is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import hlotext as hlo
-from hlotext.cli.common import FORMAT, NotFound, say, write_json
+from hlotext.cli.common import FORMAT, say, write_json
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, is_colourful, output
 from hlotext.findings.failures import FAILED, INTERNAL
 from hlotext.syntax.source import codes as syntax_codes
@@ -27,7 +27,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
       hlotext help rule V101
       hlotext help rule | grep layout
 
-    Exit status: 0 success, 1 no such code.
+    Exit status: 0 success, 2 no such code.
     """
     known = hlo.lint.every_code()  # loads the rules
     chosen = []
@@ -36,7 +36,7 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
             say(note)
         rule = known.get(hlo.lint.registry.current_code(code.upper()))
         if rule is None:
-            raise NotFound(
+            raise click.UsageError(
                 f"no code {code}; {did_you_mean(code.upper(), known) or '`hlotext help rule` lists all'}"
             )
         chosen.append(rule)

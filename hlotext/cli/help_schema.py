@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from hlotext import schemas
-from hlotext.cli.common import NotFound
 from hlotext.cli.output import echo
 from hlotext.findings import escape
 from hlotext.syntax.source.reporter import did_you_mean
@@ -25,7 +24,7 @@ def command(words: tuple[str, ...]) -> None:
       hlotext help schema show
       hlotext help schema dump list > dump-list.schema.json
 
-    Exit status: 0 success, 1 no such schema.
+    Exit status: 0 success, 2 no such schema.
     """
     if not words:
         for name in schemas.commands():
@@ -35,4 +34,4 @@ def command(words: tuple[str, ...]) -> None:
         echo(escape.json(schemas.schema(" ".join(words))))
     except LookupError as error:
         meant = did_you_mean(" ".join(words), schemas.commands()) or "`hlotext help schema` lists all"
-        raise NotFound(f"{error.args[0]}; {meant}") from None
+        raise click.UsageError(f"{error.args[0]}; {meant}") from None

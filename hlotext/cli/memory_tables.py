@@ -45,7 +45,7 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 def _space(full: usage.SpaceUsage) -> Row:
     mark = "~" if full.is_estimated else ""
     return (
-        f"{full.name} ({full.memory_space})",
+        full.name if full.name.startswith("S(") else f"{full.name} ({full.memory_space})",
         full.capacity,
         full.static,
         mark + byte_text(full.heap),

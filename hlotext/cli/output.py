@@ -148,7 +148,9 @@ class Output:
         if not table.rows:
             return
         self._blank()
-        self._line(self._styled(printable(table.title), "bold"))
+        title = printable(table.title)
+        for line in [title] if self.width is None else wrapped(title, self.width, " " * INDENT):
+            self._line(self._styled(line, "bold"))
         fitted = fit(table.columns, [[printable(cell) for cell in row] for row in table.rows], self.width)
         columns = [table.columns[number] for number in fitted.columns]
         self._row(columns, fitted.widths, [(column.title,) for column in columns], "dim")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hlotext.analysis.formatting import seconds
 from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, emit, printable
@@ -67,7 +68,7 @@ def command(
     """Apply rules and passes to each FILE and print it; unmodified lines are kept byte for byte.
 
     `hlotext help pass` lists the passes and their options. A file of rules is TOML with a table for each: `rule`, op lines
-    with gaps as for `hlotext grep`, then =>, then the replacement of a match; and `example`, a module on which it fires.
+    with wildcards as for `hlotext grep`, then =>, then the replacement of a match; and `example`, a module on which it fires.
 
     \b
     Examples:
@@ -137,7 +138,7 @@ def _run(pipeline: Pipeline, module: Module, place: str, stats: bool) -> None:
         say(f"{place}: {warning.message}")
     for step in steps if stats else ():
         counts = ", ".join(f"{count:,} {name}" for name, count in step.result.statistics.items())
-        say(f"{place}: {step.pass_}: {counts or 'nothing'} in {step.seconds:.3f} s")
+        say(f"{place}: {step.pass_}: {counts or 'no change'} ({seconds(step.seconds)})")
 
 
 def _check(paths: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 import hlotext as hlo
-from hlotext.analysis.formatting import pluralize
+from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.cli.common import FORMAT, Inputs, NotFound, Unreadable, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import output
@@ -132,7 +132,7 @@ def _show(module: hlo.Module, ran: Execution, far: list[float] | None) -> None:
     equal = sum(not any(held) for held in ran.plain.pieces)
     same = f"; {equal} of {pluralize(len(ran.plain.pieces), 'argument')} equal on all"
     devices = [("devices", f"{ran.devices}, as replicas{same}")] if ran.devices > 1 else []
-    out.facts([*devices, ("took", f"{ran.seconds * 1e3:.3g} ms on this CPU")])
+    out.facts([*devices, ("took", f"{seconds(ran.seconds)} on this CPU")])
     out.table(_results(far).table("results", list(enumerate(ran.results))))
 
 

@@ -19,7 +19,7 @@ import click
 from hlotext import tables
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import UNREADABLE
-from hlotext.cli.common import NotFound, Unreadable, say, terminable, which_option, write_file
+from hlotext.cli.common import Unreadable, say, terminable, which_option, write_file
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import (
     Kind,
@@ -108,7 +108,7 @@ def command(
       hlotext sql "select opcode, count(*) from instructions group by all" dump/
       hlotext sql --query appeared tables/ --format csv -o appeared.csv
 
-    Exit status: 0 success, 1 no such predefined query, 2 usage error, invalid query, or unreadable input.
+    Exit status: 0 success, 2 usage error, invalid query, or unreadable input.
     """
     if is_list:
         _list(output_format)
@@ -116,7 +116,7 @@ def command(
     try:
         ready = None if name is None else tables.queries.query(name)
     except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
+        raise click.UsageError(str(error.args[0])) from None
     if show:
         if ready is None:
             raise click.UsageError("--show needs --query NAME")
@@ -124,6 +124,8 @@ def command(
         return
     if ready is None and not words:
         raise click.UsageError("missing query: SQL in quotes, or --query NAME (see --list)")
+    if ready is None and os.path.exists(words[0]):
+        raise click.UsageError(f'QUERY comes first: hlotext sql "select ..." {words[0]}')
     text, places = (ready.sql, words) if ready is not None else (words[0], words[1:])
     if not places:
         raise click.UsageError("missing dataset or modules")
@@ -132,6 +134,7 @@ def command(
     parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}
     parameters |= _parameters(given, None if ready is None else set(parameters))
     try:
+        tables.sql.check_installed()
         with terminable(), ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
             if ready is not None:

@@ -34,7 +34,7 @@ class CopyInsertion(Pass):
 
     name: ClassVar[str] = "copy-insertion"
     summary: ClassVar[str] = (
-        "Adds copies so that nothing is written over while it may still be read (all three steps)."
+        "Inserts the copies that keep live values from being overwritten (all three steps)."
     )
 
     platform: str = ""
@@ -57,7 +57,7 @@ class PostSchedulingCopies(Pass):
     """
 
     name: ClassVar[str] = "post-scheduling-copies"
-    summary: ClassVar[str] = "Takes out copies that the schedule makes needless, as XLA's GPU compiler does."
+    summary: ClassVar[str] = "Removes copies that the schedule makes unnecessary, as XLA's GPU compiler does."
 
     age: Age = attrs.field(default="", validator=is_age)
     """XLA age to follow; empty: from the text, else the newest."""

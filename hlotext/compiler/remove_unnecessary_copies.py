@@ -59,7 +59,9 @@ class RemovingCopies(Pass):
     """
 
     name: ClassVar[str] = "copy-insertion-removing"
-    summary: ClassVar[str] = "Takes out copies that no two lives of values need (step 2)."
+    summary: ClassVar[str] = (
+        "Removes copies whose source and result are never live with different values (step 2)."
+    )
 
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""

@@ -44,7 +44,9 @@ class ResolveInterference(Pass):
     """
 
     name: ClassVar[str] = "copy-insertion-adding"
-    summary: ClassVar[str] = "Adds copies wherever values that share memory might live at once (step 1)."
+    summary: ClassVar[str] = (
+        "Inserts copies where values that share a buffer may be live at the same time (step 1)."
+    )
 
     platform: str = ""
     """`cpu`, `gpu` or `tpu`; empty: as the text tells."""

@@ -75,9 +75,7 @@ class MemoryScheduler(Pass):
     """
 
     name: ClassVar[str] = "memory-scheduler"
-    summary: ClassVar[str] = (
-        "Puts the module into the order of execution that XLA's CPU or GPU scheduler would choose."
-    )
+    summary: ClassVar[str] = "Schedules the module as XLA's CPU or GPU compiler would."
 
     platform: str = ""
     """`cpu` or `gpu`; empty: as the text tells."""

@@ -34,7 +34,7 @@ class SpecialCopies(Pass):
 
     name: ClassVar[str] = "copy-insertion-special"
     summary: ClassVar[str] = (
-        "Adds copies of read-only values that would be written over, and of equal results (step 3)."
+        "Inserts copies of read-only values that would be overwritten, and of results that alias (step 3)."
     )
 
     platform: str = ""

@@ -67,7 +67,7 @@ class FusionWrapper(Pass):
     """
 
     name: ClassVar[str] = "fusion-wrapper"
-    summary: ClassVar[str] = "Makes fusions of single operations, as XLA's CPU and GPU compilers do."
+    summary: ClassVar[str] = "Wraps single operations in fusions, as XLA's CPU and GPU compilers do."
 
     platform: str = ""
     """`cpu` or `gpu`; empty: as the text tells."""

@@ -31,7 +31,7 @@ class Bound(enum.Enum):
     LINK = "link"
     HOST = "host link"
     OVERHEAD = "overhead"
-    """Less than 5 microseconds: the time of starting it, which is not known, is likely more."""
+    """Less than 5 microseconds without the launch: fixed costs, which a roofline knows in part, likely dominate."""
     UNKNOWN = "unknown"
     """A custom call or a rate that nothing is known of."""
 

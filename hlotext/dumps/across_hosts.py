@@ -182,7 +182,7 @@ def _compiled(compilation: Compilation) -> _Compiled:
 
 
 class _Comparison:
-    """Finds what differs, rule after rule; of one module the first rule that tells hosts apart speaks."""
+    """Finds what differs, rule after rule; of one module and host the first rule that tells it apart speaks."""
 
     def __init__(self, found: Mapping[str, list[_Compiled]], folders: Mapping[str, str]) -> None:
         self._folders = folders
@@ -296,6 +296,19 @@ class _Comparison:
         )
 
     def _differing(self, key: Key, rows: Mapping[str, _Compiled]) -> list[HostFinding]:
+        """Findings of all rules: hosts that one rule tells apart are left out of the next, the others go on."""
+        found: list[HostFinding] = []
+        left = dict(rows)
+        while len(left) > 1 and (findings := self._first_differing(key, left)):
+            found += findings
+            odd = {host for finding in findings for host in finding.hosts}
+            if odd >= left.keys():
+                break
+            left = {host: one for host, one in left.items() if host not in odd}
+        return found
+
+    def _first_differing(self, key: Key, rows: Mapping[str, _Compiled]) -> list[HostFinding]:
+        """Findings of the first rule that tells hosts apart."""
         name = key[0]
         if any(one.problem is not None for one in rows.values()):
             odd = tuple(host for host, one in rows.items() if one.problem is not None)
@@ -415,7 +428,7 @@ class _Comparison:
     ) -> HostFinding:
         old, new = (self._module(key, host, is_final=is_final) for host in (reference, odd[0]))
         when = "only after optimization" if is_final else "before optimization"
-        message = f"the program differs {when}{self._programs(key, is_final)}"
+        message = f"the program differs {when}{self._programs(key, {reference, *odd}, is_final)}"
         words = self._words(reference, odd)
         shown = None
         if old is not None and new is not None:
@@ -445,9 +458,9 @@ class _Comparison:
             f"{{own}} on {odd[0]}, {{usual}} on {reference}",
         )
 
-    def _programs(self, key: Key, is_final: bool) -> str:
-        """The number of programs where there are more than two."""
-        rows = self._of[key].values()
+    def _programs(self, key: Key, hosts: Collection[str], is_final: bool) -> str:
+        """The number of programs of some hosts where there are more than two."""
+        rows = [self._of[key][host] for host in hosts]
         count = len({one.after if is_final else one.before for one in rows})
         if count < 3:
             return ""

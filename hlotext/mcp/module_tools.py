@@ -34,7 +34,7 @@ FindingKind = Literal["read", "verify", "lint", "all"]
 _NEIGHBOURS = 10
 _MOST_LINES = 80
 _MOST_LINE, _MOST_TEXT = 1_000, 8_000
-_PATTERN = "Part of a name, an opcode, or an op line with gaps: 'all-*(...)', 'bf16[*] dot(_, _)'."
+_PATTERN = "Part of a name, an opcode, or an instruction with wildcards: 'all-*(...)', 'bf16[*] dot(_, _)'."
 
 
 def module_facts(store: Store, one: Opened) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from hlotext.analysis import SourceLocation, scopes, source_locations
+from hlotext.analysis import Backend, SourceLocation, scopes, source_locations
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
@@ -183,10 +183,15 @@ _NAMES: Mapping[str, Mapping[int, str]] = {
 """Names of memory spaces by platform. TPU's 2, 6 and 7 are inferred from what lies in them."""
 
 
+def memory_space_name(backend: Backend | None, memory_space: int) -> str:
+    """Common name of a memory space on a platform; `S(4)`, as texts have it, where there is none."""
+    names = _NAMES.get(backend.value, {}) if backend is not None else {}
+    return names.get(memory_space, f"S({memory_space})" if memory_space else "memory")
+
+
 def space_name(assignment: Assignment, memory_space: int) -> str:
-    """Common name of a memory space."""
-    backend = assignment.backend.value if assignment.backend is not None else ""
-    return _NAMES.get(backend, {}).get(memory_space, f"memory space {memory_space}")
+    """Common name of a memory space of a module."""
+    return memory_space_name(assignment.backend, memory_space)
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:

@@ -88,8 +88,14 @@ def donate(
     )
     taken = {number for number, _ in aliases.values()}.intersection(parameters)
     said = [number for number in parameters if number in taken] or parameters
-    found = _compared(f"donate {', '.join(map(str, said))}", memory_space, before, after, notes)
+    without = [number for number in parameters if number not in said]
+    what = f"donate {_listed(said)}" + (f" (not {_listed(without)}: see the notes)" if without else "")
+    found = _compared(what, memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _donated(
@@ -127,7 +133,7 @@ def _donated(
             is_unsure = bool(free) and held is not None and not order.must_follow(held, results[free[0]])
             if is_unsure and before.backend is Backend.CPU and not is_hopeful:
                 notes.append(
-                    f"what reads parameter {number} may run after its new value is written: it would be copied"
+                    f"parameter {number} may still be read after its new value is written, so it would be copied"
                 )
             elif free:
                 aliases[free[0]] = number, index

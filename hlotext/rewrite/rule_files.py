@@ -49,7 +49,7 @@ class ApplyRules(Pass):
     """Applies rules until none matches anywhere, as a pass of a pipeline."""
 
     name: ClassVar[str] = "rules"
-    summary: ClassVar[str] = "Applies rules that were given."
+    summary: ClassVar[str] = "Applies the given rewrite rules."
     preserves_results: ClassVar[bool] = False
 
     rules: tuple[RewriteRule, ...] = ()

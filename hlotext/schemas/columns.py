@@ -97,7 +97,8 @@ def _formatted(value: float, kind: str) -> str:
 
     if kind == "bytes":
         return analysis.byte_text(int(value))
-    return {"amount": analysis.formatting.format_count, "seconds": analysis.formatting.seconds}[kind](value)
+    texts = analysis.formatting
+    return {"amount": texts.format_count, "seconds": texts.seconds, "times": texts.times}[kind](value)
 
 
 NUMBERS: Mapping[str, Any] = {
@@ -108,7 +109,7 @@ NUMBERS: Mapping[str, Any] = {
     "seconds": lambda value: _formatted(value, "seconds"),
     "share": lambda value: f"{100 * value:.1f} %",
     "percent": lambda value: f"{100 * value:.0f} %",
-    "factor": lambda value: f"{value:.2g}x" if value >= 1.005 else "",
+    "factor": lambda value: _formatted(value, "times") if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f}",
 }
 """Kinds of numbers, with their plain text."""

@@ -208,6 +208,11 @@ def _said(error: Exception) -> str:
     return f"{text[: place.start()]} (line {place[1]}, column {column})"
 
 
+def check_installed() -> None:
+    """Raises MissingDuckDB, which names the extra for all that queries need, before anything is read."""
+    _duckdb()
+
+
 def _duckdb() -> Any:
     try:
         import duckdb

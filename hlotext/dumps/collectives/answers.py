@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.step import Step
 
-_MISSING = "the texts around partitioning were not dumped; for shardings and suggestions compile with"
+_MISSING = (
+    "the HLO before and after SPMD partitioning was not dumped; for shardings and suggestions, recompile with"
+)
 
 
 def collectives(

@@ -31,7 +31,7 @@ class AllReducePromotion(Expander):
     """
 
     name: ClassVar[str] = "all-reduce-promotion"
-    summary: ClassVar[str] = "Reduces over devices in a wider type what is too narrow for the compiler."
+    summary: ClassVar[str] = "Promotes all-reduces of narrow types to a type the compiler supports."
     counted: ClassVar[str] = "reductions"
     preserves_results: ClassVar[bool] = False
 

@@ -28,7 +28,7 @@ class AllToAllDecomposer(Expander):
     """
 
     name: ClassVar[str] = "all-to-all-decomposer"
-    summary: ClassVar[str] = "Gives all-to-alls the parts of their array as operands."
+    summary: ClassVar[str] = "Decomposes array all-to-alls into all-to-alls with one operand per part."
     counted: ClassVar[str] = "all-to-alls"
 
     def matches(self, i: Instruction) -> bool:

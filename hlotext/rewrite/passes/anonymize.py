@@ -42,7 +42,9 @@ class Anonymize(Pass):
     """
 
     name: ClassVar[str] = "anonymize"
-    summary: ClassVar[str] = "Takes out names, sources, notes and data, for showing a module to others."
+    summary: ClassVar[str] = (
+        "Removes names, source lines, annotations and data, so that a module can be shown to others."
+    )
     preserves_results: ClassVar[bool] = False
 
     constants: bool = True

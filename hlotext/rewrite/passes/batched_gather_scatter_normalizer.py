@@ -33,7 +33,7 @@ class BatchedGatherScatterNormalizer(Expander):
     """
 
     name: ClassVar[str] = "batched-gather-scatter-normalizer"
-    summary: ClassVar[str] = "Makes batch dimensions of gathers and scatters part of the indices."
+    summary: ClassVar[str] = "Rewrites batch dimensions of gathers and scatters as index dimensions."
     counted: ClassVar[str] = "batches"
 
     def matches(self, i: Instruction) -> bool:

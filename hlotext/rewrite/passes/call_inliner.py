@@ -46,7 +46,7 @@ class CallInliner(Pass):
     """
 
     name: ClassVar[str] = "call-inliner"
-    summary: ClassVar[str] = "Replaces calls by the instructions of what they call."
+    summary: ClassVar[str] = "Inlines called computations."
 
     single_call_site: bool = False
     """Only what is called in one place, or is marked to be inlined early."""

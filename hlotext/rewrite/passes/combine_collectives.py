@@ -44,7 +44,7 @@ class CombineCollectives(Pass):
     """
 
     name: ClassVar[str] = "combine-collectives"
-    summary: ClassVar[str] = "Makes one collective of several that do not depend on each other."
+    summary: ClassVar[str] = "Combines independent collectives of the same kind into one."
 
     max_bytes: int = 256 << 20
     """Bytes of the results of what becomes one."""

@@ -38,7 +38,7 @@ class ComparisonExpander(Expander):
     """
 
     name: ClassVar[str] = "comparison-expander"
-    summary: ClassVar[str] = "Compares floats in their total order by their bits."
+    summary: ClassVar[str] = "Expands total-order comparisons of floats into comparisons of integers."
     counted: ClassVar[str] = "comparisons"
 
     def matches(self, i: Instruction) -> bool:

@@ -37,7 +37,7 @@ class ComputationDeduplicator(Pass):
     """
 
     name: ClassVar[str] = "computation-deduplicator"
-    summary: ClassVar[str] = "Keeps one of several computations that compute the same."
+    summary: ClassVar[str] = "Merges identical computations."
 
     mark_fusion_duplications: bool = False
     """Keep all computations, and name the first fusion of an equal one in the metadata of those that follow, as on GPU

@@ -33,7 +33,7 @@ class ConditionalCanonicalizer(Pass):
     """
 
     name: ClassVar[str] = "conditional-canonicalizer"
-    summary: ClassVar[str] = "Makes what conditionals pass to their branches, and take from them, tuples."
+    summary: ClassVar[str] = "Wraps branch operands and results of conditionals in tuples."
 
     def run(self, module: Module) -> PassResult:
         editor = LoopEditor(module, InstructionBudget(self.name, module))

@@ -38,7 +38,7 @@ class ConstantFolding(Pass):
     """
 
     name: ClassVar[str] = "constant-folding"
-    summary: ClassVar[str] = "Computes what depends on constants only."
+    summary: ClassVar[str] = "Evaluates instructions whose operands are all constants."
 
     max_elements: int = 45_000_000
     """Elements of the result, and of all operands together, at most."""

@@ -23,7 +23,7 @@ class WhileToOneTrip(Pass):
     """
 
     name: ClassVar[str] = "while-to-one-trip"
-    summary: ClassVar[str] = "Replaces every loop by one run of its body."
+    summary: ClassVar[str] = "Replaces each loop with one iteration of its body."
     preserves_results: ClassVar[bool] = False
 
     inline_body: bool = True

@@ -42,7 +42,9 @@ class ConvertMover(Pass):
     """
 
     name: ClassVar[str] = "convert-mover"
-    summary: ClassVar[str] = "Moves conversions so that data is moved in the narrower type."
+    summary: ClassVar[str] = (
+        "Moves converts past operations that only move data, so that they move the narrower type."
+    )
 
     def run(self, module: Module) -> PassResult:
         s = Simplifier(module, AlgebraicSimplifierOptions())

@@ -41,7 +41,7 @@ class CommonSubexpressionElimination(Pass):
     """
 
     name: ClassVar[str] = "cse"
-    summary: ClassVar[str] = "Keeps one of several instructions that compute the same."
+    summary: ClassVar[str] = "Merges identical instructions (common-subexpression elimination)."
 
     is_layout_sensitive: bool = True
     """True to distinguish instructions by layout (`HloCSE`'s option of that name)."""

@@ -24,7 +24,7 @@ class CseBarrierExpander(Pass):
     """
 
     name: ClassVar[str] = "cse-barrier-expander"
-    summary: ClassVar[str] = "Takes out optimization barriers."
+    summary: ClassVar[str] = "Removes optimization barriers."
 
     def run(self, module: Module) -> PassResult:
         count = 0

@@ -37,7 +37,7 @@ class DeadCodeElimination(Pass):
     """
 
     name: ClassVar[str] = "dce"
-    summary: ClassVar[str] = "Takes out what nothing uses, computations too."
+    summary: ClassVar[str] = "Removes unused instructions and computations."
 
     computations: bool = True
     """Also takes out computations that the entry does not reach."""

@@ -38,7 +38,9 @@ class DotDecomposer(Pass):
     """
 
     name: ClassVar[str] = "dot-decomposer"
-    summary: ClassVar[str] = "Gives dots at most one dimension of each kind, and batch dimensions first."
+    summary: ClassVar[str] = (
+        "Rewrites dots to one contracting and at most one other dimension, batch dimensions first."
+    )
 
     def run(self, module: Module) -> PassResult:
         s = Simplifier(module, AlgebraicSimplifierOptions())

@@ -37,7 +37,7 @@ class DynamicDimensionSimplifier(Pass):
     """
 
     name: ClassVar[str] = "dynamic-dimension-simplifier"
-    summary: ClassVar[str] = "Forwards values that were wrapped only to be unwrapped."
+    summary: ClassVar[str] = "Removes concatenates, broadcasts and reshapes that are only undone again."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:

@@ -34,7 +34,7 @@ class FlattenCallGraph(Pass):
     """
 
     name: ClassVar[str] = "flatten-call-graph"
-    summary: ClassVar[str] = "Gives all that calls a computation one of its own."
+    summary: ClassVar[str] = "Clones shared computations so that each has one caller."
     ensures = (FLAT_CALL_GRAPH,)
 
     def run(self, module: Module) -> PassResult:

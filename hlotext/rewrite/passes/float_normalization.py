@@ -62,7 +62,7 @@ class FloatNormalization(Pass):
     """
 
     name: ClassVar[str] = "float-normalization"
-    summary: ClassVar[str] = "Computes in a wider float type what compilers cannot compute in a narrow one."
+    summary: ClassVar[str] = "Widens operations whose narrow float type the compiler does not support."
     preserves_results: ClassVar[bool] = False
 
     low: str = "bf16"

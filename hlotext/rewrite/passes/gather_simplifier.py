@@ -40,7 +40,7 @@ class GatherSimplifier(Expander):
     """
 
     name: ClassVar[str] = "gather-simplifier"
-    summary: ClassVar[str] = "Gives gathers a matrix of indices and whole slices."
+    summary: ClassVar[str] = "Canonicalizes gathers to a two-dimensional index array and full slices."
     counted: ClassVar[str] = "gathers"
 
     def matches(self, i: Instruction) -> bool:

@@ -26,7 +26,7 @@ class HloConstantSplitter(Pass):
     """
 
     name: ClassVar[str] = "hlo-constant-splitter"
-    summary: ClassVar[str] = "Gives each user of a constant one of its own."
+    summary: ClassVar[str] = "Duplicates constants so that each has one user."
     is_one_round: ClassVar[bool] = True
 
     split_expressions: bool = False

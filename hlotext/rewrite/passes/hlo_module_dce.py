@@ -38,7 +38,7 @@ class HloModuleDCE(Pass):
     """
 
     name: ClassVar[str] = "hlo-module-dce"
-    summary: ClassVar[str] = "Takes out what loops compute and nothing in the module needs."
+    summary: ClassVar[str] = "Removes loop elements that nothing in the module uses."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:

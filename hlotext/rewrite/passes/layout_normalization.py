@@ -38,7 +38,7 @@ class LayoutNormalization(Pass):
     """
 
     name: ClassVar[str] = "layout-normalization"
-    summary: ClassVar[str] = "Computes in descending layouts, with bitcasts at the borders."
+    summary: ClassVar[str] = "Rewrites operations to descending layouts, with bitcasts around them."
     requires = (LAYOUTS,)
     ensures = (DESCENDING,)
     is_one_round: ClassVar[bool] = True
@@ -453,7 +453,7 @@ class BitcastSimplifier(Pass):
     """
 
     name: ClassVar[str] = "bitcast-simplifier"
-    summary: ClassVar[str] = "Makes what moves nothing in memory a bitcast."
+    summary: ClassVar[str] = "Replaces operations that move no data with bitcasts."
     requires = (LAYOUTS,)
 
     def run(self, module: Module) -> PassResult:

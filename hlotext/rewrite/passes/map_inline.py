@@ -29,7 +29,7 @@ class MapInline(Pass):
     """
 
     name: ClassVar[str] = "map-inline"
-    summary: ClassVar[str] = "Makes maps of one operation that operation on arrays."
+    summary: ClassVar[str] = "Replaces maps of a single operation with that operation on whole arrays."
 
     def run(self, module: Module) -> PassResult:
         s = Simplifier(module, AlgebraicSimplifierOptions())

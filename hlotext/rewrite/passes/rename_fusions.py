@@ -34,7 +34,7 @@ class RenameFusions(Pass):
     """
 
     name: ClassVar[str] = "rename-fusions"
-    summary: ClassVar[str] = "Names fusions by what they mainly do."
+    summary: ClassVar[str] = "Renames fusions after their main operations."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:
@@ -76,7 +76,7 @@ class RenameInstructions(Pass):
     """
 
     name: ClassVar[str] = "rename-instructions"
-    summary: ClassVar[str] = "Puts a number behind the names of what may be fused."
+    summary: ClassVar[str] = "Appends a number to the names of fusible instructions."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:

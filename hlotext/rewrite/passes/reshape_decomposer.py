@@ -25,7 +25,7 @@ class ReshapeDecomposer(Pass):
     """
 
     name: ClassVar[str] = "reshape-decomposer"
-    summary: ClassVar[str] = "Makes reshapes bitcasts, with copies where they move elements."
+    summary: ClassVar[str] = "Decomposes reshapes into bitcasts, with a copy where data moves."
     requires = (LAYOUTS,)
 
     def run(self, module: Module) -> PassResult:

@@ -39,7 +39,7 @@ class ReshapeMover(Pass):
     """
 
     name: ClassVar[str] = "reshape-mover"
-    summary: ClassVar[str] = "Moves reshapes and transposes behind elementwise operations."
+    summary: ClassVar[str] = "Sinks reshapes and transposes below elementwise operations."
     requires = (NOT_SCHEDULED,)
     is_one_round: ClassVar[bool] = True
 

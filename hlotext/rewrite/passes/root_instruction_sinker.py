@@ -30,7 +30,7 @@ class RootInstructionSinker(Pass):
     """
 
     name: ClassVar[str] = "root-instruction-sinker"
-    summary: ClassVar[str] = "Makes the last instruction of each scheduled computation its root."
+    summary: ClassVar[str] = "Moves the root to the end of each scheduled computation."
 
     def run(self, module: Module) -> PassResult:
         if not module.is_scheduled:

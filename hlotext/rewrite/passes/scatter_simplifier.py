@@ -40,7 +40,7 @@ class ScatterSimplifier(Expander):
     """
 
     name: ClassVar[str] = "scatter-simplifier"
-    summary: ClassVar[str] = "Gives scatters a matrix of indices and whole windows."
+    summary: ClassVar[str] = "Canonicalizes scatters to a two-dimensional index array and full windows."
     counted: ClassVar[str] = "scatters"
 
     def matches(self, i: Instruction) -> bool:

@@ -38,7 +38,7 @@ class SelectAndScatterExpander(Expander):
     """
 
     name: ClassVar[str] = "select-and-scatter-expander"
-    summary: ClassVar[str] = "Makes select-and-scatter a reduction of windows and a scatter."
+    summary: ClassVar[str] = "Expands select-and-scatter into a reduce-window and a scatter."
     counted: ClassVar[str] = "selections"
 
     def matches(self, i: Instruction) -> bool:

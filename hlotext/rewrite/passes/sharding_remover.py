@@ -43,7 +43,7 @@ class ShardingRemover(Pass):
     """
 
     name: ClassVar[str] = "sharding-remover"
-    summary: ClassVar[str] = "Takes out custom calls that say only how values are sharded."
+    summary: ClassVar[str] = "Removes sharding custom calls."
 
     def run(self, module: Module) -> PassResult:
         editor = XlaEditor(module)

@@ -30,9 +30,7 @@ class SimplifyFPConversions(Pass):
     """
 
     name: ClassVar[str] = "simplify-fp-conversions"
-    summary: ClassVar[str] = (
-        "Makes chains of conversions between floats one, without the roundings in between."
-    )
+    summary: ClassVar[str] = "Merges chains of float conversions into one, dropping intermediate rounding."
     preserves_results: ClassVar[bool] = False
 
     def run(self, module: Module) -> PassResult:

@@ -33,7 +33,9 @@ class SingleDevice(Pass):
     """
 
     name: ClassVar[str] = "single-device"
-    summary: ClassVar[str] = "Replaces collectives so that one device's program runs alone."
+    summary: ClassVar[str] = (
+        "Replaces collectives with local operations, so that one device's program runs alone."
+    )
     preserves_results: ClassVar[bool] = False
 
     def run(self, module: Module) -> PassResult:

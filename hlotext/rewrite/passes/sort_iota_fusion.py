@@ -31,7 +31,7 @@ class SortIotaFusion(Pass):
     """
 
     name: ClassVar[str] = "sort-iota-fusion"
-    summary: ClassVar[str] = "Fuses sorts with the iotas among their operands."
+    summary: ClassVar[str] = "Fuses sorts with their iota operands."
 
     def run(self, module: Module) -> PassResult:
         editor = LoopEditor(module, InstructionBudget(self.name, module))

@@ -32,7 +32,7 @@ class SortSimplifier(Pass):
     """
 
     name: ClassVar[str] = "sort-simplifier"
-    summary: ClassVar[str] = "Takes operands out of sorts that nothing needs."
+    summary: ClassVar[str] = "Removes unused sort operands."
 
     def run(self, module: Module) -> PassResult:
         s = Simplifier(module, AlgebraicSimplifierOptions())

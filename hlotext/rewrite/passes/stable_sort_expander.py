@@ -37,7 +37,9 @@ class StableSortExpander(Expander):
     """
 
     name: ClassVar[str] = "stable-sort-expander"
-    summary: ClassVar[str] = "Makes stable sorts compare places where values are equal."
+    summary: ClassVar[str] = (
+        "Expands stable sorts into unstable ones that compare indices where values are equal."
+    )
     counted: ClassVar[str] = "sorts"
 
     def matches(self, i: Instruction) -> bool:

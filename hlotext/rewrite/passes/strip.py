@@ -31,7 +31,7 @@ class StripMetadata(Pass):
     """
 
     name: ClassVar[str] = "strip-metadata"
-    summary: ClassVar[str] = "Takes out metadata, original values and stack frames."
+    summary: ClassVar[str] = "Removes metadata, original values and stack frames."
 
     def run(self, module: Module) -> PassResult:
         count = sum(_drop(instruction, METADATA) for instruction in module.instructions())
@@ -49,7 +49,7 @@ class RemoveShardings(Pass):
     """
 
     name: ClassVar[str] = "remove-shardings"
-    summary: ClassVar[str] = "Takes out shardings and the custom calls that carry them."
+    summary: ClassVar[str] = "Removes shardings and sharding custom calls."
     ensures = (NO_SHARDINGS,)
 
     def run(self, module: Module) -> PassResult:
@@ -95,7 +95,7 @@ class CanonicalNames(Pass):
     """
 
     name: ClassVar[str] = "canonical-names"
-    summary: ClassVar[str] = "Names instructions by opcode and number."
+    summary: ClassVar[str] = "Renames instructions to opcode and number."
 
     def run(self, module: Module) -> PassResult:
         count = 0

@@ -51,7 +51,7 @@ class TopkDecomposer(Expander):
     """
 
     name: ClassVar[str] = "topk-decomposer"
-    summary: ClassVar[str] = "Takes largest and smallest elements from sorts."
+    summary: ClassVar[str] = "Replaces topk with a sort and slices."
     counted: ClassVar[str] = "topks"
 
     age: Age = attrs.field(default="", validator=is_age)

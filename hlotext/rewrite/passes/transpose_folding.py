@@ -40,7 +40,7 @@ class TransposeFolding(Pass):
     """
 
     name: ClassVar[str] = "transpose-folding"
-    summary: ClassVar[str] = "Makes dots read what transposes read."
+    summary: ClassVar[str] = "Folds transposes of operands into dots."
 
     convolutions: bool = True
     """Also folds transposes into convolutions."""

@@ -31,7 +31,7 @@ class TreeReductionRewriter(Expander):
     """
 
     name: ClassVar[str] = "tree-reduction-rewriter"
-    summary: ClassVar[str] = "Makes long reductions reductions of windows and then of their results."
+    summary: ClassVar[str] = "Splits long reductions into a reduce-window and a reduction of its results."
     counted: ClassVar[str] = "reductions"
     is_one_round: ClassVar[bool] = True
 

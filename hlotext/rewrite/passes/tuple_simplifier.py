@@ -53,7 +53,9 @@ class TupleSimplifier(Pass):
     """
 
     name: ClassVar[str] = "tuple-simplifier"
-    summary: ClassVar[str] = "Removes tuples that are only made to be taken apart, and the reverse."
+    summary: ClassVar[str] = (
+        "Removes tuples whose elements are only extracted again, and extracted elements that only form the same tuple."
+    )
 
     exclude_entry_computation: bool = False
     """Leaves the entry as it is."""

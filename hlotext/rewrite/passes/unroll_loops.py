@@ -38,7 +38,7 @@ class UnrollLoops(Pass):
     """
 
     name: ClassVar[str] = "unroll-loops"
-    summary: ClassVar[str] = "Replaces loops of known trip counts by copies of their body."
+    summary: ClassVar[str] = "Fully unrolls loops with known trip counts."
 
     max_trips: int = 16
     """Loops that run more often stay."""

@@ -45,7 +45,7 @@ class WhileLoopConstantSinking(Pass):
     """
 
     name: ClassVar[str] = "while-loop-constant-sinking"
-    summary: ClassVar[str] = "Writes constants that loops carry into their bodies and conditions."
+    summary: ClassVar[str] = "Sinks loop-carried constants into loop bodies and conditions."
 
     broadcasts: bool = False
     """Takes broadcasts of constants for constants too, as always for TPU (inferred from dumps)."""

@@ -55,7 +55,7 @@ class WhileLoopInvariantCodeMotion(Pass):
     """
 
     name: ClassVar[str] = "while-loop-invariant-code-motion"
-    summary: ClassVar[str] = "Computes in front of loops what is the same at each turn."
+    summary: ClassVar[str] = "Hoists loop-invariant instructions out of loops."
     is_one_round: ClassVar[bool] = True
 
     hoist_constants: bool = False

@@ -53,7 +53,7 @@ class WhileLoopSimplifier(Pass):
     """
 
     name: ClassVar[str] = "simplify-while-loops"
-    summary: ClassVar[str] = "Takes out what loops carry for nothing, and loops that run once."
+    summary: ClassVar[str] = "Removes unused loop state, and loops that run at most once."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:

@@ -33,7 +33,7 @@ class ZeroSizedHloElimination(Pass):
     """
 
     name: ClassVar[str] = "zero-sized-hlo-elimination"
-    summary: ClassVar[str] = "Makes arrays without elements constants."
+    summary: ClassVar[str] = "Replaces zero-sized arrays with constants."
 
     def run(self, module: Module) -> PassResult:
         editor = XlaEditor(module)

@@ -6,7 +6,7 @@ import re
 
 _BINARY: tuple[tuple[str, str], ...] = (
     ("\x7fELF", "an ELF binary"),
-    ("PK\x03\x04", "a zip archive"),
+    ("PK\x03\x04", "a zip archive, which is not read: unpack it, or pack the folder with tar"),
     ("BC\xc0\xde", "LLVM bitcode"),
     ("ML\udcefR", "MLIR bytecode"),
     ("\x1f\udc8b", "a gzip file that is damaged or too large"),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.formatting import format_count, format_percent, seconds
+from hlotext.analysis.formatting import format_count, format_percent, seconds, times
 from hlotext.schemas import columns
 
 Cell = str | float | int | None
@@ -82,7 +82,7 @@ _TEXTS: Mapping[str, Any] = {
     "amount": format_count,
     "seconds": signed_seconds,
     "share": lambda value: format_percent(value, 1),
-    "factor": lambda value: f"{value:.2g}×" if value >= 1.005 else "",
+    "factor": lambda value: times(value).replace("x", "×") if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f} ms",
 }
 
