@@ -140,5 +140,5 @@ ENTRY e {
   ROOT r = f32[1024]{0} add(x, p)
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
-    assert found.what == "donate 0"
+    assert found.what == "donate 0 (not 1: see the notes)"
     assert "no result has the shape of parameter 1" in " ".join(found.notes)

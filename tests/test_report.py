@@ -379,7 +379,7 @@ def test_differences_are_what_the_command_says(tmp_path: Path) -> None:
 
 def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     """Codes, messages and bytes, the costliest first."""
-    dump_ = support.CORPUS / "gpu" / "host_offload_remat.h100_1x1x1.after_optimizations.txt"
+    dump_ = support.CORPUS / "tpu" / "callback_io.v5e_2x2x1.after_optimizations.txt"
     result = run("lint", dump_, "--format", "json", "--isolated")
     told = json.loads(result.stdout)
     rows = told["findings"] if isinstance(told, dict) else told

@@ -264,7 +264,8 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 def main(ctx: click.Context, no_pager: bool, max_source: str | None, follow_links: bool) -> None:
     """\b
     Inspect, verify and transform XLA HLO text.
-    FILE: HLO text, .hlo.pb or .hlo.json, also .gz, .xz or .zst; - is stdin. DIR: a folder, .tar or .tgz.
+    FILE: HLO text, .hlo.pb or .hlo.json, also compressed (.gz, .xz, .zst); - is
+    stdin. DIR: a folder, .tar or .tgz.
     Exit status: 0 success, 1 findings, 2 usage error or unreadable input.
     Example: hlotext show module_0001.jit_step.after_optimizations.txt
     """
