@@ -1,4 +1,4 @@
-"""What lint says a repair saves, against the same models on the repaired text."""
+"""Savings that lint tells, against the same models on the repaired text."""
 
 from __future__ import annotations
 
@@ -349,3 +349,72 @@ def test_on_gpu_unrolling_spares_the_copies_of_a_loop_that_writes_its_state_alon
     assert lint.run(hlo.parse(STEPPED), config)
     assert not lint.run(hlo.parse(between), config)
     assert lint.run(hlo.parse(between), attrs.evolve(config, profile=Backend.CPU))
+
+
+def test_widened_state_costs_half_of_each_reading_and_the_conversions() -> None:
+    text = (
+        (support.DATA / "lint" / "parts" / "wide_state.txt")
+        .read_text("utf-8")
+        .partition("HloModule silent")[0]
+    )
+    finding = only(text, "D101")
+    estimate = cost.estimate(hlo.parse(text), "cpu")
+    ends = sum(one.seconds for one in estimate.instructions if one.name in ("wide", "narrow"))
+    assert finding.seconds == pytest.approx(64 * 64 * 1024 * 2 / 5e10 + ends)
+
+
+def test_what_a_scan_keeps_is_told_without_its_state() -> None:
+    """Of 64 rows of gates and as many of the state, a fourth as long, three fourths go."""
+    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
+    finding = only(text, "M116")
+    assert finding.severity.value == "note"
+    assert finding.peak_bytes == pytest.approx(64 * 3 * 1024 * 4, rel=0.02)
+
+
+SHIFTED = """HloModule shifted, is_scheduled=true
+
+shifting {
+  p = f32[1023,1024]{1,0} parameter(0)
+  x = f32[1,1024]{1,0} parameter(1)
+  joined = f32[1024,1024]{1,0} concatenate(p, x), dimensions={0}
+  y = f32[1,1024]{1,0} cosine(x)
+  ROOT both = (f32[1024,1024]{1,0}, f32[1,1024]{1,0}) tuple(joined, y)
+}
+
+body {
+  s = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  window = f32[1024,1024]{1,0} get-tuple-element(s), index=1
+  x = f32[1,1024]{1,0} get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  rest = f32[1023,1024]{1,0} slice(window), slice={[1:1024], [0:1024]}
+  both = (f32[1024,1024]{1,0}, f32[1,1024]{1,0}) fusion(rest, x), kind=kLoop, calls=shifting
+  after = f32[1024,1024]{1,0} get-tuple-element(both), index=0
+  y = f32[1,1024]{1,0} get-tuple-element(both), index=1
+  ROOT n = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) tuple(next, after, y)
+}
+
+condition {
+  s = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  most = s32[] constant(64)
+  ROOT more = pred[] compare(i, most), direction=LT
+}
+
+ENTRY main {
+  window = f32[1024,1024]{1,0} parameter(0)
+  x = f32[1,1024]{1,0} parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) tuple(zero, window, x)
+  ROOT loop = (s32[], f32[1024,1024]{1,0}, f32[1,1024]{1,0}) while(s), condition=condition, body=body
+}
+"""
+
+
+def test_a_shift_by_a_fusion_of_several_results_is_found() -> None:
+    """The cut that is made for it alone counts."""
+    finding = only(SHIFTED, "M111")
+    cut = next(one for one in cost.estimate(hlo.parse(SHIFTED), "cpu").instructions if one.name == "rest")
+    assert finding.seconds is not None
+    assert finding.seconds >= cut.seconds

@@ -130,8 +130,8 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         copies = [
             one
             for one in rounds.body
-            if _is_copy(one, context)
-            and (unmoved(one) is moved or rounds.slot_of(one) == slot or _feeds(one, moved))
+            if (_is_copy(one, context) and (unmoved(one) is moved or rounds.slot_of(one) == slot))
+            or _feeds(one, moved, context)
         ]
         seconds = context.prices.together([moved, *copies])
         if seconds:
@@ -178,8 +178,11 @@ def _is_updated(copy: Instruction, rounds: Rounds) -> bool:
     return not value.fusions and rounds.slot_of(value.instruction) == slot
 
 
-def _feeds(copy: Instruction, moved: Instruction) -> bool:
-    return copy in moved.operands and len(copy.users) == 1
+def _feeds(copy: Instruction, moved: Instruction, context: Context) -> bool:
+    """True if a copy, or a part cut out, goes into a shift alone."""
+    made = moved.operands[0] if moved.opcode == "get-tuple-element" else moved
+    is_moved = _is_copy(copy, context) or copy.opcode == "slice"
+    return is_moved and copy in made.operands and len(copy.users) == 1
 
 
 def _is_copy(one: Instruction, context: Context) -> bool:
@@ -230,6 +233,10 @@ def _shifting(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
         if slot in rounds.passed:
             continue
         made = unmoved(value)
+        if made.opcode == "get-tuple-element" and made.operands[0].opcode == "fusion":
+            if _is_moved(Value(made), slot, rounds):
+                yield slot, made
+            continue
         if (
             made.computation is rounds.body
             and made.opcode in _JOINING

@@ -12,13 +12,12 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import is_librarys, size_of
-from hlotext.lint.rounds import Rounds, rounds_of, unmoved
+from hlotext.lint.rounds import Rounds, rounds_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, source
+from hlotext.lint.slots import SMALL, given_in, in_calls, memory_of, stacks, taken_out
+from hlotext.lint.values import VIEWS, Value, consumers
 
 _HALF = 0.5
-_SMALL = 8
-"""Minimum ratio of a stack's size to one slice of it, and to the sums that are made of it."""
 _MOST_STEPS = 200
 _SUMMED = VIEWS | {"convert", "transpose"}
 
@@ -36,44 +35,14 @@ class StackedResults(Rule):
             rounds = rounds_of(loop)
             if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
                 continue
-            asked = demands(context.module).get(_in_calls(loop))
-            for slot, writer in _stacks(rounds):
+            asked = demands(context.module).get(in_calls(loop))
+            for slot, writer in stacks(rounds):
                 needed = asked.get(slot) if isinstance(asked, dict) else None
                 report = _partly_used(rounds, slot, writer, needed, context) or _summed(
                     rounds, slot, writer, context
                 )
                 if report is not None:
                     yield report
-
-
-def _stacks(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
-    """The slots into which each iteration only writes a slice, with what writes it."""
-    for slot, given in enumerate(rounds.given):
-        if slot in rounds.passed:
-            continue
-        writer = source(Value(given), VIEWS)
-        if writer.instruction.opcode != "dynamic-update-slice":
-            continue
-        changed, update = writer.operands()[:2]
-        kept = source(changed, VIEWS)
-        if kept.fusions or rounds.slot_of(kept.instruction) != slot:
-            continue
-        if _SMALL * size_of(update.instruction.shape) > size_of(given.shape):
-            continue
-        readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), VIEWS)]
-        if all(user.instruction is writer.instruction for user in readers):
-            yield slot, update.instruction
-
-
-def _in_calls(loop: Instruction) -> Instruction:
-    """The call that does nothing but run a loop, as the CPU compiler makes of small ones; else the loop."""
-    found = loop
-    while found.is_root and found.computation is not None:
-        callers = found.computation.callers
-        if len(callers) != 1 or callers[0].opcode != "call" or len(callers[0].operands) != 1:
-            break
-        found = callers[0]
-    return found
 
 
 def _partly_used(
@@ -97,11 +66,7 @@ def _partly_used(
 
 def _summed(rounds: Rounds, slot: int, update: Instruction, context: Context) -> Report | None:
     """Of a stack of which only sums are used the sums of each slice would do, or one that is added up on the way."""
-    elements = [
-        user
-        for user in _in_calls(rounds.loop).users
-        if user.opcode == "get-tuple-element" and user.attributes.get("index") == slot
-    ]
+    elements = taken_out(rounds, slot)
     whole, made = size_of(rounds.given[slot].shape), 0
     pending, seen = [Value(one) for one in elements], set[Value]()
     while pending and len(seen) < _MOST_STEPS:
@@ -114,7 +79,7 @@ def _summed(rounds: Rounds, slot: int, update: Instruction, context: Context) ->
             elif user not in seen:
                 seen.add(user)
                 pending.append(user)
-    if not made or pending or _SMALL * made > whole or any(one.is_root for one in elements):
+    if not made or pending or SMALL * made > whole or any(one.is_root for one in elements):
         return None
     return _report(
         rounds,
@@ -130,20 +95,8 @@ def _summed(rounds: Rounds, slot: int, update: Instruction, context: Context) ->
 def _report(
     rounds: Rounds, slot: int, update: Instruction, part: float, use: str, remedy: str, context: Context
 ) -> Report | None:
-    state = source(Value(_in_calls(rounds.loop).operands[0]), VIEWS).instruction
-    if state.opcode != "tuple":
+    if given_in(rounds, slot) is None:
         return None
-    made = source(Value(state.operands[slot]), VIEWS)
-    filled = made.fusions[0] if made.fusions else made.instruction
-    written = unmoved(rounds.given[slot])
-    bodies = [p for callee in rounds.loop.called_computations for p in callee.parameters]
-    places: list[object] = [
-        filled,
-        written,
-        written.async_wrapped_instruction,
-        *((one, (written.attributes.get("index"),)) for one in written.operands[:1]),
-        *((one, (slot,)) for one in (rounds.loop, *bodies)),
-    ]
     size = total_of(rounds.given[slot].shape).allocated_bytes
     return Report(
         rounds.given[slot],
@@ -151,6 +104,6 @@ def _report(
         remedy,
         round(size * part),
         is_held=True,
-        peak_bytes=context.saved_peak(dict.fromkeys(places, part)),
+        peak_bytes=context.saved_peak(dict.fromkeys(memory_of(rounds, slot), part)),
         origin=update,
     )

@@ -1,0 +1,92 @@
+"""Intermediate values of each iteration that a long scan keeps for its backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.analysis.formatting import seconds
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import is_computed_again, is_librarys, size_of
+from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.slots import in_calls, memory_of, stacks, taken_out
+from hlotext.lint.values import VIEWS, Value, source
+
+_MANY = 32
+"""Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice."""
+_MUCH = 0.3
+"""Part of the peak that checkpointing saves, from which on it is worth the time of a second forward pass."""
+
+
+@attrs.frozen
+class ScanResiduals(Rule):
+    code = "M116"
+    name = "scan-residuals"
+    title = "intermediate values that a long scan keeps for its backward pass"
+    waste = "held"
+    is_proved = False  # whether time or memory is short is for the author to say
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        backward = [
+            loop
+            for loop in context.census.by_opcode.get("while", ())
+            if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
+        ]
+        if not backward:
+            return
+        taken = {one: loop for loop in backward for one in _handed_to(loop)}
+        for loop, _ in context.graph.loops():
+            rounds = rounds_of(loop) if loop not in backward and not is_librarys(loop) else None
+            if rounds is not None and rounds.body in context.graph.stepped:
+                report = _report(rounds, taken, context)
+                if report is not None:
+                    yield report
+
+
+def _handed_to(loop: Instruction) -> list[Instruction]:
+    """The initial values of a loop, seen through views."""
+    state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
+    if state.opcode != "tuple" or any(map(is_computed_again, loop.attributes["body"])):
+        return []
+    return [source(Value(operand), VIEWS).instruction for operand in state.operands]
+
+
+def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Context) -> Report | None:
+    count = context.prices.trips(rounds.loop)
+    kept = {
+        slot: update
+        for slot, update in stacks(rounds)
+        if any(one in taken for one in taken_out(rounds, slot))
+    }
+    whole = sum(size_of(rounds.given[slot].shape) for slot in kept)
+    carried = count * sum(
+        size_of(given.shape)
+        for slot, given in enumerate(rounds.given)
+        if slot not in rounds.passed and slot not in dict(stacks(rounds))
+    )
+    if count < _MANY or whole <= carried:
+        return None
+    places = [place for slot in kept for place in memory_of(rounds, slot)]
+    saved = context.saved_peak(dict.fromkeys(places, 1 - carried / whole))
+    if not saved or not context.peak or saved < _MUCH * context.peak:
+        return None
+    body = rounds.loop.attributes.get("body")
+    again = context.prices.inside.get(body, 0.0) if isinstance(body, Computation) else 0.0
+    largest = max(kept, key=lambda slot: size_of(rounds.given[slot].shape))
+    return Report(
+        rounds.given[largest],
+        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, where "
+        f"its state takes {byte_text(carried)}",
+        "scan over jax.checkpoint(f): the backward pass computes each iteration again, in about the time of the forward "
+        f"loop, {seconds(again)}",
+        whole - carried,
+        is_held=True,
+        peak_bytes=saved,
+        origin=kept[largest],
+        cause=f"residuals of {rounds.loop.name}",
+    )

@@ -1,0 +1,76 @@
+"""Slots of a loop's state: what fills them before the loop, what takes them after it, and the memory that they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rounds import Rounds, unmoved
+from hlotext.lint.values import VIEWS, Value, consumers, source
+
+SMALL = 8
+"""Minimum ratio of a stack's size to one slice of it, and to the sums that are made of it."""
+
+
+def in_calls(loop: Instruction) -> Instruction:
+    """The call that does nothing but run a loop, as the CPU compiler makes of small ones; else the loop."""
+    found = loop
+    while found.is_root and found.computation is not None:
+        callers = found.computation.callers
+        if len(callers) != 1 or callers[0].opcode != "call" or len(callers[0].operands) != 1:
+            break
+        found = callers[0]
+    return found
+
+
+def given_in(rounds: Rounds, slot: int) -> Instruction | None:
+    """The initial value of a slot; None where the state is no tuple in view."""
+    state = source(Value(in_calls(rounds.loop).operands[0]), VIEWS).instruction
+    return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
+
+
+def taken_out(rounds: Rounds, slot: int) -> list[Instruction]:
+    """The elements that are a slot's final value."""
+    users = in_calls(rounds.loop).users
+    return [one for one in users if one.opcode == "get-tuple-element" and one.attributes.get("index") == slot]
+
+
+def written_at(value: Instruction) -> list[object]:
+    """The writers of an array, for `Context.saved_peak`: also a fusion of several results, or one beside the rest."""
+    made = source(Value(value), VIEWS)
+    outside = made.fusions[0] if made.fusions else made.instruction
+    written = unmoved(value)
+    return [
+        outside,
+        written,
+        written.async_wrapped_instruction,
+        *((one, (written.attributes.get("index"),)) for one in written.operands[:1]),
+    ]
+
+
+def memory_of(rounds: Rounds, slot: int) -> list[object]:
+    """The writers of a slot's memory, likewise: before the loop, in each iteration, and the loop itself."""
+    bodies = [parameter for callee in rounds.loop.called_computations for parameter in callee.parameters]
+    first = given_in(rounds, slot)
+    places = written_at(rounds.given[slot]) + (written_at(first) if first is not None else [])
+    return [*places, *((one, (slot,)) for one in (rounds.loop, *bodies))]
+
+
+def stacks(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
+    """The slots into which each iteration only writes a slice, with what writes it."""
+    for slot, given in enumerate(rounds.given):
+        if slot in rounds.passed:
+            continue
+        writer = source(Value(given), VIEWS)
+        if writer.instruction.opcode != "dynamic-update-slice":
+            continue
+        changed, update = writer.operands()[:2]
+        kept = source(changed, VIEWS)
+        if kept.fusions or rounds.slot_of(kept.instruction) != slot:
+            continue
+        if SMALL * size_of(update.instruction.shape) > size_of(given.shape):
+            continue
+        readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), VIEWS)]
+        if all(user.instruction is writer.instruction for user in readers):
+            yield slot, update.instruction
