@@ -334,8 +334,9 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "process",
         r"DEADLINE_EXCEEDED: [^\n]{0,300}(?:\s+Additional[^\n]*)?\s+RPC: /\S*CoordinationService/RegisterTask",
-        "this process could not reach the coordinator in time: process 0 must run and listen at coordinator_address, the"
-        " address and port must be the same for all and reachable, and all must start within initialization_timeout",
+        "not all processes registered in time: either one never started (num_processes, and the process that has no log), or"
+        " this one cannot reach process 0 at coordinator_address, which must be the same for all; all must start within"
+        " initialization_timeout",
     ),
     (
         "process",
