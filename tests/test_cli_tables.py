@@ -65,3 +65,15 @@ def test_numbers_of_cells(text: str, number: float) -> None:
     """With the prefix of their unit."""
     assert number_of(text) == pytest.approx(number)
     assert number_of("fusion") == "fusion"
+
+
+def test_names_of_files_are_cut_where_they_are_alike() -> None:
+    """What is left of each tells rows apart."""
+    columns = [TerminalColumn("min time", is_number=True), TerminalColumn("file")]
+    rows = [
+        ["1 ms", f"c5/module_00{n}.jit_{name}.cpu_after_optimizations.txt"]
+        for n, name in ((40, "a"), (42, "b"))
+    ]
+    fitted = fit(columns, rows, 36)
+    assert [row[-1] for row in fitted.rows] == [("module_0040.jit_a…",), ("module_0042.jit_b…",)]
+    assert fitted.below == ()

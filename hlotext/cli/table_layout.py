@@ -336,7 +336,25 @@ def _alike(cells: Sequence[str], width: int, kind: Kind) -> list[str]:
         found = [form(cell) for cell in cells]
         if all(cell_width(cell) <= width for cell in found if not cell.startswith("(")):
             return found
-    return [last(cell) for cell in cells]
+    found = [last(cell) for cell in cells]
+    if kind is Kind.PLACE and any(cell_width(cell) > width for cell in found):
+        return _without_common_end(found)
+    return found
+
+
+def _without_common_end(names: list[str]) -> list[str]:
+    """File names without the extensions that all share, which is all that is left of a cut name and tells no rows apart.
+
+    >>> _without_common_end(["module_0040.jit_f.cpu_after_optimizations.txt", "module_42.jit_f.cpu_after_optimizations.txt"])
+    ['module_0040…', 'module_42…']
+    """
+    parts = [name.split(".") for name in names if name]
+    shared = 0
+    while all(len(one) > shared + 1 for one in parts) and len({one[-shared - 1] for one in parts}) == 1:
+        shared += 1
+    if not shared or len(set(names)) < 2:
+        return names
+    return [f"{'.'.join(name.split('.')[:-shared])}{_DOTS}" if name else name for name in names]
 
 
 _FORMS: dict[Kind, Callable[[str, int], Iterator[str]]] = {
