@@ -77,3 +77,11 @@ def test_names_of_files_are_cut_where_they_are_alike() -> None:
     fitted = fit(columns, rows, 36)
     assert [row[-1] for row in fitted.rows] == [("module_0040.jit_a…",), ("module_0042.jit_b…",)]
     assert fitted.below == ()
+
+
+def test_a_sentence_with_a_long_name_keeps_its_column() -> None:
+    """The name breaks behind an underscore; a row that is too wide breaks anywhere."""
+    columns = [TerminalColumn("what"), TerminalColumn("operations", is_number=True)]
+    fitted = fit(columns, [["changed: header: allow_spmd_sharding_propagation_to_parameters", "1"]], 44)
+    assert sum(fitted.widths) + 4 <= 44
+    assert fitted.rows[0][0] == ("changed: header: allow_spmd_", "sharding_propagation_to_", "parameters")

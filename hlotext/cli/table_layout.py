@@ -368,7 +368,8 @@ _FORMS: dict[Kind, Callable[[str, int], Iterator[str]]] = {
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """The text in lines of at most `width`; all but the first begin with `indent`.
 
-    They end at blanks, in a longer word after its commas and slashes; what has none stays whole.
+    They end at blanks, in a longer word after its commas and slashes, in a longer name after underscores; what has none stays
+    whole.
     """
     if cell_width(text) <= width:
         return [text]
@@ -390,11 +391,13 @@ def _pieces(text: str, width: int) -> Iterator[str]:
         if cell_width(word) <= width:
             yield word
         else:
-            yield from _PARTS.findall(word)
+            for part in _PARTS.findall(word):
+                yield from [part] if cell_width(part) <= width else _WORDS_OF_NAMES.findall(part)
 
 
 _WORDS = re.compile(r"[^ ]* +|[^ ]+")
 _PARTS = re.compile(r"[^,/]*[,/]+ *|[^,/]+")
+_WORDS_OF_NAMES = re.compile(r"[^_]*_+|[^_]+")
 
 
 def cell_width(text: str) -> int:
