@@ -405,3 +405,16 @@ def test_topk_is_stable_in_text_alone() -> None:
     assert b"\xe0\x03\x01" in data
     root = hlo.proto.read_module(data.replace(b"\xe0\x03\x01", b"\xe0\x03\x00")).entry.root
     assert root.attributes["is_stable"] is False
+
+
+@pytest.mark.parametrize("kept", [40, 100])
+def test_a_proto_that_ends_early_is_called_so(kept: int) -> None:
+    """With as many bytes as it has, and as it must have; without its beginning nothing is known of it."""
+    module = hlo.parse(EXAMPLE).to_proto()
+    data = (
+        b"\x0a" + bytes([len(module) & 127 | 128, len(module) >> 7]) + module
+    )  # HloProto: the module is its first field
+    with pytest.raises(hlo.ProtoError, match=rf"ends early: {kept} of {len(data):,} bytes or more"):
+        hlo.proto.read_modules(data[:kept])
+    with pytest.raises(hlo.ProtoError, match="neither"):
+        hlo.proto.read_modules(b"\xff" * kept)

@@ -41,6 +41,9 @@ def kind_of(data: bytes, name: str = "") -> str:
         if _looks_like_trace(data):
             why = f"a profiler's trace (XSpace) that is damaged: {error.bare_message}"
             raise ProtoError(why, error.path, error.offset, name) from None
+        if (whole := _whole_size(data)) is not None:
+            why = f"a proto of HLO that ends early: {len(data):,} of {whole:,} bytes or more"
+            raise ProtoError(why, name=name) from None
         if not fields:
             raise ProtoError("this is neither HLO text nor a proto of XLA", name=name) from None
         raise ProtoError(error.bare_message, error.path, error.offset, name) from None
@@ -58,6 +61,28 @@ def kind_of(data: bytes, name: str = "") -> str:
     if 3 in fields:
         return MODULE
     raise ProtoError("this is neither HLO text nor a proto that holds HLO", name=name)
+
+
+def _whole_size(data: bytes) -> int | None:
+    """Bytes that a proto of HLO has at least of which the end is missing; None for anything else.
+
+    It begins with its module, and that with its name, which is text.
+    """
+    try:
+        if data[:1] != _FIRST_FIELD:
+            return None
+        size, start = wire.varint(data, 1, len(data))
+        if data[start : start + 1] != _FIRST_FIELD or start + size <= len(data):
+            return None
+        length, begin = wire.varint(data, start + 1, len(data))
+    except ProtoError:
+        return None
+    name = data[begin : begin + length]
+    return start + size if len(name) == length and name.isascii() and name.decode().isprintable() else None
+
+
+_FIRST_FIELD = b"\x0a"
+"""The tag of a first field that holds a text or a message."""
 
 
 def _looks_like_trace(data: bytes) -> bool:
