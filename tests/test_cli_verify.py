@@ -213,7 +213,7 @@ def test_rule_lists_every_code() -> None:
 
 def test_rule_of_no_code() -> None:
     result = run("rule", "V9999")
-    assert (result.exit_code, "V9999" in result.stderr) == (1, True)
+    assert (result.exit_code, "V9999" in result.stderr) == (2, True)
 
 
 def test_rule_json() -> None:
