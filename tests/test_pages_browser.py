@@ -247,6 +247,7 @@ def test_from_a_table_to_an_operation_and_back(
     window.wait("document.getElementById('operation').hidden")
     assert window.eval("document.title") == title
     window.run("history.forward()")
+    window.wait("!document.getElementById('operation').hidden")  # the closed panel keeps its heading
     window.wait(f"{HEADING} === '{name}'")
     window.key("Escape")
     window.wait("document.getElementById('operation').hidden")
