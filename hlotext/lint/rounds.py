@@ -12,7 +12,8 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.lint.helpers import is_callback
+from hlotext.lint.helpers import is_callback, is_librarys
+from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered
 
 Range = tuple[int, int, int]
@@ -91,6 +92,14 @@ def rounds_of(loop: Instruction) -> Rounds | None:
     found = Rounds(loop, body, given, tuple(map(tuple, elements)), frozenset())
     passed = frozenset(slot for slot, value in enumerate(given) if found.slot_of(value) == slot)
     return attrs.evolve(found, passed=passed)
+
+
+def stepped_rounds(context: Context) -> Iterator[Rounds]:
+    """The loops of a module that steps run, but for those of JAX's own functions, which users cannot change."""
+    for loop, _ in context.graph.loops():
+        rounds = rounds_of(loop)
+        if rounds is not None and rounds.body in context.graph.stepped and not is_librarys(loop):
+            yield rounds
 
 
 def _is_state(value: Instruction, body: Computation) -> bool:

@@ -30,10 +30,14 @@ def given_in(rounds: Rounds, slot: int) -> Instruction | None:
     return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
 
 
-def taken_out(rounds: Rounds, slot: int) -> list[Instruction]:
-    """The elements that are a slot's final value."""
-    users = in_calls(rounds.loop).users
-    return [one for one in users if one.opcode == "get-tuple-element" and one.attributes.get("index") == slot]
+def taken_out(rounds: Rounds) -> list[list[Instruction]]:
+    """By slot the elements that are its final value."""
+    found: list[list[Instruction]] = [[] for _ in rounds.given]
+    for one in in_calls(rounds.loop).users:
+        slot = one.attributes.get("index")
+        if one.opcode == "get-tuple-element" and isinstance(slot, int) and slot < len(found):
+            found[slot].append(one)
+    return found
 
 
 def written_at(value: Instruction) -> list[object]:

@@ -9,8 +9,8 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import is_librarys, pieces, size_of
-from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.helpers import pieces, size_of
+from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import given_in, memory_of, taken_out
 from hlotext.lint.values import VIEWS, Value, source
@@ -27,10 +27,7 @@ class WideState(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop)
-            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
-                continue
+        for rounds in stepped_rounds(context):
             slots = [slot for slot in range(len(rounds.given)) if _is_widened(rounds, slot)]
             if slots:
                 yield _report(rounds, slots, context)
@@ -69,7 +66,7 @@ def _is_f32(one: Instruction) -> bool:
 
 
 def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
-    prices, seconds = context.prices, 0.0
+    prices, seconds, taken = context.prices, 0.0, taken_out(rounds)
     shares: dict[object, float] = {}
     for slot in slots:
         given = rounds.given[slot]
@@ -80,7 +77,7 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
         }
         seconds += sum(min(prices.seconds(one), half * context.runs(one)) for one in readers)
         first = given_in(rounds, slot)
-        ends = [user for one in taken_out(rounds, slot) for user in one.users]
+        ends = [user for one in taken[slot] for user in one.users]
         seconds += sum(
             prices.seconds(one) for one in {first, *ends} if one is not None and _only_converts(one)
         )

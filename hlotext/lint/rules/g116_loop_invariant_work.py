@@ -10,11 +10,11 @@ from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import connected, is_librarys, size_of
+from hlotext.lint.helpers import connected, size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
-from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, rounds_of, same_in_rounds
+from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import described, every_round, sizes
@@ -41,11 +41,8 @@ class LoopInvariantWork(Rule):
         by_body: dict[Computation | None, list[Product]] = {}
         for product in products(context) if context.census.by_opcode.get("while") else ():
             by_body.setdefault(product.whole.computation, []).append(product)
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop)
-            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
-                continue
-            count = context.prices.trips(loop)
+        for rounds in stepped_rounds(context):
+            count = context.prices.trips(rounds.loop)
             if count > 1:
                 yield from _reports(rounds, count, purity, by_body.get(rounds.body, ()), context)
 

@@ -10,9 +10,9 @@ from hlotext.analysis import Backend, byte_text, total_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.lint.helpers import is_librarys, size_of, works
+from hlotext.lint.helpers import size_of, works
 from hlotext.lint.moving import moved_array
-from hlotext.lint.rounds import Rounds, parts_of, rounds_of, unmoved
+from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import every_round
@@ -40,11 +40,8 @@ class CarriedCopy(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop)
-            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
-                continue
-            count = context.prices.trips(loop)
+        for rounds in stepped_rounds(context):
+            count = context.prices.trips(rounds.loop)
             if count > 1:
                 yield from _copies(rounds, count, context)
                 yield from _shifts(rounds, count, context)

@@ -8,8 +8,8 @@ import attrs
 
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_librarys, size_of
-from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread
 from hlotext.lint.wording import every_round
@@ -29,11 +29,8 @@ class ThroughScan(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop)
-            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
-                continue
-            count = context.prices.trips(loop)
+        for rounds in stepped_rounds(context):
+            count = context.prices.trips(rounds.loop)
             for slot, given in enumerate(rounds.given):
                 path = _path(given, slot, rounds) if slot not in rounds.passed else None
                 if path is not None and count > 1:

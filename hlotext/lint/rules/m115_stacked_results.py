@@ -11,8 +11,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.demand import Demand, fraction
 from hlotext.lint.demanded import demands
-from hlotext.lint.helpers import is_librarys, size_of
-from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import SMALL, given_in, in_calls, memory_of, stacks, taken_out
 from hlotext.lint.values import VIEWS, Value, consumers
@@ -31,15 +31,13 @@ class StackedResults(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop)
-            if rounds is None or rounds.body not in context.graph.stepped or is_librarys(loop):
-                continue
-            asked = demands(context.module).get(in_calls(loop))
+        for rounds in stepped_rounds(context):
+            asked = demands(context.module).get(in_calls(rounds.loop))
+            taken = taken_out(rounds)
             for slot, writer in stacks(rounds):
                 needed = asked.get(slot) if isinstance(asked, dict) else None
                 report = _partly_used(rounds, slot, writer, needed, context) or _summed(
-                    rounds, slot, writer, context
+                    rounds, slot, writer, taken[slot], context
                 )
                 if report is not None:
                     yield report
@@ -64,9 +62,10 @@ def _partly_used(
     )
 
 
-def _summed(rounds: Rounds, slot: int, update: Instruction, context: Context) -> Report | None:
+def _summed(
+    rounds: Rounds, slot: int, update: Instruction, elements: list[Instruction], context: Context
+) -> Report | None:
     """Of a stack of which only sums are used the sums of each slice would do, or one that is added up on the way."""
-    elements = taken_out(rounds, slot)
     whole, made = size_of(rounds.given[slot].shape), 0
     pending, seen = [Value(one) for one in elements], set[Value]()
     while pending and len(seen) < _MOST_STEPS:

@@ -10,8 +10,8 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import seconds
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_computed_again, is_librarys, size_of
-from hlotext.lint.rounds import Rounds, rounds_of
+from hlotext.lint.helpers import is_computed_again, size_of
+from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import in_calls, memory_of, stacks, taken_out
 from hlotext.lint.values import VIEWS, Value, source
@@ -32,20 +32,18 @@ class ScanResiduals(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        backward = [
-            loop
+        backward = {
+            loop: None
             for loop in context.census.by_opcode.get("while", ())
             if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
-        ]
+        }
         if not backward:
             return
         taken = {one: loop for loop in backward for one in _handed_to(loop)}
-        for loop, _ in context.graph.loops():
-            rounds = rounds_of(loop) if loop not in backward and not is_librarys(loop) else None
-            if rounds is not None and rounds.body in context.graph.stepped:
-                report = _report(rounds, taken, context)
-                if report is not None:
-                    yield report
+        for rounds in stepped_rounds(context):
+            report = _report(rounds, taken, context) if rounds.loop not in backward else None
+            if report is not None:
+                yield report
 
 
 def _handed_to(loop: Instruction) -> list[Instruction]:
@@ -58,18 +56,17 @@ def _handed_to(loop: Instruction) -> list[Instruction]:
 
 def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Context) -> Report | None:
     count = context.prices.trips(rounds.loop)
-    kept = {
-        slot: update
-        for slot, update in stacks(rounds)
-        if any(one in taken for one in taken_out(rounds, slot))
-    }
+    if count < _MANY:
+        return None
+    stacked, ends = dict(stacks(rounds)), taken_out(rounds)
+    kept = {slot: update for slot, update in stacked.items() if any(one in taken for one in ends[slot])}
     whole = sum(size_of(rounds.given[slot].shape) for slot in kept)
     carried = count * sum(
         size_of(given.shape)
         for slot, given in enumerate(rounds.given)
-        if slot not in rounds.passed and slot not in dict(stacks(rounds))
+        if slot not in rounds.passed and slot not in stacked
     )
-    if count < _MANY or whole <= carried:
+    if whole <= carried:
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
     saved = context.saved_peak(dict.fromkeys(places, 1 - carried / whole))
