@@ -122,9 +122,11 @@ def _rematerializations(
 ) -> Iterator[Saving]:
     assert assignment.model is not None
     module = assignment.model.flow.module
-    largest = {one.name: one for one in sorted(_temporaries(live), key=lambda one: one.bytes)}
-    candidates = [one for one in reversed(largest.values()) if one.opcode not in what_if.ONCE]
-    for array in candidates[:_CANDIDATES]:
+    largest: dict[str, usage.LiveArray] = {}
+    for array in sorted(_temporaries(live), key=lambda one: -one.bytes):
+        if array.opcode not in what_if.ONCE:
+            largest.setdefault(array.name, array)
+    for array in list(largest.values())[:_CANDIDATES]:
         try:
             outcome = what_if.rematerialize(
                 module, [array.name], memory_space=memory_space, before=assignment

@@ -87,7 +87,7 @@ _FIRST_FIELD = b"\x0a"
 
 def _looks_like_trace(data: bytes) -> bool:
     """True if unreadable bytes begin like an `XSpace`: with a plane, and near its start the plane's name."""
-    return data[:1] == b"\x0a" and any(name in data[:64] for name in (b"/host:", b"/device:"))
+    return data[:1] == _FIRST_FIELD and any(name in data[:64] for name in (b"/host:", b"/device:"))
 
 
 _MANY = 100_000
