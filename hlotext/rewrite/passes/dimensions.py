@@ -69,22 +69,9 @@ def left_unmodified(a: Sizes, b: Sizes, dimensions: Sizes) -> tuple[int, ...] | 
     return tuple(places[d] for d in dimensions)
 
 
-def inverse(permutation: Sizes) -> tuple[int, ...]:
-    """The permutation that undoes one (`InversePermutation`)."""
-    result = [0] * len(permutation)
-    for place, number in enumerate(permutation):
-        result[number] = place
-    return tuple(result)
-
-
 def is_identity(permutation: Sizes) -> bool:
     """True if a permutation changes nothing (`IsIdentityPermutation`)."""
     return all(place == number for place, number in enumerate(permutation))
-
-
-def permuted(sizes: Sizes, permutation: Sizes) -> tuple[int, ...]:
-    """`sizes[permutation[i]]` for each i (`Permute`, `ComposePermutations`)."""
-    return tuple(sizes[number] for number in permutation)
 
 
 def only_ones_moved(a: Sizes, b: Sizes) -> tuple[list[int], list[int]] | None:

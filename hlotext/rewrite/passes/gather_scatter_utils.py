@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.layout.permutations import compose
 from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of, without_dimensions
-from hlotext.rewrite.passes.dimensions import is_identity, permuted
+from hlotext.rewrite.passes.dimensions import is_identity
 
 SCATTER = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
 GATHER = ("offset_dims", "collapsed_slice_dims", "start_index_map")
@@ -62,7 +63,7 @@ def transpose(s: Simplifier, x: Instruction, order: Sequence[int]) -> Instructio
     """The value with its dimensions in another order and the descending layout (`MaybeTranspose`)."""
     if is_identity(order):
         return x
-    shape = s.shape(type_of(x), permuted(sizes(x), order))
+    shape = s.shape(type_of(x), compose(sizes(x), order))
     old = shape_of(x).layout
     if shape.layout is not None and old is not None and old.element_size_in_bits:
         shape = shape.with_layout(attrs.evolve(shape.layout, element_size_in_bits=old.element_size_in_bits))

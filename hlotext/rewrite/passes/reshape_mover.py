@@ -12,10 +12,11 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
+from hlotext.layout.permutations import inverse
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.base import Pass, PassResult, is_platform, nonfusion_computations
 from hlotext.rewrite.passes.compilation_stage import computes_in_bf16
-from hlotext.rewrite.passes.dimensions import inverse, is_identity, left_unmodified
+from hlotext.rewrite.passes.dimensions import is_identity, left_unmodified
 from hlotext.rewrite.passes.editor import XlaEditor
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED
 

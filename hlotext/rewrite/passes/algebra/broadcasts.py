@@ -6,6 +6,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import UNBOUNDED_SIZE, Shape
+from hlotext.layout.permutations import inverse
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.chains import is_elementwise
 from hlotext.rewrite.passes.algebra.engine import (
@@ -21,10 +22,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     type_of,
     without_ones,
 )
-from hlotext.rewrite.passes.dimensions import (
-    inverse,
-    only_ones_moved,
-)
+from hlotext.rewrite.passes.dimensions import only_ones_moved
 from hlotext.rewrite.passes.editor import is_unused
 
 # ---- constants

@@ -10,6 +10,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
+from hlotext.layout.permutations import compose, inverse
 from hlotext.rewrite.passes.algebra.engine import (
     Simplifier,
     dims,
@@ -18,7 +19,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     sizes,
     type_of,
 )
-from hlotext.rewrite.passes.dimensions import inverse, is_identity, only_ones_moved, permuted
+from hlotext.rewrite.passes.dimensions import is_identity, only_ones_moved
 
 
 def is_elementwise(i: Instruction) -> bool:
@@ -65,7 +66,7 @@ def remove_chain(s: Simplifier, i: Instruction) -> bool:
             inner = _effective(dims(current), current.operands[0], current)
             if inner is None or len(inner) != len(order):
                 return False
-            order = permuted(inner, order)
+            order = compose(inner, order)
         elif not _moves_ones(s, current):
             return False
         start = current

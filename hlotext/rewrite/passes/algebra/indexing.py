@@ -11,6 +11,7 @@ from hlotext.ir.values.window import (
     PaddingConfigDimension,
     SliceDimension,
 )
+from hlotext.layout.permutations import compose, inverse
 from hlotext.rewrite.builder import retyped
 from hlotext.rewrite.passes.algebra.engine import (
     PRED,
@@ -30,7 +31,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     type_of,
 )
 from hlotext.rewrite.passes.algebra.slices import cut_of
-from hlotext.rewrite.passes.dimensions import inverse, only_ones_moved, permuted, unmodified
+from hlotext.rewrite.passes.dimensions import only_ones_moved, unmodified
 from hlotext.rewrite.passes.reshape_mover import transposed
 
 # ---- parts at places known at run time
@@ -117,7 +118,7 @@ def dynamic_slice_of_transpose(s: Simplifier, i: Instruction) -> bool:
         return False
     back = inverse(dims(t))
     starts = [i.operands[1:][d] for d in back]
-    size = permuted(sizes(i), back)
+    size = compose(sizes(i), back)
     part = s.create_like(
         i, "dynamic-slice", transposed(shape_of(i), back), (t.operands[0], *starts), dynamic_slice_sizes=size
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.layout.permutations import compose
 from hlotext.rewrite.passes.algebra.chains import broadcast_transposed, is_elementwise, remove_chain
 from hlotext.rewrite.passes.algebra.dots import transposed_dot
 from hlotext.rewrite.passes.algebra.engine import (
@@ -15,11 +16,7 @@ from hlotext.rewrite.passes.algebra.engine import (
     shape_of,
     sizes,
 )
-from hlotext.rewrite.passes.dimensions import (
-    is_identity,
-    only_ones_moved,
-    permuted,
-)
+from hlotext.rewrite.passes.dimensions import is_identity, only_ones_moved
 
 # ---- transposes
 
@@ -37,7 +34,7 @@ def transpose_twice(s: Simplifier, i: Instruction) -> bool:
     x = i.operands[0]
     if x.opcode != "transpose":
         return False
-    return s.replace_with_new(i, "transpose", x.operands, dimensions=permuted(dims(x), dims(i)))
+    return s.replace_with_new(i, "transpose", x.operands, dimensions=compose(dims(x), dims(i)))
 
 
 @rule("transpose", handler="HandleTranspose")
