@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -24,7 +24,7 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.formatting import pluralize
-from hlotext.cost.counting import Amount, Counting
+from hlotext.cost.counting import MOST, Amount, Counting
 from hlotext.cost.sizes import ShapeSizes, padded_size, size_with_small_tables
 from hlotext.cost.target_costs import TargetCosts
 from hlotext.cost.tpu import TpuCost, as_tpu
@@ -258,31 +258,35 @@ class Analysis:
         """
         if key not in KEYS:
             raise ValueError(f"costs can be added up by {', '.join(KEYS)}, not by {key!r}")
-        names = self._names(key)
-        totals: dict[str, Amount] = {}
+        subject, text = self._naming(key)
+        # What names a cost is nearly always one object for many instructions: it is found by identity, and named once.
+        sums: dict[int, list[float]] = {}
+        totals: dict[str, list[float]] = {}
         for share in self.shares():
-            name = names(share)
-            cost = share.cost
-            amount = Amount(cost.flops, cost.transcendentals, cost.bytes_accessed)
-            totals[name] = totals.get(name, Amount()).plus(amount)
-        ordered = sorted(totals.items(), key=lambda item: (-item[1].flops, -item[1].accessed, item[0]))
-        return {name: Cost(*amount) for name, amount in ordered}
+            one, cost = subject(share), share.cost
+            total = sums.get(id(one))
+            if total is None:
+                total = sums[id(one)] = totals.setdefault(text(one), [0, 0, 0])
+            total[0] += cost.flops
+            total[1] += cost.transcendentals
+            total[2] += cost.bytes_accessed
+        ordered = sorted(totals.items(), key=lambda item: (-item[1][0], -item[1][2], item[0]))
+        return {name: Cost(*(min(amount, MOST) for amount in total)) for name, total in ordered}
 
-    def _names(self, key: Key) -> Callable[[InstructionCost], str]:
+    def _naming(self, key: Key) -> tuple[Callable[[InstructionCost], Any], Callable[[Any], str]]:
+        """The object of the module that a cost is added up by, and the name of such an object."""
         if key == "opcode":
-            return lambda share: share.instruction.opcode
+            return lambda share: share.instruction.opcode, str
         if key == "computation":
-            return lambda share: share.home.name
+            return lambda share: share.home, lambda home: str(home.name)
         if key == "scope":
             found = scopes(self.module)
-            return lambda share: str(found.of(share.instruction))
+            return lambda share: found.of(share.instruction), str
         lines = source_locations(self.module)
-
-        def line(share: InstructionCost) -> str:
-            place = lines.get(share.instruction)
-            return f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
-
-        return line
+        return (
+            lambda share: lines.get(share.instruction),
+            lambda place: UNKNOWN_LINE if place is None else f"{place[0].file}:{place[0].line}",
+        )
 
     def by_scope(self) -> dict[Scope, Cost]:
         """Costs by scope and phase, for trees."""

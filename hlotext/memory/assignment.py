@@ -36,7 +36,7 @@ from hlotext.memory.timed_assigner import TimedAssigner
 from hlotext.memory.values import Value
 
 if TYPE_CHECKING:
-    from hlotext.memory.usage import LiveArray
+    from hlotext.memory.usage import LiveArray, SpaceUsage
 
 
 @attrs.frozen(eq=False)
@@ -118,6 +118,11 @@ class Assignment:
     @functools.cached_property
     def live_arrays(self) -> dict[tuple[int, int], tuple[LiveArray, ...]]:
         """Live arrays by memory space and moment, of those that were asked for (`usage.live_arrays`)."""
+        return {}
+
+    @functools.cached_property
+    def space_usages(self) -> dict[int, SpaceUsage]:
+        """Use of memory spaces, of those that were asked for (`usage.space_usage`)."""
         return {}
 
     @functools.cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import attrs
 
@@ -195,7 +195,14 @@ def space_name(assignment: Assignment, memory_space: int) -> str:
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
-    """Use of a memory space."""
+    """Use of a memory space, found once."""
+    known = assignment.space_usages
+    if memory_space not in known:
+        known[memory_space] = _space_usage(assignment, memory_space)
+    return known[memory_space]
+
+
+def _space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
     mine = [a for a in assignment.allocations if a.memory_space == memory_space and not a.is_thread_local]
     temporary = [peaks.live_bytes(assignment, a) for a in mine if a.is_temporary]
     peak = assignment.peak(memory_space)
@@ -321,6 +328,17 @@ _MOVING = traits.GIVEN | traits.COPIES | {"broadcast", "custom-call"}
 """Opcodes that say nothing of what a loop's state is for."""
 
 
+class _Sized(NamedTuple):
+    """Texts and bytes of a shape, as many pieces of memory have them."""
+
+    shape: Shape | None
+    """Held, so that its identity stays its own."""
+    short: str
+    text: str
+    unpadded: int | None
+    """Bytes without padding; None for what has none, and where they are not known."""
+
+
 class _Describer:
     """Says of pieces of memory what they are and where they come from."""
 
@@ -329,6 +347,24 @@ class _Describer:
         self._scopes = scopes(module) if module is not None and module.computations else None
         self._places = source_locations(module) if module is not None and module.computations else {}
         self._buffer_of = assignment.shared_buffers
+        # By identity, since equal ones of a module are nearly always one object.
+        self._sizes: dict[int, _Sized] = {}
+        self._scope_texts: dict[int, str] = {}
+
+    def _sized(self, shape: Shape | None) -> _Sized:
+        found = self._sizes.get(id(shape))
+        if found is None:
+            found = self._sizes[id(shape)] = _sized(shape)
+        return found
+
+    def _scope(self, writer: Instruction | None) -> str:
+        if self._scopes is None or writer is None:
+            return ""
+        scope = self._scopes.of(writer)
+        found = self._scope_texts.get(id(scope))
+        if found is None:
+            found = self._scope_texts[id(scope)] = str(scope)
+        return found
 
     def _writer(self, value: Value) -> Instruction | None:
         """The instruction that fills it: of a loop's state what a round writes there last, if that is known."""
@@ -356,7 +392,7 @@ class _Describer:
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction
         writer = self._writer(value)
-        shape = value.shape
+        sized = self._sized(value.shape)
         span = value.live_range
         own = min(_own_bytes(last), size)
         found = self._places.get(writer) if writer is not None else None
@@ -366,14 +402,14 @@ class _Describer:
             index=value.index,
             bytes=size,
             value_bytes=own,
-            unpadded_bytes=_unpadded(shape, own),
+            unpadded_bytes=_unpadded(sized, own),
             first=None if allocation.is_static or span is None else span[0],
             last=None if allocation.is_static or span is None else span[1],
-            shape=shape.text_without_layout() if shape is not None else "?",
-            layout=str(shape) if shape is not None else "?",
+            shape=sized.short,
+            layout=sized.text,
             opcode=instruction.opcode if instruction is not None else "?",
             op_name=metadata.op_name if metadata is not None else "",
-            scope=str(self._scopes.of(writer)) if self._scopes is not None and writer is not None else "",
+            scope=self._scope(writer),
             writer=writer.name if writer is not None and writer is not instruction else "",
             place=found[0] if found is not None else None,
             kind=_kind(allocation),
@@ -394,16 +430,23 @@ def _own_bytes(piece: Slice) -> int:
         return piece.bytes
 
 
-def _unpadded(shape: Shape | None, size: int) -> int | None:
-    """Bytes without padding; a tuple's table and a token have none."""
+def _sized(shape: Shape | None) -> _Sized:
     if shape is None:
-        return None
-    if not shape.is_array:
-        return size
+        return _Sized(None, "?", "?", None)
     try:
-        return min(unpadded_bytes(shape), size)
+        unpadded = unpadded_bytes(shape) if shape.is_array else None
     except LayoutError:
+        unpadded = None
+    return _Sized(shape, shape.text_without_layout(), str(shape), unpadded)
+
+
+def _unpadded(sized: _Sized, size: int) -> int | None:
+    """Bytes without padding; a tuple's table and a token have none."""
+    if sized.shape is None:
         return None
+    if not sized.shape.is_array:
+        return size
+    return None if sized.unpadded is None else min(sized.unpadded, size)
 
 
 def _kind(allocation: Allocation) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Phase, Scope, byte_text, scopes, source_locations
+from hlotext.analysis import Phase, Scope, SourceLocation, byte_text, scopes, source_locations
 from hlotext.analysis.formatting import format_count, pluralize
 from hlotext.analysis.formatting import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
@@ -147,14 +147,20 @@ def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
         return None
     lines, named = source_locations(subject.module), scopes(subject.module)
     found: dict[str, float] = {}
+    texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
     for instruction, seconds in _core(subject):
         if key == "scope":
-            name = str(named.of(instruction))
+            scope = named.of(instruction)
+            name = texts.get(id(scope)) or texts.setdefault(id(scope), str(scope))
         else:
             place = lines.get(instruction)
-            name = f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
+            name = texts.get(id(place)) or texts.setdefault(id(place), _line_name(place))
         found[name] = found.get(name, 0.0) + seconds
     return found
+
+
+def _line_name(place: tuple[SourceLocation, Any] | None) -> str:
+    return f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
 
 
 def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.ScopeCost, float] | None:
