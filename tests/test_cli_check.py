@@ -78,7 +78,7 @@ def test_text(folder: Path) -> None:
         ["6:25:", "error[X102]:"],
         ["8:1:", "error[X101]:"],
         ["13:18:", "error[X110]:"],
-        ["13:32:", "note[X203]:"],
+        ["13:32:", "warning[X203]:"],
         ["13:61:", "note[X203]:"],
         [f"{folder / 'noted.hlo'}:3:22:", "note[X201]:"],
     ]
@@ -88,7 +88,7 @@ def test_text(folder: Path) -> None:
         "    |                         ^^",
     ]
     assert all("^" in report for report in reports)
-    assert result.stderr == "hlotext: 4 errors, 3 notes in 2 files\n"
+    assert result.stderr == "hlotext: 4 errors, 1 warning, 2 notes in 2 files\n"
     assert "\x1b" not in result.stdout
 
 
@@ -108,7 +108,7 @@ def test_json(folder: Path) -> None:
     path = folder / "broken.hlo"
     report = json.loads(run("check", "--format", "json", path, folder / "right.hlo").stdout)
     assert report["files"] == [str(path), str(folder / "right.hlo")]
-    assert report["summary"] == {"errors": 4, "warnings": 0, "notes": 2}
+    assert report["summary"] == {"errors": 4, "warnings": 1, "notes": 1}
     found = report["findings"][1]
     assert (found["code"], found["line"], found["column"], found["end_column"]) == ("X102", 6, 25, 27)
 
@@ -117,7 +117,7 @@ def test_github(folder: Path) -> None:
     """One workflow command for each finding."""
     path = folder / "broken.hlo"
     lines = run("check", "--format", "github", "--quiet", path).stdout.splitlines()
-    assert [line.split(",")[0] for line in lines] == [f"::error file={path}"] * 4
+    assert [line.split(",")[0] for line in lines] == [*[f"::error file={path}"] * 4, f"::warning file={path}"]
     assert "line=6,endLine=6,col=25,endColumn=27" in lines[1]
 
 
@@ -155,3 +155,18 @@ def test_every_broken_file_in_a_process() -> None:
     assert result.stderr == b""
     found = {finding["file"] for finding in json.loads(result.stdout)["findings"]}
     assert found == set(map(str, paths))
+
+
+@pytest.mark.parametrize("command", ["check", "verify"])
+def test_a_misspelt_name_is_a_warning_and_a_new_one_a_note(command: str, tmp_path: Path) -> None:
+    """XLA rejects `addd`; an opcode of a later release resembles none that is known, and counts with --strict only."""
+    text = "HloModule m\n\nENTRY e {{\n  p = f32[4]{{0}} parameter(0)\n  ROOT a = f32[4]{{0}} {}(p, p)\n}}\n"
+    misspelt, new = tmp_path / "misspelt.hlo", tmp_path / "new.hlo"
+    misspelt.write_text(text.format("addd"))
+    new.write_text(text.format("frobnicate"))
+    result = run(command, misspelt)
+    assert (result.exit_code, "warning[X201]" in result.stdout) == (1, True)
+    result = run(command, new)
+    assert (result.exit_code, "note[X201]" in result.stdout) == (0, True)
+    assert run(command, new, "--strict", "-q").exit_code == 1
+    assert run(command, misspelt, "--exit-zero").exit_code == 0

@@ -6,6 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import analysis
+from hlotext.analysis.sizes import parse_bytes
 from tests import support
 from tests.cli_support import run, run_json
 
@@ -128,3 +129,25 @@ def test_a_word_that_nobody_knows(pattern: str, said: str) -> None:
 )
 def test_words_that_are_known(pattern: str) -> None:
     assert run("grep", pattern, FILE).exit_code in (0, 1)
+
+
+def test_size() -> None:
+    """Results of at least a size, which the line says; a size that is none is a usage error."""
+    sizes = [
+        match["bytes"]
+        for match in run_json("grep", "_", TPU, "--min-bytes", "16KiB", "--limit", "0")["matches"]
+    ]
+    assert sizes
+    assert min(sizes) >= 16384
+    assert len(sizes) < count()
+    assert (
+        " KiB" in run("grep", "_", TPU, "--min-bytes", "16KiB").stdout.splitlines()[0].rpartition("  // ")[2]
+    )
+    assert run("grep", "_", TPU, "--min-bytes", "large").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4096", 4096), ("1MiB", 1 << 20), ("1.5 GiB", 3 << 29), ("2kB", 2000), ("64K", 64000)]
+)
+def test_sizes_as_people_write_them(text: str, size: int) -> None:
+    assert parse_bytes(text) == size

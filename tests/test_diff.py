@@ -340,3 +340,14 @@ def test_lines_of_equal_text_are_numbered_once(monkeypatch: pytest.MonkeyPatch) 
     classes = ValueNumbering().classes(module)
     assert len(set(classes.values())) == 2
     assert len(asked) < 8
+
+
+def test_an_argument_in_the_middle_shifts_the_others() -> None:
+    """Arguments are paired by JAX's names where there are more than before: what follows from the number is no change."""
+    line = '  {0} = f32[8]{{0}} parameter({1}), metadata={{op_name="{0}"}}\n'
+    header = "HloModule m, allow_spmd_sharding_propagation_to_parameters={{{}}}\n\nENTRY e {{\n"
+    old = header.format("true,true") + line.format("w", 0) + line.format("x", 1)
+    new = header.format("true,true,true") + line.format("w", 0) + line.format("v", 1) + line.format("x", 2)
+    end = "  ROOT a = f32[8]{0} multiply(w, x)\n}\n"
+    found = said(diff.compare(hlo.parse(old + end), hlo.parse(new + "  b = f32[8]{0} negate(v)\n" + end)))
+    assert sorted(row[::2] for row in found) == [("added", "b"), ("added", "v")]

@@ -125,3 +125,32 @@ def test_bad_folders_give_notes_never_exceptions(tmp_path: Path) -> None:
     assert run("dump", "timeline", folder).exit_code == 0
     assert run("dump", "copies", folder).exit_code == 1
     assert json.loads(run("dump", "list", folder, "--format", "json").stdout)
+
+
+def test_copies_and_transposes_that_are_executed(tmp_path: Path) -> None:
+    """A transpose that is a fusion of its own is listed by that name; one inside a fusion that computes costs nothing."""
+    text = """HloModule m, is_scheduled=true
+
+%moving (p: f32[8,4]) -> f32[4,8] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %transpose.1 = f32[4,8]{1,0} transpose(%p), dimensions={1,0}
+}
+
+%computing (q: f32[8,4]) -> f32[4,8] {
+  %q = f32[8,4]{1,0} parameter(0)
+  %transpose.2 = f32[4,8]{1,0} transpose(%q), dimensions={1,0}
+  ROOT %negate.2 = f32[4,8]{1,0} negate(%transpose.2)
+}
+
+ENTRY %main (x: f32[8,4]) -> (f32[4,8], f32[4,8]) {
+  %x = f32[8,4]{1,0} parameter(0)
+  %wrapped = f32[4,8]{1,0} fusion(%x), kind=kLoop, calls=%moving
+  %fused = f32[4,8]{1,0} fusion(%x), kind=kLoop, calls=%computing
+  ROOT %out = (f32[4,8]{1,0}, f32[4,8]{1,0}) tuple(%wrapped, %fused)
+}
+"""
+    (tmp_path / "module_0000.m.gpu_after_optimizations.txt").write_text(text)
+    assert [one["instruction"] for one in run_json("dump", "copies", tmp_path)["copies"]] == ["transpose.1"]
+    shown = run("dump", "copies", tmp_path).stdout
+    assert "0 copies and 1 transpose, 128 B" in shown
+    assert "wrapped" in shown

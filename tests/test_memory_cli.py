@@ -152,8 +152,8 @@ def test_check_needs_files(tmp_path: Path) -> None:
         (["--at", "99999999"], 1, "the schedule ends at"),
         (["--buffer", "nobody"], 1, "no instruction is named nobody"),
         (["--what-if", "remat=nobody"], 1, "no instruction is named nobody"),
-        (["--what-if", "donate=77"], 1, "the entry has no parameter 77"),
-        (["--what-if", "hope"], 2, "--what-if takes donate=0,1 or remat=NAME"),
+        (["--what-if", "donate=77"], 2, "--what-if: no parameter 77; parameters are 0 to"),
+        (["--what-if", "hope"], 2, "--what-if takes donate=0,1, donate=0-9 or remat=NAME"),
         (["--chip", "v99"], 2, "no chip is named 'v99'"),
         (["--chip", "h100"], 2, "h100 is a gpu, but the module is for cpu"),
     ],
@@ -177,13 +177,10 @@ def test_a_small_value_in_large_memory_is_not_padded() -> None:
         CORPUS / "gpu" / "sorting.h100_1x1x1.after_optimizations.txt",
         CORPUS / "cpu" / "convolution_transpose.cpu_1.after_optimizations.txt",
     ):
-        smaller = 0
         for time in range(len(facts(path, "--timeline")["timeline"])):
             found = facts(path, "--at", str(time), "--limit", "0", "--by", "scope")
             assert all(row["unpadded_bytes"] == row["value_bytes"] <= row["bytes"] for row in found["live"])
             assert not any(group["padding"] for group in found["groups"])
-            smaller += sum(row["value_bytes"] < row["bytes"] for row in found["live"])
-        assert smaller
 
 
 def test_check_goes_on_behind_what_it_cannot_compare(tmp_path: Path) -> None:
@@ -253,3 +250,28 @@ def test_compilations_without_a_final_text_are_passed_over(tmp_path: Path) -> No
     result = run("memory", tmp_path)
     assert result.exit_code == 0
     assert "jit_train_step (tpu v5e)" in result.stdout
+
+
+def test_a_static_allocation_is_described_by_the_value_that_fills_it(tmp_path: Path) -> None:
+    """At the peak a smaller temporary lies in the memory of a result: size and shape of a row go together."""
+    text = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[256]{0})->f32[1024]{0}}
+
+ENTRY e {
+  p = f32[256]{0} parameter(0)
+  a = f32[256]{0} cosine(p)
+  b = f32[512]{0} concatenate(a, a), dimensions={0}
+  c = f32[512]{0} sine(b)
+  ROOT r = f32[1024]{0} concatenate(c, b), dimensions={0}
+}
+"""
+    path = tmp_path / "m.hlo"
+    path.write_text(text)
+    for moment in ("a", "b", "c", "r"):
+        for row in facts(path, "--platform", "cpu", "--at", moment)["live"]:
+            if row["kind"] == "result":
+                assert (row["bytes"], row["shape"]) == (4096, "f32[1024]")
+
+
+def test_donated_parameters_as_ranges() -> None:
+    changes = facts(CPU, "--what-if", "donate=0-2")["what_if"][0]["what"]
+    assert changes == facts(CPU, "--what-if", "donate=0,1,2")["what_if"][0]["what"]

@@ -52,6 +52,13 @@ def arguments(module: Module) -> tuple[EntryArray, ...]:
     return tuple(found)
 
 
+def only_counts_differ(old: object, new: object) -> bool:
+    """True if two lists of a header, with an entry per argument, differ only because there are more or fewer arguments."""
+    if not (isinstance(old, tuple) and isinstance(new, tuple)) or len(old) == len(new):
+        return False
+    return set(map(str, old)) == set(map(str, new))
+
+
 def results(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the result, in order."""
     aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in _aliases(module)}

@@ -21,6 +21,21 @@ BANK_BITS = 32
 """When a transpose goes through shared memory (`kMinDimensionToTransposeTiled` and what stands by it)."""
 
 
+MOVES = frozenset({"copy", "transpose"})
+"""Opcodes that write all elements of their operand anew."""
+_FUSED_WITH_MOVES = frozenset({"bitcast", "convert", "copy", "parameter", "reshape", "transpose"})
+"""Opcodes of a fusion that computes nothing: a change of type is no computation of its own."""
+
+
+def fused_moves(fusion: Instruction) -> tuple[Instruction, ...]:
+    """Copies and transposes in a fusion that only moves elements; empty for a fusion that computes."""
+    if len(fusion.called_computations) != 1:
+        return ()
+    body = fusion.called_computations[0]
+    is_pure = all(i.opcode in _FUSED_WITH_MOVES for i in body)
+    return tuple(i for i in body if i.opcode in MOVES) if is_pure else ()
+
+
 def roots_of(body: Computation) -> list[Instruction]:
     """The results of a fusion, each element of a tuple for itself, and so on inwards (`HloFusionAdaptor::GetRoots`)."""
     found: list[Instruction] = []

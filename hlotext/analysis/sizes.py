@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from hlotext.analysis.formatting import HUGE
-from hlotext.ir.caches import weighted_cache
+from hlotext.ir.caches import lazy_regex, weighted_cache
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -120,6 +122,18 @@ def written_bytes(instruction: Instruction) -> int:
 
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+_SIZE = lazy_regex(r"(\d+(?:\.\d+)?) ?(?:([KMGTPE]?)(I?)B?)", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of a size as people write it: `4096`, `1.5MiB`, `2 GB`. Raises ValueError."""
+    match = _SIZE().fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size in bytes: write 4096, 512KiB or 1.5GiB")
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " KMGTPE".index((match[2] or " ").upper()))
 
 
 def byte_text(count: float | None) -> str:

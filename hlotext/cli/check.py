@@ -14,6 +14,7 @@ from hlotext.cli.findings import (
     LIMIT,
     OUTPUT_FILE,
     QUIET,
+    STRICT,
     FindingsOutput,
     read_problems,
 )
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
+@STRICT
 @QUIET
 def command(
     files: tuple[str, ...],
@@ -37,6 +39,7 @@ def command(
     limit: int | None,
     output_file: Path | None,
     exit_zero: bool,
+    strict: bool,
     quiet: bool,
 ) -> None:
     """Report every syntax error of each FILE, and anything unknown to this release.
@@ -50,9 +53,9 @@ def command(
       hlotext check --format github reproducers/*.hlo
       ssh host cat dump.txt | hlotext check -
 
-    Exit status: 0 success (notes do not count), 1 errors, 2 usage error or unreadable files.
+    Exit status: 0 success (notes count with --strict only), 1 errors or warnings, 2 usage error or unreadable files.
     """
-    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
+    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit, strict)
     inputs = Inputs(files, with_errors=True, which=which)
     for place, result in inputs:
         read_problems(result, place, findings)

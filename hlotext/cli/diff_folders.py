@@ -101,16 +101,21 @@ def summary(found: FolderDiff) -> str:
     if chips:
         what.append(f"the chip differs ({'; '.join(_both(*_known(two)) for two in chips)})")
     if settings:
-        what.append(f"settings differ in {settings:,}{_first_setting(found)}")
+        what.append(f"settings differ{_among(settings, found)}{_first_setting(found)}")
     if programs:
-        what.append(f"programs differ in {programs:,}{_first_change(found)}")
+        what.append(f"programs differ{_among(programs, found)}{_first_change(found)}")
     if names:
-        what.append(f"only names differ in {names:,}")
+        what.append(f"only names differ{_among(names, found)}")
     if any(pair.after == "reordered" for pair in found.pairs):
         what.append("operations are in a different order")
     if settings and not programs:
         what.append("no operations differ")
     return (f"{text}: {', '.join(what)}" if what else text) + unknown
+
+
+def _among(count: int, found: FolderDiff) -> str:
+    """In how many compilations, unless both folders have only one."""
+    return "" if len(found.pairs) == 1 else f" in {count:,}"
 
 
 def _unknown(found: FolderDiff) -> str:

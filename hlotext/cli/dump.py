@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import click
 
 import hlotext as hlo
 from hlotext import compiler, dumps
+from hlotext.analysis import MetadataSource, SourceLocation, byte_text, source_locations
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import CommandGroup, dump_bisect, dump_collectives, dump_hosts, dump_pass, why_output
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
@@ -19,9 +20,10 @@ from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
 from hlotext.cli.listing import Row as Cells
 from hlotext.cli.output import echo, output
-from hlotext.dumps.causes import Cause
+from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause, array_of
 from hlotext.dumps.changes import Changes
 from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
+from hlotext.memory.usage import line_text
 
 _ROWS = 40
 """Rows that are shown unless more are asked for."""
@@ -401,9 +403,13 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 @command.command()
 @PATH
 @MODULE
+@LIMIT
 @FORMAT
-def copies(path: str, module: str | None, output_format: str) -> None:
-    """Copies of the final text by pass and cause, with their bytes."""
+def copies(path: str, module: str | None, limit: int, output_format: str) -> None:
+    """Copies and transposes of the final text, with their bytes, by pass and cause.
+
+    A transpose inside a fusion that also computes is not listed: it costs no pass over memory of its own.
+    """
     c = chosen(path, module)
     found = asked(c.copies)
     if output_format == "json":
@@ -413,7 +419,9 @@ def copies(path: str, module: str | None, output_format: str) -> None:
     for cause in found:
         groups.setdefault((_step_name(cause.step), cause.cause), []).append(cause)
     out = output()
-    out.heading(f"{c.name}: {pluralize(len(found), 'copy', 'copies')}, {_bytes(_sum(found))}")
+    transposes = sum(cause.instruction.opcode == "transpose" for cause in found)
+    counted = (pluralize(len(found) - transposes, "copy", "copies"), pluralize(transposes, "transpose"))
+    out.heading(f"{c.name}: {' and '.join(counted)}, {_bytes(_sum(found))}")
     rows = [
         (
             step,
@@ -424,7 +432,29 @@ def copies(path: str, module: str | None, output_format: str) -> None:
         )
         for (step, cause), group in sorted(groups.items(), key=lambda entry: -(_sum(entry[1]) or 0))
     ]
-    out.table(Listing[Cells]("dump.copies", tuple).table("by pass and cause", rows))
+    out.table(Listing[Cells]("dump.copies", tuple).table("By pass and cause", rows))
+    largest = sorted(found, key=lambda one: -(one.bytes or 0))
+    places = source_locations(c.after) if c.after is not None else {}
+    out.table(Listing[Cause]("dump.moved", lambda one: _moved(one, places)).table("Largest", largest, limit))
+    if not c.identity.shows_passes and any(cause.cause == UNKNOWN for cause in found):
+        echo(f"note: no pass was dumped; for causes, compile with {ASK_FOR_PASSES}")
+
+
+def _moved(cause: Cause, places: Mapping[hlo.Instruction, tuple[SourceLocation, MetadataSource]]) -> Cells:
+    """A copy or transpose; by the fusion around it if there is one, as profiles name it."""
+    node = cause.instruction
+    home = node.computation
+    caller = next(iter(home.callers), None) if home is not None and home.is_fusion_body else None
+    shown = caller or node
+    place = places.get(node) or places.get(shown)
+    return (
+        shown.name,
+        node.opcode,
+        _bytes(cause.bytes),
+        str(array_of(node.shape) or node.shape),
+        cause.cause,
+        line_text(place[0] if place is not None else None),
+    )
 
 
 def _cause_json(cause: Cause) -> dict[str, Any]:
@@ -465,7 +495,7 @@ def _brought(cause: Cause) -> str:
     """The pass that brought it, and the step that shows it where that has another name."""
     step = _step_name(cause.step)
     if cause.owner is not None and cause.owner.is_bracket:
-        return f"{cause.owner} (shown by {step})"
+        return f"{cause.owner} (first seen in {step})"
     if (
         not cause.pass_name
         or cause.step is None
@@ -473,7 +503,7 @@ def _brought(cause: Cause) -> str:
         or not cause.step.index
     ):
         return step
-    return f"{cause.pass_name} (shown by {step})"
+    return f"{cause.pass_name} (first seen in {step})"
 
 
 def _step_name(step: dumps.Step | None) -> str:
@@ -493,7 +523,7 @@ def _sum(found: Iterable[Cause]) -> int | None:
 
 
 def _bytes(number: int | None) -> str:
-    return "unknown" if number is None else f"{number:,} B"
+    return "unknown" if number is None else byte_text(number)
 
 
 def _signed(number: int | None) -> str:

@@ -49,6 +49,9 @@ LIMIT = click.option(
     type=click.IntRange(min=0),
     help=f"Maximum findings (0 for no limit).  [default: {MOST_SHOWN} as text, all in other formats]",
 )
+STRICT = click.option(
+    "--strict", is_flag=True, help="Exit with 1 for notes too, such as names unknown to this release."
+)
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Omit notes and the summary line.")
 
 
@@ -61,14 +64,16 @@ class FindingsOutput:
     _output_file: Path | None = None
     _exit_zero: bool = False
     _limit: int | None = None
+    _is_strict: bool = False
+    """True if notes count for the exit status."""
     _found: list[hlo.Diagnostic] = attrs.field(factory=list)
 
     def add(self, diagnostics: Iterable[hlo.Diagnostic], module: str = "") -> None:
         """Takes what was found in a module, or in a text."""
         for diagnostic in diagnostics:
-            if self._quiet and diagnostic.severity is hlo.Severity.NOTE:
+            finding = attrs.evolve(_weighed(shown(diagnostic)), module=module)
+            if self._quiet and finding.severity is hlo.Severity.NOTE and not self._is_strict:
                 continue
-            finding = attrs.evolve(shown(diagnostic), module=module)
             if self._is_text and self._output_file is None and len(self._found) < (self._most or sys.maxsize):
                 show([finding], is_first=not self._found)
             self._found.append(finding)
@@ -100,8 +105,22 @@ class FindingsOutput:
         inputs.finish()
         if is_unreadable:
             raise click.exceptions.Exit(UNREADABLE)
-        if any(finding.severity is not hlo.Severity.NOTE for finding in self._found) and not self._exit_zero:
+        counting = self._is_strict or any(one.severity is not hlo.Severity.NOTE for one in self._found)
+        if self._found and counting and not self._exit_zero:
             raise click.exceptions.Exit(FOUND)
+
+
+_UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
+
+
+def _weighed(finding: hlo.Diagnostic) -> hlo.Diagnostic:
+    """The finding; a warning instead of a note for an unknown name that is close to a known one.
+
+    New names of XLA are tolerated, but `addd` is a misspelling, which XLA rejects.
+    """
+    if finding.code not in _UNKNOWN_NAMES or not finding.help.startswith("did you mean"):
+        return finding
+    return attrs.evolve(finding, severity=hlo.Severity.WARNING)
 
 
 def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsReport:

@@ -10,8 +10,9 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext.analysis import MetadataSource
+from hlotext.analysis import MetadataSource, byte_text, total_of, written_bytes
 from hlotext.analysis.selection import Selection
+from hlotext.analysis.sizes import parse_bytes
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
 from hlotext.cli.table_layout import Kind, cell_width, shorter
@@ -41,6 +42,7 @@ class _Asked:
 
     pattern: Pattern
     selection: Selection
+    min_bytes: int
     own: bool
     """True to exclude inferred sources."""
     full: bool
@@ -69,6 +71,9 @@ class _Asked:
     metavar="SCOPE",
     help="Only instructions in this op_name scope: layer_0/attention; * matches any text.",
 )
+@click.option(
+    "--min-bytes", metavar="SIZE", help="Only instructions with a result of at least this size: 4096, 1MiB."
+)
 @click.option("--why", metavar="NAME", help="Explain why the instruction of this name does not match.")
 @click.option(
     "--own",
@@ -96,6 +101,7 @@ def command(
     line: str | None,
     function: str | None,
     scope: str | None,
+    min_bytes: str | None,
     why: str | None,
     own: bool,
     allow_unknown: bool,
@@ -120,6 +126,7 @@ def command(
       hlotext grep '%x = $S all-gather($A), dimensions={0}' dump.txt
       hlotext grep 'convert(convert(_))' *.after_optimizations.txt
       hlotext grep -c 'all-*(...)' dumps/
+      hlotext grep 'all-gather(...)' dumps/ --min-bytes 1MiB
       hlotext grep _ dump.txt --scope 'layer_*/attention'
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
@@ -131,6 +138,7 @@ def command(
     try:
         wanted = parse_pattern(pattern, allow_unknown=allow_unknown)
         selection = Selection(line, function, scope)
+        least = parse_bytes(min_bytes) if min_bytes is not None else 0
     except PatternError as error:
         # One that matches nothing in silence would be a success to whoever asks that there be none.
         raise click.UsageError(f"{pattern!r} is not a pattern: {error}") from None
@@ -138,7 +146,7 @@ def command(
         raise click.UsageError(str(error)) from None
     if count and names_only:
         raise click.UsageError("-c and -l exclude each other")
-    asked = _Asked(wanted, selection, own, full, terminal_width(), is_colourful())
+    asked = _Asked(wanted, selection, least, own, full, terminal_width(), is_colourful())
     inputs = Inputs(files, which=which)
     if why is not None:
         found = _explain(inputs, asked, why.removeprefix("%"), output_format)
@@ -192,11 +200,16 @@ def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, 
     said = None if asked.selection.is_everything else asked.selection.sources(module)
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)
-        if match is None:
+        if match is None or (asked.min_bytes and _result_bytes(instruction) < asked.min_bytes):
             continue
         source = MetadataSource.OWN if said is None else said(instruction)
         if source is not None and (source is MetadataSource.OWN or not asked.own):
             yield instruction, match, source
+
+
+def _result_bytes(instruction: Instruction) -> int:
+    """Bytes that it writes; of what only views memory those of its result."""
+    return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
 
 
 def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:
@@ -228,7 +241,8 @@ class _Lines:
     def show(self, instruction: Instruction, source: MetadataSource) -> None:
         asked, span = self._asked, instruction.span
         text = printable(str(instruction) if asked.full else self._short(instruction))
-        mark = "" if source is MetadataSource.OWN else f"  // inferred: {source.value}"
+        size = f"  // {byte_text(_result_bytes(instruction))}" if asked.min_bytes else ""
+        mark = size + ("" if source is MetadataSource.OWN else f"  // inferred: {source.value}")
         if asked.width is None:
             echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}{mark}")
             return
@@ -237,7 +251,7 @@ class _Lines:
             self._is_first = False
         number = f"{span.line if span is not None else '':>6}"
         if not asked.full:
-            mark = mark and "  // inferred"
+            mark = size + ("" if source is MetadataSource.OWN else "  // inferred")
             room = asked.width - len(number) - 2 - len(mark)
             text = _fitted(text, printable(str(instruction.shape)), f" {instruction.opcode}(", room)
         line = self._highlighted(text, instruction) + (self._styled(mark, "dim") if mark else "")
@@ -281,6 +295,7 @@ def _as_json(place: str, instruction: Instruction, match: Match, source: Metadat
         "computation": computation.name if computation is not None else None,
         "instruction": instruction.name,
         "text": str(instruction),
+        "bytes": _result_bytes(instruction),
         "inferred_from": None if source is MetadataSource.OWN else source.value,
         "captures": {
             name: value.name if isinstance(value, Instruction) else value for name, value in match.items()

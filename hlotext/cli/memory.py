@@ -35,6 +35,7 @@ from hlotext.cli.memory_tables import (
     show_what_if,
 )
 from hlotext.cli.output import Output, echo, output
+from hlotext.ir.caches import lazy_regex
 from hlotext.memory import explanation, usage, what_if
 from hlotext.messages import Message
 from hlotext.view import memory_picture
@@ -72,7 +73,7 @@ _DEFAULT_LIMIT = 12
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="Estimate the peak after donate=0,1 (numbers of the entry's parameters: hlotext show --arguments) or remat=NAME.",
+    help="Estimate the peak after donate=0,3-5 (numbers of the entry's parameters: hlotext show --arguments) or remat=NAME.",
 )
 @click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
 @click.option(
@@ -229,15 +230,32 @@ class _Asked:
         computed, module = self.found.computed, self.found.module
         for change in self.changes:
             kind, _, value = change.partition("=")
-            if kind == "donate" and all(part.isdecimal() and len(part) < 10 for part in value.split(",")):
-                numbers = [int(part) for part in value.split(",")]
+            if kind == "donate" and (numbers := _numbers(value, module)):
                 yield what_if.donate(module, numbers, memory_space=self.memory_space, before=computed)
             elif kind == "remat" and value:
                 yield what_if.rematerialize(
                     module, value.split(","), memory_space=self.memory_space, before=computed
                 )
             else:
-                raise click.UsageError(f"--what-if takes donate=0,1 or remat=NAME[,NAME], not {change!r}")
+                raise click.UsageError(
+                    f"--what-if takes donate=0,1, donate=0-9 or remat=NAME[,NAME], not {change!r}"
+                )
+
+
+def _numbers(text: str, module: hlo.Module) -> list[int]:
+    """Parameter numbers in `0,3-5`; empty if it is not such a list. Raises UsageError for one that is not there."""
+    if not _NUMBERS().fullmatch(text):
+        return []
+    bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]
+    count = len(module.entry.parameters)
+    for number in (number for pair in bounds for number in pair):
+        if number >= count:
+            only = f"parameters are 0 to {count - 1}" if count else "the entry has none"
+            raise click.UsageError(f"--what-if: no parameter {number}; {only}")
+    return [number for pair in bounds for number in range(pair[0], pair[-1] + 1)]
+
+
+_NUMBERS = lazy_regex(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*")
 
 
 def _chip(name: str | None) -> Chip | None:

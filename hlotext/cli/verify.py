@@ -15,6 +15,7 @@ from hlotext.cli.findings import (
     LIMIT,
     OUTPUT_FILE,
     QUIET,
+    STRICT,
     FindingsOutput,
     read_problems,
 )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 @LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO
+@STRICT
 @QUIET
 def command(
     files: tuple[str, ...],
@@ -55,6 +57,7 @@ def command(
     limit: int | None,
     output_file: Path | None,
     exit_zero: bool,
+    strict: bool,
     quiet: bool,
 ) -> None:
     """Verify that each FILE is well-formed HLO, as XLA's verifier does, and report every error.
@@ -68,9 +71,9 @@ def command(
       hlotext verify --format sarif expected/*.hlo > findings.sarif
       hlotext verify --layouts final - < fused.txt
 
-    Exit status: 0 success (notes do not count), 1 errors or warnings, 2 usage error or unreadable input.
+    Exit status: 0 success (notes count with --strict only), 1 errors or warnings, 2 usage error or unreadable input.
     """
-    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit)
+    findings = FindingsOutput(output_format, quiet, output_file, exit_zero, limit, strict)
     inputs = Inputs(files, with_errors=True, which=which)
     is_unreadable = False
     for place, result in inputs:

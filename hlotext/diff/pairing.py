@@ -45,6 +45,8 @@ class Pairing:
         """The operation of the old module that one of the new module is. Only those that are not settled are there."""
         self.back: dict[hlo.Instruction, hlo.Instruction] = {}
         """The same, the other way round."""
+        self.renumbered: set[hlo.Instruction] = set()
+        """Arguments of the new module that others before them have shifted."""
         self.computations: dict[hlo.Computation, hlo.Computation] = {}
         self._pending: deque[tuple[hlo.Instruction, hlo.Instruction]] = deque()
         if not self.is_same:
@@ -61,6 +63,7 @@ class Pairing:
         self._old_real = [node for node in self.old.nodes if self.old.is_real(node)]
         self._new_real = [node for node in self.new.nodes if self.new.is_real(node)]
         self._trusted()
+        self._arguments()
         self._same_values()
         local = self.structure.local
         self._computation(self.new.module.entry, self.old.module.entry, local)
@@ -91,6 +94,19 @@ class Pairing:
             old = names.get(self._earlier_names[node.name])
             if old is not None and old not in self.back and base_opcode(old) == base_opcode(node):
                 self._pair(node, old)
+
+    def _arguments(self) -> None:
+        """Pairs arguments by name where one was added or removed, which shifts the numbers of those behind it."""
+        sides = [_by_name(graph) for graph in (self.old, self.new)]
+        if len(sides[0]) == len(sides[1]):
+            return
+        for name, node in sides[1].items():
+            old = sides[0].get(name)
+            if old is None or old in self.back or node in self.partner:
+                continue
+            if old.parameter_number != node.parameter_number:
+                self.renumbered.add(node)
+            self._pair(node, old)
 
     def _is_done(self) -> bool:
         """True if one side has nothing left to pair."""
@@ -217,6 +233,17 @@ class Pairing:
             if other is not None and other not in self.back:
                 self.partner[node] = other
                 self.back[other] = node
+
+
+def _by_name(graph: Graph) -> dict[str, hlo.Instruction]:
+    """The entry's parameters by JAX's names of them; empty unless all have one of their own."""
+    parameters = [node for node in graph.module.entry.parameters if node in graph.place]
+    found = {
+        node.metadata.op_name: node
+        for node in parameters
+        if node.metadata is not None and node.metadata.op_name
+    }
+    return found if len(found) == len(parameters) else {}
 
 
 def _graph(module: hlo.Module, classes: dict[hlo.Computation, int], settled: set[int]) -> Graph:

@@ -10,6 +10,7 @@ import attrs
 import hlotext as hlo
 from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
+from hlotext.analysis.heroes import fused_moves
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
 from hlotext.dumps.identity.owners import Owner
@@ -155,11 +156,20 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
 
 
 def copies(compilation: Compilation) -> list[Cause]:
-    """Why each copy of the final text is there."""
+    """Cause of each copy and transpose that the final text executes, also inside fusions that compute nothing."""
     if compilation.after is None:
         raise LookupError(f"{compilation.name} has no final text")
-    names = [node.name for node in compilation.after.instructions() if node.opcode in COPIES]
-    return causes(compilation, names)
+    nodes = list(compilation.after.instructions())
+    moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node)}
+    return causes(
+        compilation, [i.name for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]
+    )
+
+
+def _is_executed_transpose(node: hlo.Instruction, moved: set[int]) -> bool:
+    """True for a transpose that costs a pass over memory: one in a fusion that computes is only another index."""
+    home = node.computation
+    return node.opcode == "transpose" and (id(node) in moved or home is None or not home.is_fusion_body)
 
 
 def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:
@@ -228,7 +238,7 @@ def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
     return Cause(node, step, stage, what)
 
 
-def _array(shape: hlo.Shape | None) -> hlo.Shape | None:
+def array_of(shape: hlo.Shape | None) -> hlo.Shape | None:
     """The array of a result; of the start of a copy the one that it makes."""
     if shape is not None and shape.is_tuple and shape.tuple_shapes:
         shape = shape.tuple_shapes[0]
@@ -250,7 +260,7 @@ def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
     """Copies from one memory space to another."""
     if node.opcode not in COPIES or not node.operands:
         return None
-    result, operand = _array(node.shape), _array(node.operands[0].shape)
+    result, operand = array_of(node.shape), array_of(node.operands[0].shape)
     if result is None or operand is None:
         return None
     here, there = memory_space(result), memory_space(operand)
@@ -278,7 +288,7 @@ def _layout(compilation: Compilation, node: hlo.Instruction, step: Step | None) 
     """Copies between layouts, and what else layout assignment brings."""
     if node.opcode not in COPIES or not node.operands:
         return None
-    result, operand = _array(node.shape), _array(node.operands[0].shape)
+    result, operand = array_of(node.shape), array_of(node.operands[0].shape)
     if result is None or operand is None or result.layout is None or operand.layout is None:
         return None
     if step is not None and step.stage == "copies" and result.layout == operand.layout:

@@ -235,7 +235,7 @@ class Compilation:
         return dumps.causes.causes(self, [name])[0]
 
     def copies(self) -> list[Cause]:
-        """The pass and the cause of each copy of the final text. Raises as `why` does."""
+        """The pass and the cause of each copy and transpose that the final text executes. Raises as `why` does."""
         return dumps.causes.copies(self)
 
     def collectives(self, mesh: DeviceMesh | str | None = None) -> tuple[CollectiveCause, ...]:

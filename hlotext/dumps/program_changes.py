@@ -13,7 +13,7 @@ from typing import Literal
 
 import attrs
 
-from hlotext.analysis.entries import EntryArray, arguments, results
+from hlotext.analysis.entries import EntryArray, arguments, only_counts_differ, results
 from hlotext.analysis.formatting import attribute_text, pluralize
 from hlotext.analysis.origins import responsible_frame
 from hlotext.dumps.fingerprints import (
@@ -302,7 +302,8 @@ def _header(old: Module, new: Module) -> Iterator[ProgramChange]:
     left_out = {*_TOLD, *NOTATION}
     for name in dict.fromkeys((*old.attributes, *new.attributes)):
         was, now = (_short(attribute_text(side.attributes.get(name))) or "none" for side in (old, new))
-        if name not in left_out and str(old.attributes.get(name)) != str(new.attributes.get(name)):
+        a, b = old.attributes.get(name), new.attributes.get(name)
+        if name not in left_out and str(a) != str(b) and not only_counts_differ(a, b):
             yield ProgramChange("header", f"{name}: {was} -> {now}")
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from hlotext.analysis import invariant_instructions, memory_space, written_bytes
+from hlotext.analysis.heroes import MOVES, fused_moves
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import order_of, size_of
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered
-
-_MOVING = frozenset({"bitcast", "convert", "copy", "parameter", "reshape", "transpose"})
-"""Opcodes of a fusion that computes nothing: a change of type is no computation of its own."""
 
 
 def moved_array(instruction: Instruction, context: Context) -> Instruction | None:
@@ -21,13 +19,9 @@ def moved_array(instruction: Instruction, context: Context) -> Instruction | Non
     opcode = instruction.opcode
     if opcode in ("copy", "transpose", "copy-start"):
         return instruction.operands[0] if instruction.operands and _turns(instruction) else None
-    if opcode != "fusion" or len(instruction.operands) != 1 or len(instruction.called_computations) != 1:
+    if opcode != "fusion" or len(instruction.operands) != 1:
         return None
-    body = instruction.called_computations[0]
-    turning = [i for i in body if i.opcode in ("copy", "transpose")]
-    if not turning or any(i.opcode not in _MOVING for i in body):
-        return None
-    return instruction.operands[0] if any(map(_turns, turning)) else None
+    return instruction.operands[0] if any(map(_turns, fused_moves(instruction))) else None
 
 
 def _turns(instruction: Instruction) -> bool:
@@ -57,7 +51,7 @@ def moved_bytes(instruction: Instruction, moved: Instruction) -> int:
 def is_programs(instruction: Instruction) -> bool:
     """True if the program asks for what an instruction moves: what compilers insert in order to move says no op_name."""
     inside = instruction.called_computations[0] if instruction.opcode == "fusion" else (instruction,)
-    turning = [i for i in (*inside, instruction) if i.opcode in ("copy", "transpose")]
+    turning = [i for i in (*inside, instruction) if i.opcode in MOVES]
     return any(i.metadata is not None and i.metadata.op_name for i in turning)
 
 

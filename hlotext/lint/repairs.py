@@ -252,10 +252,8 @@ def _made(repairs: Iterable[Repair], context: Context) -> tuple[str, float, int 
     if context.peak is not None:
         after = memory.assign(module, context.backend, places_fast_memory=False)
         if copy.donated:
-            whole = donate(
-                module, list(copy.donated), context.backend, before=after, results=copy.donated,
-                is_hopeful=True,
-            )  # fmt: skip
+            # As `hlotext memory --what-if` says: without those that a compiler that copies before it schedules may copy.
+            whole = donate(module, list(copy.donated), context.backend, before=after, results=copy.donated)
             after = whole.assignment
             module = after.module or module
     prices = prices_of(module, context.backend, context.chip, context.trips)

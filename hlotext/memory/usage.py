@@ -385,9 +385,16 @@ class _Describer:
         return found
 
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
-        """One piece of memory; of several values in it the one that was written last before that moment."""
+        """One piece of memory; of several values in it the one that was written last before that moment.
+
+        A static allocation lives throughout: if what is in it at that moment is smaller, its largest value stands for it.
+        """
         alive = [p for p in pieces if p.value.lives_at(time)] or pieces
-        last = max(alive, key=lambda p: (p.value.live_range or (-1, -1), p.value.number))
+        filling = alive
+        if allocation.is_static:
+            most = max(piece.bytes for piece in pieces)
+            filling = [p for p in alive if p.bytes == most] or [p for p in pieces if p.bytes == most]
+        last = max(filling, key=lambda p: (p.value.live_range or (-1, -1), p.value.number))
         value = last.value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction

@@ -32,7 +32,7 @@ class Owner:
             return (
                 f"compiler code between {self.after} and {self.name}"
                 if self.after
-                else f"code before {self.name}"
+                else "a pass that was not dumped"
             )
         return f"{self.name} (inside {self.inside})" if self.inside else self.name
 

@@ -113,7 +113,7 @@ class MissingDonation(Rule):
             largest.parameter,
             f"{many} without being donated, {why}",
             "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
-            sum(saved) // 2 if saved is not None and _is_known(*saved) else total,
+            _likely(found, saved, context) if saved is not None and _is_known(*saved) else total,
             str(largest.array.without_layout()),
             is_held=True,
             cause=cause,
@@ -165,7 +165,16 @@ def _saved(found: list[Update], context: Context) -> tuple[int, int] | None:
     return min(saved), max(saved)
 
 
-def _donated(found: list[Update], before: Assignment, context: Context) -> WhatIf:
+def _likely(found: list[Update], bounds: tuple[int, int], context: Context) -> int:
+    """The estimate of `hlotext memory --what-if` for CPUs, whose compiler copies before it schedules; else the middle."""
+    least, most = bounds
+    before = assignment_of(context)
+    if context.backend is Backend.CPU and before is not None and least < most:
+        return max(least, min(most, _donated(found, before, context, is_hopeful=False).saved))
+    return (least + most) // 2
+
+
+def _donated(found: list[Update], before: Assignment, context: Context, *, is_hopeful: bool = True) -> WhatIf:
     places = _places(found)
     return donate(
         context.module,
@@ -174,7 +183,7 @@ def _donated(found: list[Update], before: Assignment, context: Context) -> WhatI
         memory_space=MAIN,
         before=before,
         results=places,
-        is_hopeful=True,
+        is_hopeful=is_hopeful,
     )
 
 
