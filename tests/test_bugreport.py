@@ -127,6 +127,9 @@ def test_a_file_of_the_command_must_be_included(folder: Path, tmp_path: Path) ->
 def test_the_user_of_this_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/grace")
     assert machine_words()["grace"] == "user name"
+    monkeypatch.setenv("HOME", "/tmp/fresh/home")
+    assert "home" not in machine_words()  # or every path below /home would tell who it was
+    monkeypatch.setenv("HOME", "/home/grace")
     (one,) = dumps.open(folder).compilations
     with pytest.raises(bugreport.BugReportError, match="user name in line"):
         bugreport.make(one, ("sh", "-c", "! grep -q ' dot(' {} # grace"))

@@ -25,6 +25,8 @@ _OWN_WORDS = re.compile(
 )
 _LEAST = 4
 """Letters of a name that is looked for: shorter ones stand in any text."""
+_NOBODY = frozenset({"root", "home", "user", "users", "nobody", "ubuntu", "runner"})
+"""Names of users and of their directories that identify nobody, and stand in any path."""
 
 
 @attrs.frozen
@@ -47,7 +49,7 @@ def machine_words() -> dict[str, str]:
     except (OSError, KeyError):
         user = ""
     for name in (user, os.path.basename(home)):
-        if len(name) >= _LEAST and name != "root":
+        if len(name) >= _LEAST and name not in _NOBODY:
             found[name] = "user name"
     host = socket.gethostname()
     for name in (host, host.partition(".")[0]):
