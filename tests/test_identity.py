@@ -20,6 +20,7 @@ from hlotext import compiler, dumps
 from hlotext.compiler.explaining import previous
 from hlotext.dumps.identity import Owner, paired
 from hlotext.dumps.identity.local_ids import LocalIds, moves
+from hlotext.dumps.identity.pairing import SURE, Edge
 from hlotext.dumps.identity.states import State, stem
 from hlotext.testing import inspect
 from tests.support import DATA
@@ -290,6 +291,92 @@ ENTRY %e (t: (f32[2], (f32[3], s32[]))) -> f32[3] {
     assert [i.name for i in hlo.parse(text).instructions()] == list(state.ops)
     pairing = paired(state, State(text.replace("%b", "%b.1").replace("%a", "%a.1")))
     assert {name: edge.before for name, edge in pairing.edges.items()} == {"a.1": ("a",), "b.1": ("b",)}
+
+
+_COMBINED = """HloModule m
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}
+
+ENTRY %e (p: f32[4], q: f32[8]) -> (f32[4], f32[8]) {
+  %p = f32[4]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  BODY
+}
+"""
+_SEPARATE = """%ar.1 = f32[4]{0} all-reduce(%p), to_apply=%add
+  %ar.2 = f32[8]{0} all-reduce(%q), to_apply=%add
+  ROOT %t = (f32[4]{0}, f32[8]{0}) tuple(%ar.1, %ar.2)"""
+_MERGED = """%both = (f32[4]{0}, f32[8]{0}) all-reduce(%p, %q), to_apply=%add
+  %g.0 = f32[4]{0} get-tuple-element(%both), index=0
+  %g.1 = f32[8]{0} get-tuple-element(%both), index=1
+  ROOT %t = (f32[4]{0}, f32[8]{0}) tuple(%g.0, %g.1)"""
+
+
+def test_a_combined_collective_is_all_that_it_took_in() -> None:
+    """Its first result's user alone would say that it was the first of them."""
+    edge = paired(State(_COMBINED.replace("BODY", _SEPARATE)), State(_COMBINED.replace("BODY", _MERGED)))
+    assert edge.edges["both"] == Edge("merged", ("ar.1", "ar.2"), SURE)
+
+
+@pytest.mark.parametrize(
+    ("first", "chain"),
+    [
+        (_SEPARATE, "all-reduce of the program -> merged by combine"),
+        (
+            _SEPARATE.replace("all-reduce(%q), to_apply=%add", "negate(%q)").replace("ar.2", "n"),
+            "all-reduce merged by combine",
+        ),
+    ],
+)
+def test_what_was_merged_came_where_all_of_it_came(tmp_path: Path, first: str, chain: str) -> None:
+    """Two of the program are the program's; of what two passes brought the pass that merged them is told."""
+    texts = {
+        "module_0000.m.before_optimizations.txt": first,
+        "module_0000.m.0000.p.after_split.before_combine.txt": _SEPARATE,
+        "module_0000.m.0001.p.after_combine.before_end.txt": _MERGED,
+        "module_0000.m.cpu_after_optimizations.txt": _MERGED,
+    }  # fmt: skip
+    for name, body in texts.items():
+        (tmp_path / name).write_text(_COMBINED.replace("BODY", body))
+    assert compilation(tmp_path).why("both").chain == chain
+
+
+_LOOP = """HloModule m
+
+%body{0} (s: {1}) -> {1} {{
+  ROOT %s{0} = {1} parameter(0)
+}}
+
+%cond{0} (c: {1}) -> pred[] {{
+  %c{0} = {1} parameter(0)
+  ROOT %k{0} = pred[] constant(false)
+}}
+
+ENTRY %e (p: f32[4], q: f32[8]) -> f32[8] {{
+  %p = f32[4]{{0}} parameter(0)
+  %q = f32[8]{{0}} parameter(1)
+  %i{0} = {1} tuple({2})
+  %w{0} = {1} while(%i{0}), condition=%cond{0}, body=%body{0}, metadata={{op_name="w"}}
+{3}  ROOT %n = f32[8]{{0}} negate(%g{0})
+}}
+"""
+
+
+def test_an_element_of_a_tuple_that_is_taken_apart() -> None:
+    """A loop whose results were put together anew, under its name, and then are not: what is read is the loop again."""
+    together = """  %a = f32[4]{0} get-tuple-element(%w), index=0
+  %b = f32[8]{0} get-tuple-element(%w), index=1
+  %t = (f32[4]{0}, f32[8]{0}) tuple(%a, %b), metadata={op_name="w"}
+  %g = f32[8]{0} get-tuple-element(%t), index=1
+"""
+    apart = "  %g.1 = f32[8]{0} get-tuple-element(%w.1), index=1\n"
+    old = _LOOP.format("", "(f32[4]{0}, f32[8]{0})", "%p, %q", together)
+    new = _LOOP.format(".1", "(f32[4]{0}, f32[8]{0}, f32[4]{0})", "%p, %q, %p", apart)
+    assert paired(State(old), State(new)).edges["w.1"].before == ("w",)
 
 
 def test_a_fusion_wrapped_in_one_of_its_name_is_its_clone() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import hlotext as hlo
 from tests.judges.collectives import Tagged
-from tests.judges.identity import Log, Witness, log_of, read
+from tests.judges.compiling import programs
+from tests.judges.identity import Log, Witness, _named_as, log_of, read
 
 FIRST = """HloModule m
 
@@ -34,6 +37,38 @@ def test_without_a_witness_nothing_is_judged() -> None:
     assert witness.truth("all-reduce.1")[0] == frozenset({1})  # what bears the tag came there
     replaced = Witness(texts, Log({"all-reduce.1": [("psum.0", "all-reduce")]}, {}, {}))
     assert replaced.truth("all-reduce.1")[1] == frozenset({0})
+
+
+def test_what_was_put_together_came_with_its_parts_or_where_they_were_merged() -> None:
+    """Its name lists the tags of its parts; that it was rewritten and split since does not count."""
+    head, end = "HloModule m\n\nENTRY %e (p.0: f32[8]) -> f32[8] {\n  %p.0 = f32[8]{0} parameter(0)\n", "}\n"
+    name = 'metadata={op_name="jit(f)/(t1t/psum:jvp()/t2t/psum)"}'
+    lines = (
+        '%a = f32[8] all-reduce(%p.0), metadata={op_name="jit(f)/t1t/psum"}\n  '
+        '%b = f32[8] all-reduce(%p.0), metadata={op_name="jit(f)/jvp()/t2t/psum"}\n',
+        f"%c = (f32[8], f32[8]) all-reduce(%p.0, %p.0), {name}\n",
+        f"%d = f32[16] all-reduce(%q), {name}\n",
+        f"%e = f32[16] all-reduce-start(%q), {name}\n",
+    )
+    texts = [read(f"{head}{end}"), *(read(f"{head}  {line}{end}") for line in lines)]
+    assert Witness(texts, Log({}, {}, {})).truth("e") == (frozenset({1, 2}), None)
+
+
+def test_names_made_of_op_names_are_translated() -> None:
+    """Operations stand in the same order; where they do not, nothing is judged."""
+    assert _named_as(FIRST, FIRST.replace("%sin.0", "%t0t_sin.0")) == FIRST
+    with pytest.raises(ValueError, match="other operations"):
+        _named_as(FIRST, SECOND)
+
+
+def test_programs_may_have_dataclasses(tmp_path: Path) -> None:
+    """These look their module up."""
+    path = tmp_path / "few_programs.py"
+    path.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import ClassVar\n\n"
+        "@dataclass\nclass Config:\n    size: int = 2\n    name: ClassVar[str] = ''\n\nPROGRAMS = {'p': ({}, Config)}\n"
+    )
+    assert list(programs(path)) == ["p"]
 
 
 def test_the_log_is_read(tmp_path: Path) -> None:

@@ -9,29 +9,15 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 import hlotext as hlo
-from hlotext.diff.value_graph import Graph, base_opcode, element_count, family, op_name, plain_shape, stem
+from hlotext.diff.value_graph import Graph, base_opcode, element_count, family, op_name, plain_shape
+from hlotext.dumps.identity.states import stem
 from hlotext.ir.tables import traits
-
-HIGH, MEDIUM, LOW = "high", "medium", "low"
-RULES = (
-    "same",
-    "position",
-    "name",
-    "operands",
-    "op_name",
-    "stem",
-    "neighbours",
-    "replaced",
-    "inserted",
-    "none",
-)
-"""Rules by which an operation is matched, most reliable first."""
 
 _LEFT_OUT = (
     traits.PROVENANCE
@@ -79,44 +65,20 @@ _SWEEPS = (
 )
 
 
-@attrs.frozen
-class Match:
-    """Match of an operation of the new text in the old one."""
-
-    nodes: tuple[hlo.Instruction, ...]
-    """The match, or the operands of an inserted operation. Empty if nothing was found."""
-    rule: str
-    """Rule by which it was found, in one or two words."""
-    confidence: str
-
-
 class Matching:
-    """The matching of two modules. Operations that only forward a value represent their source."""
+    """The matching of what two modules have left over. Operations that only forward a value represent their source."""
 
-    def __init__(
-        self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction] | None = None
-    ) -> None:
-        """Of two modules; `known` are pairs, new to old, that are found already."""
+    def __init__(self, old: Graph, new: Graph, known: Mapping[hlo.Instruction, hlo.Instruction]) -> None:
+        """Of two modules; `known` are the pairs, new to old, that are found already."""
         self.old, self.new = old, new
-        self.found: dict[hlo.Instruction, Match] = {}
         self._pairs: dict[hlo.Instruction, hlo.Instruction] = {}
         self._taken: dict[hlo.Instruction, hlo.Instruction] = {}
-        self._computations: dict[hlo.Computation, hlo.Computation] = {}
         self._likenesses: dict[tuple[hlo.Instruction, hlo.Instruction], float] = {}
         self._old_real = [node for node in old.nodes if old.is_real(node)]
         self._new_real = [node for node in new.nodes if new.is_real(node)]
-        for mine, theirs in (known or {}).items():
-            self._pair(mine, theirs, "same", HIGH)
-        if known is None:
-            self._whole_computations()
+        for mine, theirs in known.items():
+            self._pair(mine, theirs)
         self._run()
-
-    # ---- what was found
-
-    def match(self, node: hlo.Instruction) -> Match:
-        """Match of a node of the new text in the old one."""
-        real = self.new.source(node)
-        return self.found.get(real) or Match((), "none", LOW)
 
     def partner(self, node: hlo.Instruction) -> hlo.Instruction | None:
         """The old operation of a new one; None for an inserted one."""
@@ -131,58 +93,15 @@ class Matching:
         for sweep in _SWEEPS:
             self._sweep(sweep, left)
         self._replaced()
-        self._put_in()
 
-    def _pair(self, new: hlo.Instruction, old: hlo.Instruction, rule: str, confidence: str) -> None:
+    def _pair(self, new: hlo.Instruction, old: hlo.Instruction) -> None:
         self._pairs[new] = old
         self._taken.setdefault(old, new)
-        self.found[new] = Match((old,), rule, confidence)
 
     def _unpair(self, new: hlo.Instruction) -> None:
         old = self._pairs.pop(new)
         if self._taken.get(old) is new:
             del self._taken[old]
-        del self.found[new]
-
-    def _whole_computations(self) -> None:
-        """Computations that hold the same operations in the same order: by position."""
-        by_name = {computation.name: computation for computation in self.old.module.computations}
-        by_shape: dict[object, list[hlo.Computation]] = defaultdict(list)
-        signatures = {}
-        for computation in self.old.module.computations:
-            signatures[computation] = _signature(computation)
-            by_shape[signatures[computation]].append(computation)
-        entry = self.old.module.entry
-        taken = set()
-        pending = []
-        for computation in self.new.module.computations:
-            signature = _signature(computation)
-            same = entry if computation is self.new.module.entry else by_name.get(computation.name)
-            if (
-                same is not None
-                and signatures[same] == signature
-                and (same is entry or _keeps_names(computation, same))
-            ):
-                self._by_position(computation, same)
-                taken.add(same)
-            else:
-                pending.append((computation, signature, same))
-        waiting = Counter(signature for _, signature, _ in pending)
-        for computation, signature, same in pending:
-            free = [c for c in by_shape.get(signature, ()) if c not in taken]
-            if len(free) == 1 and len(computation.instructions) > 1 and waiting[signature] == 1:
-                self._by_position(computation, free[0])
-                taken.add(free[0])
-            elif same is not None:
-                self._computations[computation] = same
-
-    def _by_position(self, new: hlo.Computation, old: hlo.Computation) -> None:
-        self._computations[new] = old
-        for mine, theirs in zip(new.instructions, old.instructions, strict=True):
-            if self.new.is_real(mine) and self.old.is_real(theirs):
-                first, second = op_name(mine), op_name(theirs)
-                fits = not first or not second or _tails(first, second)
-                self._pair(mine, theirs, "position", HIGH if fits else MEDIUM)
 
     def _buckets(self) -> None:
         """Where to look for operations that look alike."""
@@ -198,6 +117,7 @@ class Matching:
 
     def _same_names(self) -> None:
         """Operations that kept their name, and are of the same kind; taken back where all that they read is another."""
+        named: dict[hlo.Instruction, hlo.Instruction] = {}
         for node in self._new_real:
             if node in self._pairs:
                 continue
@@ -211,15 +131,13 @@ class Matching:
                 continue
             if not _agrees(node, same):
                 continue
-            self._pair(node, same, "name", HIGH)
+            self._pair(node, same)
+            named[node] = same
         for _ in range(2):
-            wrong = [
-                node
-                for node, old in self._pairs.items()
-                if self.found[node].rule == "name" and self._contradicts(node, old)
-            ]
+            wrong = [node for node, old in named.items() if self._contradicts(node, old)]
             for node in wrong:
                 self._unpair(node)
+                del named[node]
             if not wrong:
                 break
 
@@ -250,8 +168,7 @@ class Matching:
             best, _, chosen = weighed[0]
             margin = best - weighed[1][0] if len(weighed) > 1 else best
             if best >= sweep.least and margin >= sweep.margin:
-                sure = HIGH if best >= 10 and margin >= 2 else MEDIUM if best >= 7 and margin > 0 else LOW
-                self._pair(node, chosen, self._rule(node, chosen), sure)
+                self._pair(node, chosen)
 
     def _distance(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
         """Distance of two operations in the order of their texts, as shares of these."""
@@ -333,10 +250,7 @@ class Matching:
         likeness = self._likenesses.get((new, old))
         if likeness is None:
             likeness = self._likenesses[new, old] = _likeness(new, old)
-        weight = likeness + self._neighbours(new, old)
-        if self._computations.get(new.computation) is old.computation:  # type: ignore[arg-type]
-            weight += 0.5
-        return weight
+        return likeness + self._neighbours(new, old)
 
     def _neighbours(self, new: hlo.Instruction, old: hlo.Instruction) -> float:
         """Evidence from operands and users of two operations."""
@@ -377,21 +291,6 @@ class Matching:
                 seen, agreed = len(known), _FORM * sum(known)
         return (3 * agreed - (seen - agreed)) / seen if seen else 0.0
 
-    def _rule(self, new: hlo.Instruction, old: hlo.Instruction) -> str:
-        """Name of the rule by which a pair was found."""
-        if new.name == old.name:
-            return "name"
-        same_inputs = self.new.inputs(new) and all(
-            self._pairs.get(a) is b for a, b in zip(self.new.inputs(new), self.old.inputs(old), strict=False)
-        )
-        if base_opcode(new) == base_opcode(old) and same_inputs:
-            return "operands"
-        if op_name(new) and op_name(new) == op_name(old):
-            return "op_name"
-        if stem(new.name) == stem(old.name):
-            return "stem"
-        return "neighbours"
-
     def _replaced(self) -> None:
         """Matches operations that replaced a removed one: same user, same shape."""
         for node in reversed(self._new_real):
@@ -406,41 +305,8 @@ class Matching:
                         "constant",
                         "parameter",
                     ):
-                        self._pair(node, was, "replaced", LOW)
+                        self._pair(node, was)
                         break
-
-    def _put_in(self) -> None:
-        """Treats the remaining operations as inserted, derived from their operands."""
-        for node in self._new_real:
-            if node in self._pairs:
-                continue
-            from_: dict[hlo.Instruction, None] = {}
-            for operand in self.new.inputs(node):
-                if operand.opcode != "constant" or len(node.operands) == 1:
-                    known = self.found.get(operand)
-                    if known is not None:
-                        from_.update(dict.fromkeys(known.nodes))
-            self.found[node] = Match(tuple(from_)[:3], "inserted", LOW)
-
-
-def _signature(computation: hlo.Computation) -> object:
-    """Signature of a computation without names: opcodes, shapes, and data flow."""
-    place = {node: number for number, node in enumerate(computation.instructions)}
-    return tuple(
-        (
-            base_opcode(node),
-            plain_shape(node.shape),
-            tuple(place.get(operand, -1) for operand in node.operands),
-            node.parameter_number,
-        )
-        for node in computation.instructions
-    )
-
-
-def _keeps_names(new: hlo.Computation, old: hlo.Computation) -> bool:
-    """True if at least half of what two computations hold has the same names, in order."""
-    same = sum(a.name == b.name for a, b in zip(new.instructions, old.instructions, strict=True))
-    return 2 * same >= len(new.instructions)
 
 
 def _likeness(new: hlo.Instruction, old: hlo.Instruction) -> float:

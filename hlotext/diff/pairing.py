@@ -249,4 +249,4 @@ def _by_name(graph: Graph) -> dict[str, hlo.Instruction]:
 def _graph(module: hlo.Module, classes: dict[hlo.Computation, int], settled: set[int]) -> Graph:
     """The part of a module that is not settled; settled computations are not looked into."""
     opaque = {computation for computation, number in classes.items() if number in settled}
-    return Graph(module, opaque, joins_pairs=False)
+    return Graph(module, opaque)

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection
 
 import hlotext as hlo
-from hlotext.ir.caches import text_cache, weighted_cache
+from hlotext.dumps.identity import states
+from hlotext.ir.caches import weighted_cache
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import CALLS_NOTHING
 
@@ -30,7 +31,7 @@ _HOPS = 10_000
 
 def base_opcode(instruction: hlo.Instruction) -> str:
     """The opcode without what makes it asynchronous."""
-    return instruction.opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update")
+    return states.base_opcode(instruction.opcode)
 
 
 def family(opcode: str) -> str:
@@ -44,28 +45,11 @@ def op_name(instruction: hlo.Instruction) -> str:
     return "" if metadata is None else metadata.op_name
 
 
-@text_cache(1 << 16)
-def stem(name: str) -> str:
-    """A name without the numbers and marks that make it unique: `add.42.clone.1` is one of `add`."""
-    parts = name.split(".")
-    while len(parts) > 1 and (
-        parts[-1].isdigit() or parts[-1] in ("clone", "remat", "remat_uncompressed", "sunk")
-    ):
-        parts.pop()
-    return ".".join(parts)
-
-
 class Graph:
     """One module, seen that way. Everything is computed on first access and cached."""
 
-    def __init__(
-        self, module: hlo.Module, opaque: Collection[hlo.Computation] = (), *, joins_pairs: bool = True
-    ) -> None:
-        """Of a module, or of it without computations that nobody wants to look into.
-
-        With `joins_pairs` the end of an asynchronous operation is its beginning; else it is one of its own.
-        """
-        self._joins_pairs = joins_pairs
+    def __init__(self, module: hlo.Module, opaque: Collection[hlo.Computation] = ()) -> None:
+        """Of a module, or of it without computations that nobody wants to look into."""
         self.module = module
         self._opaque = opaque
         self.nodes: list[hlo.Instruction] = [
@@ -91,7 +75,7 @@ class Graph:
         found = self._sources.get(node)
         if found is not None:
             return found
-        if not self._may_pass(node.opcode):
+        if node.opcode not in _PASSING and node.opcode not in _TAKING:
             self._sources[node] = node
             return node
         way = []
@@ -120,10 +104,6 @@ class Graph:
         self._sources[node] = current
         return current
 
-    def _may_pass(self, opcode: str) -> bool:
-        """True if operations of an opcode may pass on a value."""
-        return opcode in _PASSING or opcode in _TAKING or opcode.endswith(("-done", "-update"))
-
     def _behind(self, node: hlo.Instruction, indices: list[int]) -> hlo.Instruction | None:
         """Value that a node forwards, given the tuple elements wanted (innermost last)."""
         opcode = node.opcode
@@ -144,9 +124,6 @@ class Graph:
             if not callees or not len(callees[0]) or callees[0] in self._opaque:
                 return None
             return callees[0].root
-        if self._joins_pairs and opcode.endswith(("-done", "-update")) and node.operands:
-            operand = node.operands[0]
-            return operand if base_opcode(operand) == base_opcode(node) else None
         return None
 
     def _argument(self, node: hlo.Instruction) -> hlo.Instruction | None:
@@ -209,13 +186,6 @@ class Graph:
         return found
 
     # ---- what a node is
-
-    def results(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
-        """The operations that a node represents: for a fusion with several results one for each."""
-        found = self.source(node)
-        if found.opcode == "tuple" and found is not node:
-            return tuple(dict.fromkeys(map(self.source, found.operands)))
-        return (found,)
 
     @functools.cached_property
     def names(self) -> dict[str, hlo.Instruction]:

@@ -57,7 +57,8 @@ class Cause:
     def chain(self) -> str:
         """Where it comes from and what passes did to it since, as one line: `all-gather added by spmd-partitioning -> split
         by async-collective-creator`; renames are left out."""
-        opcode = self.instruction.opcode.removesuffix("-start").removesuffix("-done")
+        node = self.instruction.async_wrapped_instruction or self.instruction
+        opcode = node.opcode.removesuffix("-start").removesuffix("-done")
         told = [
             _DID[event.kind].format(event.owner or event.pass_name)
             for event in self.history
@@ -70,7 +71,8 @@ class Cause:
             first = opcode
         else:
             owner = self.history[-1].owner if self.history else self.owner
-            first = f"{opcode} added by {owner or self.pass_name}"
+            is_merged = bool(self.history) and self.history[-1].kind == "merged"
+            first = f"{opcode} {'merged' if is_merged else 'added'} by {owner or self.pass_name}"
             told = told[:-1] if self.history and self.history[-1].kind in _DID else told
         return " -> ".join((first, *dict.fromkeys(reversed(told))))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -67,9 +68,13 @@ Made = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 
 def programs(path: Path) -> dict[str, tuple[dict[str, int], Callable[[Place], Any]]]:
     """The programs of a file."""
-    space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
-    exec(compile(path.read_text(), str(path), "exec"), space)
-    found: dict[str, tuple[dict[str, int], Callable[[Place], Any]]] = space["PROGRAMS"]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    found: dict[str, tuple[dict[str, int], Callable[[Place], Any]]] = module.PROGRAMS
     return found
 
 

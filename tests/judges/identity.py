@@ -32,7 +32,9 @@ from hlotext.syntax.source.inputs import InputError
 
 _LINE = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\((.*)$", re.M)
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", re.M)
-_TAG = re.compile(r'op_name="(?:[^"]*/)?(t\d+t/(?:(?!t\d+t/)[^"])*)"')
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+_TAG = re.compile(r"(t\d+t/(?:(?!t\d+t/)[^:])*)$")
+_DEFINED = re.compile(r"%([\w.\-]+)")
 _CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
 _TRANSFORMED = re.compile(
     r"transformed %?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\(.*? to %?([\w.\-]+) = "
@@ -65,6 +67,27 @@ class Op:
     home: str
     number: str = ""
     """Of a parameter."""
+    merged: frozenset[str] = frozenset()
+    """The tags of those that it was put together from, as its name lists them."""
+
+    @property
+    def is_combined(self) -> bool:
+        """True of a collective that does the work of several."""
+        return base(self.opcode) in opcodes.COLLECTIVES and (len(self.operands) > 1 or bool(self.merged))
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """The tags that it bears."""
+        return self.merged or (frozenset({self.tag}) if self.tag else frozenset())
+
+
+def _tags(rest: str) -> list[str]:
+    """The tags in an op_name: several where it is `HEAD/(ONE:OTHER)/TAIL`, as what was put together from several bears."""
+    named = _OP_NAME.search(rest)
+    pieces = named[1].split(":") if named else []
+    return [
+        tag[1].rstrip(")") if len(pieces) > 1 else tag[1] for piece in pieces if (tag := _TAG.search(piece))
+    ]
 
 
 def read(text: str) -> dict[str, Op]:
@@ -80,9 +103,11 @@ def read(text: str) -> dict[str, Op]:
         if row is None:
             continue
         name, opcode, rest = row.groups()
-        tag, calls = _TAG.search(rest), _CALLS.search(rest)
+        tags, calls = _tags(rest), _CALLS.search(rest)
         operands = tuple(_OPERANDS.findall(rest.partition("), ")[0]))
-        found[name] = Op(name, opcode, tag[1] if tag else "", operands, calls[1] if calls else "", home)
+        merged = frozenset(tags) if len(tags) > 1 else frozenset()
+        tag, called = ":".join(tags), calls[1] if calls else ""
+        found[name] = Op(name, opcode, tag, operands, called, home, merged=merged)
         if opcode == "parameter":
             found[name] = attrs.evolve(found[name], number=rest.partition(")")[0])
     wraps = {op.calls: op for op in found.values() if op.opcode == "async-start" and op.calls}
@@ -124,12 +149,21 @@ class Witness:
 
     def __init__(self, texts: list[dict[str, Op]], log: Log) -> None:
         self.texts, self.log = texts, log
-        self._counts = [Counter((base(op.opcode), op.tag) for op in _begun(text)) for text in texts]
-        self._bodies: dict[tuple[int, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+        self._counts: list[Counter[tuple[str, str]]] = []
+        self._bodies: list[dict[str, Counter[tuple[str, str]]]] = []
+        self._callers: list[dict[str, Op]] = []
         for n, text in enumerate(texts):
+            if n and text is texts[n - 1]:
+                self._counts.append(self._counts[-1])
+                self._bodies.append(self._bodies[-1])
+                self._callers.append(self._callers[-1])
+                continue
+            self._counts.append(Counter((base(op.opcode), op.tag) for op in _begun(text)))
+            bodies: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
             for op in text.values():
-                self._bodies[n, op.home][op.opcode, op.tag] += 1
-        self._callers = [{op.calls: op for op in text.values() if op.calls} for text in texts]
+                bodies[op.home][op.opcode, op.tag] += 1
+            self._bodies.append(bodies)
+            self._callers.append({op.calls: op for op in text.values() if op.calls})
         self._fusions: dict[tuple[int, str], frozenset[int] | None] = {}
 
     def truth(self, name: str) -> tuple[frozenset[int] | None, frozenset[int] | None]:
@@ -137,9 +171,8 @@ class Witness:
         op = self.texts[-1][name]
         if op.opcode == "fusion":
             return self._of_fusion(name, len(self.texts) - 1), None
-        if len(op.operands) > 1 and base(op.opcode) in opcodes.COLLECTIVES:
-            combined, tagged = self._of_combined(op, len(self.texts) - 1), self._by_tag(op)
-            return (combined | tagged if combined and tagged else combined), None
+        if op.is_combined:
+            return self._of_combined(name, len(self.texts) - 1), None
         return self._by_tag(op), self._by_log(name)
 
     def is_fused(self, op: Op) -> bool:
@@ -188,7 +221,7 @@ class Witness:
         if not at:
             return frozenset({0})
         before, after = self.texts[at - 1], self.texts[at]
-        mine = self._bodies[at, after[name].calls]
+        mine = self._bodies[at][after[name].calls]
         if self._is_put_in(after[name], before):
             self._fusions[at, name] = frozenset({at})
             return self._fusions[at, name]
@@ -200,7 +233,7 @@ class Witness:
         equal = [
             op
             for op in others
-            if self._bodies[at - 1, op.calls] == mine
+            if self._bodies[at - 1][op.calls] == mine
             and (own or tags & self._read(op, at - 1) or _stem(op.calls) == _stem(after[name].calls))
         ]
         if equal:
@@ -211,26 +244,30 @@ class Witness:
             for op in others:
                 if op.name in after:
                     continue
-                if tags & ({tag for _, tag in self._bodies[at - 1, op.calls]} or self._read(op, at - 1)):
+                if tags & ({tag for _, tag in self._bodies[at - 1][op.calls]} or self._read(op, at - 1)):
                     result |= self._of_fusion(op.name, at - 1) or frozenset()
         self._fusions[at, name] = result
         return result
 
-    def _of_combined(self, op: Op, at: int) -> frozenset[int] | None:
+    def _of_combined(self, name: str, at: int) -> frozenset[int] | None:
         """Where it was put together, or where those that were put together had come from."""
-        at = self._first(op.name, at)
+        at = self._first(name, at)
         if not at:
             return frozenset({0})
-        read = self._read(op, at)
-        found = frozenset({at})
-        for one in self.texts[at - 1].values():
-            is_gone = base(one.opcode) == base(op.opcode) and one.name not in self.texts[at]
-            if is_gone and read & self._read(one, at - 1):
-                several = len(one.operands) > 1
-                first = self._of_combined(one, at - 1) if several else self._by_tag(one, at - 1)
-                if first is None:
-                    return None
-                found |= first
+        op, after = self.texts[at][name], self.texts[at]
+        read = self._read(op, at) | op.tags
+        before = [
+            one
+            for one in _begun(self.texts[at - 1])
+            if base(one.opcode) == base(op.opcode) and one.name not in after
+            if read & (self._read(one, at - 1) | one.tags)
+        ]
+        found = frozenset() if len(before) == 1 else frozenset({at})
+        for one in before:
+            first = self._of_combined(one.name, at - 1) if one.is_combined else self._by_tag(one, at - 1)
+            if first is None:
+                return None
+            found |= first
         return found
 
     # ---- the log
@@ -324,6 +361,18 @@ def _opened(folder: Path) -> dumps.Compilation:
     return found
 
 
+def _named_as(plain: str, tagged: str) -> str:
+    """The tagged text with the names of the plain one: some operations are named after their op_name.
+
+    Raises ValueError where their operations differ.
+    """
+    mine, other = ([(row[1], row[2]) for row in _LINE.finditer(text)] for text in (plain, tagged))
+    if [opcode for _, opcode in mine] != [opcode for _, opcode in other]:
+        raise ValueError("the tagged compilation has other operations")
+    new = {was: name for (name, _), (was, _) in zip(mine, other, strict=True) if was != name}
+    return _DEFINED.sub(lambda m: f"%{new.get(m[1], m[1])}", tagged) if new else tagged
+
+
 def verdicts(folder: Path) -> Iterator[Verdict]:
     """The judgement of each collective, fusion, copy and loop of one program.
 
@@ -335,9 +384,12 @@ def verdicts(folder: Path) -> Iterator[Verdict]:
     steps, others = plain.steps[: plain.last.index + 1], tagged.steps[: tagged.last.index + 1]
     if [one.name for one in steps] != [one.name for one in others]:
         raise ValueError("the tagged compilation has other steps")
-    texts = [read(step.file.text()) for step in others]
-    if read(steps[-1].file.text()).keys() != texts[-1].keys():
-        raise ValueError("the tagged compilation has other names")
+    texts: list[dict[str, Op]] = []
+    before = "", ""
+    for step, other in zip(steps, others, strict=True):
+        both = step.file.text(), other.file.text()
+        texts.append(texts[-1] if texts and both == before else read(_named_as(*both)))
+        before = both
     witness = Witness(texts, log_of(folder / "plain.log"))
     names = tuple(f"{n} {step.name}" for n, step in enumerate(steps))
     for op in texts[-1].values():
@@ -372,7 +424,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             found = list(verdicts(folder))
         except (ValueError, InputError) as error:
-            print(f"{folder.name}: {error}")
+            print(f"{folder.name}: {error}", flush=True)
             continue
         for one in found:
             kind = one.kind if one.kind in ("fusion", "copy", "while") else "collective"

@@ -69,6 +69,8 @@ class Chain:
 
     def __init__(self, texts: Iterator[tuple[Step, str]]) -> None:
         self.layers: list[_Layer] = []
+        self._merged: dict[tuple[int, str], Origin] = {}
+        """The origins of what was merged, by layer and name."""
         before: State | None = None
         ids: Callable[[], LocalIds | None] = _no_ids
         text = ""
@@ -89,6 +91,9 @@ class Chain:
                 reads = _created(pairing)
                 bases = {op.name: state.base(op) for op in pairing.fresh}
             self.layers.append(_Layer(step, edges, bases, mode, reads))
+            for name, edge in edges.items():
+                if len(edge.before) > 1:  # those before it are known: no way is long
+                    self._merged[len(self.layers) - 1, name] = self._of_merged(name, edge)
             before, text = state, following
         self.last = before
 
@@ -116,7 +121,10 @@ class Chain:
             at -= 1
 
     def origin(self, name: str, index: int | None = None) -> Origin:
-        """The step that brought the operation: as far back as its base opcode stays."""
+        """The step that brought the operation: as far back as its base opcode stays.
+
+        What was merged came where all that it was merged from came; if that is not one step, the merging one brought it.
+        """
         weight, base = SAME, ""
         passed: list[tuple[int, str, Edge]] = []
         at, current = 0, name
@@ -131,10 +139,24 @@ class Chain:
             if self.base(edge.before[0], at - 1) != base:
                 ambiguous = edge.weight if edge.weight == AMBIGUOUS else SURE
                 return Origin(at, current, max(weight, ambiguous), tuple(passed))
+            if len(edge.before) > 1:
+                merged = self._merged[at, current]
+                return attrs.evolve(
+                    merged, weight=max(weight, merged.weight), passed=(*passed, *merged.passed)
+                )
             weight = max(weight, edge.weight)
             passed.append((at, current, edge))
             current = edge.before[0]
         return Origin(0, current, weight, tuple(passed))
+
+    def _of_merged(self, name: str, edge: Edge) -> Origin:
+        """The origin of what was merged in the last layer."""
+        at = len(self.layers) - 1
+        found = [self.origin(one, at - 1) for one in edge.before]
+        if len({one.index for one in found}) > 1:
+            return Origin(at, name, edge.weight)
+        weight = max(edge.weight, *(one.weight for one in found))
+        return attrs.evolve(found[0], weight=weight, passed=((at, name, edge), *found[0].passed))
 
 
 def _both(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hlotext.dumps.identity.looking import MOVES, PARTITIONING, moved_through
 from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, MOST, SURE, Edge, Pairing
 from hlotext.dumps.identity.states import Op, State, stem
-from hlotext.ir.tables import traits
+from hlotext.ir.tables import opcodes, traits
 
 _FEW, _MANY = 2, 6
 
@@ -17,6 +17,7 @@ _FEW, _MANY = 2, 6
 def complete(pairing: Pairing) -> None:
     """Finds what it can of the operations that are still open."""
     by_suffix(pairing)
+    merged(pairing, whole=True)
     if pairing.mode:
         places(pairing, _MANY)
         alike(pairing, in_parts=True)
@@ -208,18 +209,40 @@ def split(pairing: Pairing) -> None:
                 break
 
 
-def merged(pairing: Pairing) -> None:
-    """A collective that takes the operands of several that are gone."""
+def merged(pairing: Pairing, *, whole: bool = False) -> None:
+    """A collective that takes the operands of several that are gone; `whole`: all operands of all of them, and no others."""
     for op in _open(pairing):
         if len(op.operands) < 2 or op.opcode in _NEVER_MERGED:
             continue
-        found: dict[str, None] = {}
-        for name in op.operands:
-            was = pairing.was(name)
-            if was is None:
-                continue
-            for user, _ in pairing.old.home[was.name].users_of(was.name)[:MOST]:
-                if pairing.is_gone(user) and pairing.same_kind(op, user):
-                    found[user.name] = None
-        if found:
-            pairing.edges[op.name] = Edge("merged", tuple(found), LIKELY)
+        was = [_was_passed(pairing, name) for name in op.operands]
+        if whole and (pairing.new.base(op) not in opcodes.COLLECTIVES or None in was):
+            continue
+        read = dict.fromkeys(old.name for old in was if old is not None)
+        gone = {name: _gone_readers(pairing, op, name, set(read) if whole else None) for name in read}
+        found = tuple(dict.fromkeys(itertools.chain.from_iterable(gone.values())))
+        if not found or (whole and (len(found) < 2 or not all(gone.values()))):
+            continue
+        is_sure = whole and all(len(readers) == 1 for readers in gone.values())
+        pairing.edges[op.name] = Edge("merged", found, SURE if is_sure else LIKELY)
+        for name in found:
+            pairing.claimed[name].append(op.name)
+
+
+def _was_passed(pairing: Pairing, name: str) -> Op | None:
+    """The old operation of a value, or of what it is another form of."""
+    op = pairing.new.ops.get(name)
+    for inner, _, _ in () if op is None else moved_through(pairing.new, op, None, MOVES, _FEW):
+        if (was := pairing.was(inner.name)) is not None:
+            return was
+    return None
+
+
+def _gone_readers(pairing: Pairing, new: Op, name: str, read: set[str] | None) -> list[str]:
+    """The gone operations of one's kind that read an old value; `read`: and nothing but these values."""
+    return [
+        user.name
+        for user, _ in pairing.old.home[name].users_of(name)[:MOST]
+        if pairing.is_gone(user)
+        and pairing.same_kind(new, user)
+        and (read is None or read.issuperset(user.operands))
+    ]

@@ -265,10 +265,14 @@ class Pairing:
             if start is not None:
                 self._inside(new, context, start, before)
             return
-        if new.opcode == "get-tuple-element" and behind(self.old, old, before) is None:
-            element = behind(self.new, new, context)
-            if element is not None:  # the tuple was put together anew
+        if new.opcode == "get-tuple-element":
+            element, was = behind(self.new, new, context), behind(self.old, old, before)
+            if element is not None and was is None:  # the tuple was put together anew
                 self.missed.append((*element, old, before))
+            elif was is not None and element is None:  # and here there is none any more
+                if was[0].opcode == "get-tuple-element":
+                    self._inside(new, context, *was)
+                return
         if new.opcode == "fusion" and len(new.operands) != len(old.operands):
             return  # they are reached through their computations
         for one, other in self._aligned(new, old):
