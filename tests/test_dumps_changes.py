@@ -8,7 +8,7 @@ import pytest
 
 from hlotext import dumps
 from hlotext.dumps.changes import Changes, changes
-from hlotext.dumps.identity.states import usual_form
+from hlotext.dumps.identity.states import State, usual_form
 from tests.dump_cases import TAGGED, unpacked
 
 TEXT = """HloModule m, entry_computation_layout={(f32[4]{0}, f32[4]{0})->f32[4]{0}}
@@ -55,7 +55,7 @@ def short(found: Changes) -> list[str]:
 )
 def test_changes(old: str, new: str, expected: list[str]) -> None:
     """One thing at a time; both ways where it can be seen both ways."""
-    assert short(changes(TEXT, TEXT.replace(old, new))) == expected
+    assert short(changes(State(TEXT), State(TEXT.replace(old, new)))) == expected
 
 
 def test_all_names_new() -> None:
@@ -63,7 +63,7 @@ def test_all_names_new() -> None:
     new = TEXT
     for name in ("fusion.1", "exp.1", "neg.1", "add.1", "fused_computation", "p0", "p1", "%a", "%b"):
         new = new.replace(name, f"{name}x")
-    found = changes(TEXT, new)
+    found = changes(State(TEXT), State(new))
     assert {change.kind for change in found} == {"renamed"}
     assert {change.old_name for change in found} >= {"fusion.1", "exp.1", "neg.1", "add.1"}
 
@@ -71,9 +71,9 @@ def test_all_names_new() -> None:
 def test_layouts_and_shapes() -> None:
     """What of the result changed."""
     two = TEXT.replace("f32[4]{0} negate", "f32[4]{0:T(128)} negate")
-    assert short(changes(TEXT, two)) == ["changed neg.1:layout"]
+    assert short(changes(State(TEXT), State(two))) == ["changed neg.1:layout"]
     three = TEXT.replace("f32[4]{0} negate", "f32[5]{0} negate")
-    found = changes(TEXT, three)
+    found = changes(State(TEXT), State(three))
     assert short(found) == ["changed neg.1:shape"]
     assert found.bytes == 4
     assert found.changed[0].before == "f32[4]{0} negate"
@@ -92,13 +92,13 @@ def test_counts_agree_with_the_texts(name: str, tmp_path: Path) -> None:
             assert found.is_same_text == (step.file.text() == c.steps[step.index - 1].file.text())
         before = count
         step.release()
-    assert changes(step.file.text(), step.file.text()) == Changes(is_same_text=True)
+    assert changes(State(step.file.text()), State(step.file.text())) == Changes(is_same_text=True)
 
 
 def test_texts_of_another_form() -> None:
     """Without percent signs the lines are those that XLA would print."""
     plain = TEXT.replace("%", "")
-    assert short(changes(usual_form(TEXT), usual_form(plain))) == []
+    assert short(changes(State(usual_form(TEXT)), State(usual_form(plain)))) == []
 
 
 def test_an_operation_that_is_fused_is_renamed() -> None:
@@ -107,7 +107,7 @@ def test_an_operation_that_is_fused_is_renamed() -> None:
         "fusion.1", "add.9"
     )
     old = old[: old.index("%fused_computation")] + old[old.index("ENTRY") :]
-    found = changes(old, TEXT)
+    found = changes(State(old), State(TEXT))
     assert [change.name for change in found.added] == ["p0", "p1", "fusion.1"]
     assert [(change.old_name, change.name) for change in (*found.renamed, *found.changed)] == [
         ("add.9", "add.1")

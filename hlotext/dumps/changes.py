@@ -89,16 +89,13 @@ def shape_bytes(shape: str) -> int | None:
     return total
 
 
-def changes(old: str, new: str, pass_name: str = "") -> Changes:
-    """Differences between two texts of one module, one pass apart. Only computations whose text differs are compared."""
-    if old == new:
+def changes(old: State, new: State, pass_name: str = "") -> Changes:
+    """Differences between two texts of one module, one pass apart. Operations are paired as for `Compilation.identity`.
+
+    Only computations whose text differs are compared.
+    """
+    if old.text == new.text:
         return Changes(is_same_text=True)
-    before = State(old)
-    return changes_between(before, State(new, before), pass_name)
-
-
-def changes_between(old: State, new: State, pass_name: str = "") -> Changes:
-    """Differences between two texts that have been read. Operations are paired as for `Compilation.identity`."""
     pairing = paired(old, new, pass_name)
     ops = [
         op

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import hlotext as hlo
 from hlotext.dumps.changes import Changes, changes
 from hlotext.dumps.files import DumpFile
+from hlotext.dumps.identity.graph import state_of
 from hlotext.dumps.identity.states import usual_form
 from hlotext.dumps.stages import stages
 
@@ -72,8 +73,9 @@ class Step:
         """
         if not self.index:
             return Changes(is_same_text=True)
-        old = self.compilation.steps[self.index - 1].file.text()
-        return changes(usual_form(old), usual_form(self.file.text()), self.name)
+        step = self.compilation.steps[self.index - 1]
+        old = state_of(step, usual_form(step.file.text()))
+        return changes(old, state_of(self, usual_form(self.file.text()), old), self.name)
 
     def release(self) -> None:
         """Frees the module; it is read again on access."""

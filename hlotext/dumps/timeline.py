@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 import hlotext as hlo
-from hlotext.dumps.changes import Changes, changes_between
+from hlotext.dumps.changes import Changes, changes
 from hlotext.dumps.files import module_name
+from hlotext.dumps.identity.graph import state_of
 from hlotext.dumps.identity.states import State, usual_form
 from hlotext.dumps.notes import Note
 from hlotext.dumps.step import Step
@@ -77,8 +78,7 @@ _LONGEST_ROUND = 8
 
 def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[TimelineEntry]:
     """The steps of a compilation, or of one stage of it, each compared with the step before. Two texts are held at a time."""
-    before: str | None = None
-    states: dict[str, State] = {}
+    before: State | None = None
     for step in compilation.steps:
         run = compilation.pass_run(step)
         took = None if run is None else run.milliseconds
@@ -87,23 +87,13 @@ def timeline(compilation: Compilation, stage: str | None = None) -> Iterator[Tim
         if not wanted and not (following and following[0].stage == stage):
             continue
         text, note = _read(step)
+        state = None if text is None else state_of(step, text, before)
         if wanted:
             found = None
-            if text is not None and (before is not None or not step.index):
-                found = _changes(states, before if before is not None else text, text, step.name)
+            if state is not None and (before is not None or not step.index):
+                found = changes(before or state, state, step.name)
             yield TimelineEntry(step, found, took, note)
-        before = text
-
-
-def _changes(states: dict[str, State], old: str, new: str, pass_name: str) -> Changes:
-    """Differences between two texts; `states` keeps the last one read."""
-    if old == new:
-        return Changes(is_same_text=True)
-    before = states.get(old) or State(old)
-    after = State(new, before)
-    states.clear()
-    states[new] = after
-    return changes_between(before, after, pass_name)
+        before = state
 
 
 def whole_text(step: Step) -> str | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext.dumps.identity.leftovers import complete
-from hlotext.dumps.identity.local_ids import LocalIds, ids_of
+from hlotext.dumps.identity.local_ids import ids_of
 from hlotext.dumps.identity.looking import behind
-from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Ids, Pairing
+from hlotext.dumps.identity.pairing import AMBIGUOUS, LIKELY, SAME, SURE, Edge, Pairing
 from hlotext.dumps.identity.states import State
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 CREATED = "created"
 _REBUILT = frozenset({"while"})
 """Opcodes that passes build anew, with a body and a condition of their own, instead of changing them."""
-
-
-def _no_ids() -> None:
-    """Of a text without a proto."""
 
 
 class _Layer:
@@ -72,21 +68,18 @@ class Chain:
         self._merged: dict[tuple[int, str], Origin] = {}
         """The origins of what was merged, by layer and name."""
         before: State | None = None
-        ids: Callable[[], LocalIds | None] = _no_ids
-        text = ""
         self.first: State | None = None
         for step, following in texts:
-            if following == text and before is not None:
+            state = state_of(step, following, before)
+            if state is before:
                 continue
-            state = State(following, before)
-            known, ids = ids, functools.cache(functools.partial(ids_of, step))
             if before is None:
                 self.first = state
                 edges: dict[str, Edge] = {}
                 bases = {op.name: state.base(op) for op in state.ops.values()}
                 mode, reads = "", {}
             else:
-                pairing = paired(before, state, step.name, functools.partial(_both, known, ids))
+                pairing = paired(before, state, step.name)
                 mode, edges = pairing.mode, pairing.edges
                 reads = _created(pairing)
                 bases = {op.name: state.base(op) for op in pairing.fresh}
@@ -94,7 +87,7 @@ class Chain:
             for name, edge in edges.items():
                 if len(edge.before) > 1:  # those before it are known: no way is long
                     self._merged[len(self.layers) - 1, name] = self._of_merged(name, edge)
-            before, text = state, following
+            before = state
         self.last = before
 
     def base(self, name: str, index: int) -> str:
@@ -159,18 +152,16 @@ class Chain:
         return attrs.evolve(found[0], weight=weight, passed=((at, name, edge), *found[0].passed))
 
 
-def _both(
-    before: Callable[[], LocalIds | None], after: Callable[[], LocalIds | None]
-) -> tuple[LocalIds, LocalIds] | None:
-    """The ids of two texts; None where one of them has none."""
-    new = after()
-    old = before() if new is not None else None
-    return (old, new) if old is not None and new is not None else None
+def state_of(step: Step, text: str, before: State | None = None) -> State:
+    """A step's text, which has the usual form, with the ids beside it; the one before where that is the same."""
+    if before is not None and before.text == text:
+        return before
+    return State(text, before, functools.partial(ids_of, step))
 
 
-def paired(old: State, new: State, pass_name: str = "", ids: Ids = _no_ids) -> Pairing:
+def paired(old: State, new: State, pass_name: str = "") -> Pairing:
     """Two texts of one compilation, with a pass between them whose name may be known: which operation is which."""
-    pairing = Pairing(old, new, _mode(old, new, pass_name), ids)
+    pairing = Pairing(old, new, _mode(old, new, pass_name))
     complete(pairing)
     return pairing
 

@@ -214,7 +214,7 @@ def merged(pairing: Pairing, *, whole: bool = False) -> None:
     for op in _open(pairing):
         if len(op.operands) < 2 or op.opcode in _NEVER_MERGED:
             continue
-        was = [_was_passed(pairing, name) for name in op.operands]
+        was = [(_was_passed(pairing, name) if whole else pairing.was(name)) for name in op.operands]
         if whole and (pairing.new.base(op) not in opcodes.COLLECTIVES or None in was):
             continue
         read = dict.fromkeys(old.name for old in was if old is not None)

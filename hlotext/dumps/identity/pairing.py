@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import attrs
 
@@ -19,12 +19,6 @@ SAME, SURE, LIKELY, AMBIGUOUS = 0, 1, 2, 3
 MOST = 64
 """Maximum number of users of a value, and of equal candidates, that are compared."""
 _WEAK = 4
-Ids = Callable[[], tuple[LocalIds, LocalIds] | None]
-"""Reads the ids of the text before, and of the text."""
-
-
-def _no_ids() -> None:
-    """Of texts without protos."""
 
 
 @attrs.frozen
@@ -49,7 +43,7 @@ class Pairing:
     their operands.
     """
 
-    def __init__(self, old: State, new: State, mode: str = "", ids: Ids = _no_ids) -> None:
+    def __init__(self, old: State, new: State, mode: str = "") -> None:
         self.old, self.new = old, new
         self.mode = mode
         """`reimported`: names mean nothing; `partitioned`: shapes changed and communication came in."""
@@ -69,9 +63,8 @@ class Pairing:
         changed = [part for chunk, part in new.chunks.items() if chunk not in old.chunks]
         self.fresh = [op for part in changed for op in part.ops if self.is_fresh(op)]
         """The operations whose names are new, in the order of the text."""
-        both = ids() if changed and self.trusts_names and not mode else None
-        if both is not None:
-            self._told_by_ids(changed, *both)
+        if changed and not mode and new.local_ids is not None and old.local_ids is not None:
+            self._told_by_ids(changed, old.local_ids, new.local_ids)
         self._start(changed)
 
     def _told_by_ids(self, changed: list[Part], before: LocalIds, after: LocalIds) -> None:
@@ -270,8 +263,7 @@ class Pairing:
             if element is not None and was is None:  # the tuple was put together anew
                 self.missed.append((*element, old, before))
             elif was is not None and element is None:  # and here there is none any more
-                if was[0].opcode == "get-tuple-element":
-                    self._inside(new, context, *was)
+                self.missed.append((new, context, *was))
                 return
         if new.opcode == "fusion" and len(new.operands) != len(old.operands):
             return  # they are reached through their computations

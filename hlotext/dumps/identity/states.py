@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import hlotext as hlo
 from hlotext.ir.caches import weighted_cache
 from hlotext.syntax.language import patterns
+
+if TYPE_CHECKING:
+    from hlotext.dumps.identity.local_ids import LocalIds
 
 
 class Op:
@@ -121,7 +125,12 @@ class Part:
 class State:
     """One text."""
 
-    def __init__(self, text: str, before: State | None = None) -> None:
+    def __init__(
+        self, text: str, before: State | None = None, ids: Callable[[], LocalIds | None] = lambda: None
+    ) -> None:
+        """Of a text, sharing what it has in common with the one `before`; `ids` reads the ids beside it."""
+        self.text = text
+        self._ids = ids
         known = before.chunks if before is not None else {}
         lines = before.lines if before is not None else {}
         self.chunks: dict[str, Part] = {}
@@ -163,6 +172,11 @@ class State:
             self.lines = before.lines | self.lines if len(before.lines) < 4 * len(self.ops) else self.lines
         self._callers: dict[str, list[Op]] | None = None
         self._frames: dict[str, str] | None = None
+
+    @functools.cached_property
+    def local_ids(self) -> LocalIds | None:
+        """The ids of its instructions, where a file has them."""
+        return self._ids()
 
     def opcode(self, name: str) -> str | None:
         """The opcode of an operation; None for a name that is not there."""
