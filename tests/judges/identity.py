@@ -386,8 +386,8 @@ def verdicts(folder: Path) -> Iterator[Verdict]:
         raise ValueError("the tagged compilation has other steps")
     texts: list[dict[str, Op]] = []
     before = "", ""
-    for step, other in zip(steps, others, strict=True):
-        both = step.file.text(), other.file.text()
+    for step, marked in zip(steps, others, strict=True):
+        both = step.file.text(), marked.file.text()
         texts.append(texts[-1] if texts and both == before else read(_named_as(*both)))
         before = both
     witness = Witness(texts, log_of(folder / "plain.log"))

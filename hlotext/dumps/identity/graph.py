@@ -22,26 +22,16 @@ _REBUILT = frozenset({"while"})
 """Opcodes that passes build anew, with a body and a condition of their own, instead of changing them."""
 
 
+@attrs.frozen(eq=False)
 class _Layer:
     """One text that differs from the one before."""
 
-    __slots__ = ("bases", "edges", "mode", "reads", "step")
-
-    def __init__(
-        self,
-        step: Step,
-        edges: dict[str, Edge],
-        bases: dict[str, str],
-        mode: str = "",
-        reads: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
-        self.step = step
-        self.edges = edges
-        self.bases = bases
-        """The base opcodes of the names that came with it."""
-        self.mode = mode
-        self.reads = reads or {}
-        """Operands of created operations, by the names of the text before."""
+    step: Step
+    edges: dict[str, Edge]
+    bases: dict[str, str]
+    """The base opcodes of the names that came with it."""
+    reads: dict[str, tuple[str, ...]]
+    """Operands of created operations, by the names of the text before."""
 
 
 @attrs.frozen
@@ -75,16 +65,15 @@ class Chain:
                 continue
             if before is None:
                 self.first = state
-                edges: dict[str, Edge] = {}
                 bases = {op.name: state.base(op) for op in state.ops.values()}
-                mode, reads = "", {}
+                layer = _Layer(step, {}, bases, {})
             else:
                 pairing = paired(before, state, step.name)
-                mode, edges = pairing.mode, pairing.edges
                 reads = _created(pairing)
                 bases = {op.name: state.base(op) for op in pairing.fresh}
-            self.layers.append(_Layer(step, edges, bases, mode, reads))
-            for name, edge in edges.items():
+                layer = _Layer(step, pairing.edges, bases, reads)
+            self.layers.append(layer)
+            for name, edge in layer.edges.items():
                 if len(edge.before) > 1:  # those before it are known: no way is long
                     self._merged[len(self.layers) - 1, name] = self._of_merged(name, edge)
             before = state
