@@ -110,6 +110,25 @@ def test_equal_computations_are_told_apart_by_what_they_do() -> None:
     assert found == {"a": "a", "b": "a", "c": "c", "x": "x", "y": "x", "z": "z", "e": "e"}
 
 
+def test_equal_collectives_are_told_apart_by_their_part_of_a_chain() -> None:
+    """Ids of channels and chains aside: what begins a chain costs, what goes on with it does not."""
+
+    def body(name: str, channel: int, chain: int) -> str:
+        return (
+            f"{name} {{\n  p.{name} = f32[4] parameter(0)\n  g.{name} = f32[8] all-gather(p.{name}), channel_id={channel}, "
+            f'replica_groups={{{{0,1}}}}, dimensions={{0}}, frontend_attributes={{chain_id="{chain}"}}\n}}\n'
+        )
+
+    names = ("a", "b", "c")
+    calls = "".join(f"  {n}1 = f32[8] fusion(p), kind=kCustom, calls={n}\n" for n in names)
+    module = hlo.parse(
+        f"HloModule m, num_partitions=2\n{body('a', 1, 1)}{body('b', 2, 2)}{body('c', 3, 2)}"
+        f"ENTRY e {{\n  p = f32[4] parameter(0)\n{calls}}}\n"
+    )
+    found = {one.name: first.name for one, first in equal_computations(module).items()}
+    assert found == {"a": "a", "b": "a", "c": "c", "e": "e"}
+
+
 LOOP = """HloModule m
 
 body {

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from hlotext.analysis.communication import KINDS, communications
 from hlotext.analysis.facts import fact
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
+from hlotext.ir.values.configs import FrontendAttributes
 
-_LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value"}
+_LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value", "channel_id"}
+_CHAINED = "frontend_attributes"
+"""The attribute that names the chain of a collective: only whether there is one matters."""
 
 
 @fact
 def equal_computations(module: Module) -> Mapping[Computation, Computation]:
     """For each computation the first, callees first, that holds the same in the same order, names and metadata aside.
 
-    What is written differently may count as different: opcodes, shapes and attributes are compared as the objects that equal
-    texts share.
+    Ids of channels and of chains are names too: of a collective counts whether it is the one to name of its chain, and
+    between how many devices it is. What is written differently may count as different: opcodes, shapes and attributes are
+    compared as the objects that equal texts share.
     """
     found: dict[Computation, Computation] = {}
     first_of: dict[Hashable, Computation] = {}
     known: dict[int, Hashable] = {}
+    begun = {one.instruction: one.participants for one in communications(module)}
     for computation in post_order(module.computations):
         place = {}
         rows: list[Hashable] = [computation.execution_thread]
@@ -32,7 +38,9 @@ def equal_computations(module: Module) -> Mapping[Computation, Computation]:
             if own is None:
                 said: list[Hashable] = []
                 for name, value in attributes.items():
-                    if name not in _LEFT_OUT:
+                    if name == _CHAINED and isinstance(value, FrontendAttributes):
+                        said.append((name, "chain_id" in value))
+                    elif name not in _LEFT_OUT:
                         same = found.get(value) if isinstance(value, Computation) else None
                         said.append((name, id(value if same is None else same)))
                 own = known[id(attributes)] = tuple(said)
@@ -42,6 +50,8 @@ def equal_computations(module: Module) -> Mapping[Computation, Computation]:
                 rows.append((head, own, place.get(operands[0])))
             else:
                 rows.append((head, own, *[place.get(operand) for operand in operands]))
+            if node._head.opcode in KINDS:
+                rows.append((node in begun, begun.get(node)))
         rows.append(place.get(computation.root) if place else None)
         found[computation] = first_of.setdefault(tuple(rows), computation)
     return found

@@ -50,8 +50,6 @@ _RULES_BY_OPCODE: dict[str, Rule] = {
 _ALL_REDUCES = frozenset(opcode for opcode, kind in KINDS.items() if kind == "all-reduce")
 _FREE = frozenset(name for name, row in OPCODES.items() if row.cost_rule == "free")
 """More than half of all instructions, so that they are not worth a call each."""
-_OWN = KINDS.keys() | {"custom-call"}
-"""Opcodes whose cost depends on other lines too."""
 
 
 class Counting:
@@ -83,7 +81,7 @@ class Counting:
         self._begun = {one.instruction: one.participants for one in communications(module)}
         self._first = equal_computations(module)
         self._alike: set[Computation] = set()
-        """Computations of which equal ones cost the same: without calls, communication, and what cannot be counted."""
+        """Computations of which equal ones cost the same: they call only fusions, and all that they hold is counted."""
         self._fusions: dict[tuple[Computation, int, object], tuple[OpCost, Computation]] = {}
         """Work of fusions, and the body counted, by equal bodies, shapes and kinds."""
         self.counted_as: dict[Computation, Computation] = {}
@@ -92,12 +90,26 @@ class Counting:
         for computation in self.callees_first:
             first = self._first[computation]
             if first is not computation and first in self._alike:
-                self.works[computation] = self.works[first]
-                self.owned[computation] = self.owned[first]
-                self.amounts[computation] = self.amounts[first]
-                self.counted_as[computation] = first
+                self._count_as(computation, first)
             else:
                 self._count(computation)
+
+    def _count_as(self, computation: Computation, first: Computation) -> None:
+        """Takes over what was counted for an equal computation, with the bodies of its own fusions."""
+        works = self.works[first]
+        calls = self.callers.get(first)
+        if calls is not None:
+            works, own_calls = works.copy(), []
+            for place, work in calls:
+                body: Computation = computation._instructions[place]._attributes["calls"]
+                self.sizes.note_equal_body(body, work.bodies[0])
+                works[place] = work._replace(bodies=(body,))
+                own_calls.append((place, works[place]))
+            self.callers[computation] = own_calls
+        self.works[computation] = works
+        self.owned[computation] = self.owned[first]
+        self.amounts[computation] = self.amounts[first]
+        self.counted_as[computation] = first
 
     def _count(self, computation: Computation) -> None:
         works: list[OpCost] = []
@@ -114,8 +126,8 @@ class Counting:
                 works.append(NOTHING)
                 owned.append(_ZERO)
                 continue
-            if opcode in _OWN:
-                is_alike = False
+            if opcode == "custom-call" and self._costs is not None:
+                is_alike = False  # what a table says is its own business
             work = self._fusion_work(instruction) if opcode == "fusion" else self._work(instruction)
             works.append(work)
             own = self.own(instruction, work) if work is not NOTHING else _ZERO
@@ -128,9 +140,11 @@ class Counting:
             accessed += own_accessed
             if work.bodies:
                 calls.append((place, work))
+                if opcode != "fusion":
+                    is_alike = False
         if calls:
             self.callers[computation] = calls
-        elif is_alike and len(self.uncounted) == uncounted:
+        if is_alike and len(self.uncounted) == uncounted:
             self._alike.add(computation)
         total = Amount(flops, transcendentals, accessed)
         for place, work in calls:
