@@ -286,14 +286,14 @@ class _Adder:
                            parameter)  # fmt: skip
         if not first:
             return
-        root = entry.root
+        root, parameters = entry.root, entry.parameters
         new, last = self.copier.deep_copy(root, set(aliases))
         for output, target in aliases.items():
             waits_for = first.get(target)
             if waits_for is not None and output in last:
                 add_control(waits_for, last[output])
                 self._note(last[output], "result in an argument", f"{element(output, 'the result')} is written over "
-                           f"{entry.parameters[target[0]].name}", root, waits_for)  # fmt: skip
+                           f"{parameters[target[0]].name}", root, waits_for)  # fmt: skip
         replace_root(entry, new)
 
 
