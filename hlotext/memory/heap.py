@@ -249,8 +249,19 @@ def _placer(simulation: Simulation, alignment: int) -> _Place:
 
 
 def _times(interval: Interval) -> list[tuple[int, int]]:
-    """When each that shares a place lives."""
-    return [(interval.start, interval.stop), *((m.start, m.stop) for m in interval.members)]
+    """The times at which a place is taken: what one takes over from the other without a tick between is one time."""
+    members = interval.members
+    if not members:
+        return [(interval.start, interval.stop)]
+    lives = sorted([(interval.start, interval.stop), *((m.start, m.stop) for m in members)])
+    found = [lives[0]]
+    for start, stop in lives[1:]:
+        first, last = found[-1]
+        if start <= last + 1:
+            found[-1] = first, max(last, stop)
+        else:
+            found.append((start, stop))
+    return found
 
 
 _REPAIRS = 64

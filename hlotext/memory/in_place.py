@@ -71,6 +71,8 @@ class InPlacePairs:
             if leaf.is_token:
                 continue
             source, output = self._follow(root, index)
+            if source.opcode not in WRITES_IN_PLACE:
+                continue
             for pair in self._inside.get(source, ()) if source.opcode == "fusion" else self.of(source):
                 if pair.output_index != output or pair.operand_number >= len(source.operands):
                     continue
