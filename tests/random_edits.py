@@ -23,7 +23,7 @@ from hlotext.ir.values.frames import FileLocation, FrameRow, StackFrameIndex
 from hlotext.ir.values.raw_value import value_text
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.sharding import Sharding
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import DeadCodeElimination
 from hlotext.rewrite.passes.dce import remove_unreached

@@ -21,8 +21,9 @@ import click
 import hlotext as hlo
 from hlotext.cli import COMMANDS
 from hlotext.cli.lint import FORMATS
+from hlotext.rewrite.kit.limits import PassLimitError
 from hlotext.rewrite.passes import PASSES, Pass
-from hlotext.rewrite.passes.base import BrokenModuleError, PassLimitError
+from hlotext.rewrite.passes.base import BrokenModuleError
 from tests import cli_support
 from tests.fuzz import oracle, seeds
 

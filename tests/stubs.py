@@ -17,7 +17,7 @@ from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.tables.opcode import AttributeUse, Opcode, Payload, Printing
 from hlotext.ir.tables.opcode_attributes import COMMON_ATTRIBUTES
 from hlotext.matchers.facts import COMMUTATIVE
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from tests.support import ROOT
 
 PACKAGE = ROOT / "hlotext"
@@ -161,7 +161,7 @@ def builder_stub() -> str:
         + "from collections.abc import Mapping, Sequence\nfrom typing import TypedDict, Unpack\n\n"
         + "from hlotext.ir.nodes.computation import Computation\nfrom hlotext.ir.nodes.instruction import Instruction\n"
         + "from hlotext.ir.tables.opcode import Opcode\n"
-        + "from hlotext.rewrite.typed_numbers import Operand\n"
+        + "from hlotext.rewrite.kit.typed_numbers import Operand\n"
         + imports(body)
         + "\nMETHODS: Mapping[str, Opcode]\n\n"
         + body
@@ -238,7 +238,7 @@ def attributes_stub() -> str:
 
 STUBS = {
     "ir/nodes/typed_attributes.pyi": attributes_stub,
-    "rewrite/opcode_methods.pyi": builder_stub,
+    "rewrite/kit/opcode_methods.pyi": builder_stub,
     "matchers/opcode_matchers.pyi": matcher_stub,
 }
 """The stubs, below the package, and what makes each."""

@@ -17,8 +17,10 @@ import pytest
 import hlotext as hlo
 from hlotext.edit import integrity
 from hlotext.ir.tables import xla_changes
+from hlotext.rewrite import RewriteRule
+from hlotext.rewrite.kit.drivers import RulesInPostOrder
 from hlotext.rewrite.passes import PassOptionError, parse_passes
-from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRule, Simplifier
+from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRewrite
 from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
 from hlotext.rewrite.passes.compilation_stage import layouts_count
 
@@ -87,7 +89,7 @@ def text(i: hlo.Instruction) -> str:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_example(rule: AlgebraRule) -> None:
+def test_example(rule: RewriteRule) -> None:
     before, after = re.split(r"\s*=>\s*", f"{rule.doc.strip()} ", maxsplit=1)
     before, after = " ".join(before.split()), " ".join(after.split())
     words = WORDS.match(before)
@@ -102,11 +104,11 @@ def test_example(rule: AlgebraRule) -> None:
     )
     module = module_of(before, layouts=word == "layouts", partitions=partitions)
     assert [d for d in hlo.verify(module) if d.severity.value == "error"] == []
-    simplifier = Simplifier(module, options, [rule])
+    driver = RulesInPostOrder(AlgebraRewrite(module, options), [rule])
     for _ in range(9):
-        if not simplifier.run(module.entry):
+        if not driver.walk(module.entry):
             break
-    assert rule.name in simplifier.counts
+    assert rule.name in driver.counts
     assert integrity.problems(module) == []
     assert [d for d in hlo.verify(hlo.parse(str(module))) if d.severity.value == "error"] == []
     if after:

@@ -22,7 +22,7 @@ OF_THE_CODE_ALONE = {
     "hlotext/ir/tables/opcodes.py:common_attributes",
     "hlotext/ir/values/types.py:_dtype",
     "hlotext/proto/fast_computations.py:_pattern",
-    "hlotext/rewrite/builder.py:_decisive",
+    "hlotext/rewrite/kit/builder.py:_decisive",
     "hlotext/proto/pool.py:enum_names",
     "hlotext/proto/pool.py:enum_numbers",
     "hlotext/semantics/infer/shapes.py:_float_range",

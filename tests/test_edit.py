@@ -15,8 +15,8 @@ from hlotext.ir.nodes.naming import NameUniquer
 from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
-from hlotext.rewrite.builder import Builder, shape_of
-from hlotext.rewrite.opcode_methods import METHODS
+from hlotext.rewrite.kit.builder import Builder, shape_of
+from hlotext.rewrite.kit.opcode_methods import METHODS
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.propagation import change_operands, change_shape
 from tests import support

@@ -17,8 +17,8 @@ import hlotext as hlo
 from hlotext import lint
 from hlotext.lint import workers
 from hlotext.lint.config import ConfigError
+from hlotext.rewrite.kit.limits import PassLimitError
 from hlotext.rewrite.passes import PASSES
-from hlotext.rewrite.passes.base import PassLimitError
 from hlotext.syntax.source import inputs
 from tests import cli_support
 

@@ -81,7 +81,8 @@ SHORT = {
     "layout.permutations",  # plain numbers, without shapes
     "memory.errors",  # raised in every file of the room
     "reports.report",  # what every writer gets
-    "rewrite.opcode_methods",  # beside its generated stub
+    "rewrite.kit.limits",  # asked by passes that take nothing else of the kit
+    "rewrite.kit.opcode_methods",  # beside its generated stub
     "semantics.infer.errors",  # raised in every file of the room
     "semantics.message_text",  # said in the messages of every file
     "tables.encodings",  # what Parquet is told, apart from what tells it

@@ -19,9 +19,10 @@ from hlotext.compiler.layout_models import CpuLayoutAssignment
 from hlotext.edit import calls, integrity
 from hlotext.ir.nodes.operand_index import OperandIndex, ReindexedInstruction
 from hlotext.ir.nodes.order import Order
-from hlotext.rewrite.passes import PASSES, base, cse
-from hlotext.rewrite.passes.base import PassLimitError
-from hlotext.rewrite.rewriter import _Rewriter
+from hlotext.rewrite.kit import limits
+from hlotext.rewrite.kit.limits import PassLimitError
+from hlotext.rewrite.kit.worklist import Worklist
+from hlotext.rewrite.passes import PASSES, cse
 from tests import cli_support
 from tests.bench.kinds import MODULES
 
@@ -82,7 +83,7 @@ def test_the_others_that_take_a_wide_value_are_not_visited_whenever_one_of_them_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     m = module("many users of many")
-    visited = counted(monkeypatch, _Rewriter, "visit")
+    visited = counted(monkeypatch, Worklist, "visit")
     assert PASSES["tuple-simplifier"]().run(m).changed
     assert visited[0] < 12 * N
 
@@ -241,7 +242,7 @@ def test_loops_that_double_end_in_a_diagnostic(monkeypatch: pytest.MonkeyPatch) 
             f"get-tuple-element(%w.b{number})", f"get-tuple-element(%v.b{number})"
         )
     m = hlo.parse(text)
-    monkeypatch.setattr(base, "MAX_GROWTH", 500)
+    monkeypatch.setattr(limits, "MAX_GROWTH", 500)
     with pytest.raises(PassLimitError):
         PASSES["while-to-one-trip"]().run(m)
 
@@ -312,7 +313,7 @@ def test_loops_in_loops_are_written_out_up_to_a_bound() -> None:
     m = module("nested loops", 24)
     size = sum(map(len, m.computations))
     PASSES["unroll-loops"]().run(m)
-    assert sum(map(len, m.computations)) < 10 * size + base.MAX_GROWTH
+    assert sum(map(len, m.computations)) < 10 * size + limits.MAX_GROWTH
     assert any(i.opcode == "while" for i in m.instructions())
 
 

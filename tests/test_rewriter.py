@@ -13,7 +13,7 @@ import hlotext as hlo
 from hlotext import matchers as m
 from hlotext import rewrite
 from hlotext.edit import integrity
-from hlotext.rewrite import rewriter
+from hlotext.rewrite.kit import rules as kit_rules
 
 TEXT = """ENTRY e {
   x = f32[4] parameter(0)
@@ -239,7 +239,7 @@ def test_no_rule_matches_at_the_end(data: st.DataObject) -> None:
 
 
 def test_examples() -> None:
-    assert not doctest.testmod(rewriter).failed
+    assert not doctest.testmod(kit_rules).failed
 
 
 def test_a_broadcast_of_a_scalar_has_a_layout_only_where_the_computation_has_some() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hlotext import matchers as m
 from hlotext.ir.tables import opcodes
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from tests import stubs, support
 
 RIGHT = """

@@ -63,8 +63,8 @@ def test_a_rule_in_text(case: str) -> None:
         root = module.entry.root
         match = rule.pattern.match(root)
         assert match is not None
-        new = rule.function(rewrite.Rewrite(root, match, rewrite.Builder.before(root)))
-        assert new is not None
+        new = rule.function(rewrite.Rewrite.of(root, match))
+        assert isinstance(new, hlo.Instruction)
         root.replace_with(new)
     else:
         assert rewrite.apply_rules(module, [rule]) == {"r": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hlotext.analysis import arrays_of
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.layout_constraints import ConstraintSolver
@@ -11,7 +13,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.memory.value_sets import shape_of
-from hlotext.rewrite.passes.editor import XlaEditor
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.semantics.message_text import index_text
 
 
@@ -28,7 +30,7 @@ _COPY = "LayoutAssignment::CopyOperandIfLayoutsDiffer"
 class LayoutApplier:
     """Changes one module."""
 
-    def __init__(self, engine: ConstraintSolver, editor: XlaEditor) -> None:
+    def __init__(self, engine: ConstraintSolver, editor: Editor) -> None:
         self._engine = engine
         self._editor = editor
         self.decisions: list[Decision] = []
@@ -118,7 +120,7 @@ class LayoutApplier:
         """A copy with other layouts; of a tuple one of each array that lies otherwise (`CreateCopyWithNewLayout`)."""
         shape = shape_of(i)
         if not shape.is_tuple:
-            copy = self._editor.add("copy", with_orders(shape, orders), (i,), attributes=_noted(i))
+            copy = self._editor.create("copy", with_orders(shape, orders), (i,), **_noted(i))
             self._made.append(copy)
             return copy
         parts = []
@@ -126,10 +128,10 @@ class LayoutApplier:
             own = {index[1:]: order for index, order in orders.items() if index[0] == number}
             agrees = _agree(part, own)
             noted = {} if agrees else _noted(i, number)
-            element = self._editor.add("get-tuple-element", part, (i,), attributes={"index": number, **noted})
+            element = self._editor.create("get-tuple-element", part, (i,), index=number, **noted)
             parts.append(element if agrees else self._copied(element, own))
         made = Shape.tuple(tuple(shape_of(part) for part in parts))
-        return self._editor.add("tuple", made, parts, attributes=_noted(i))
+        return self._editor.create("tuple", made, parts, **_noted(i))
 
     def _lay_out_result(self, computation: Computation) -> None:
         interface = self._engine.interface(computation)
@@ -148,9 +150,9 @@ class LayoutApplier:
             root.change(shape=with_layouts(shape_of(root), given), typed=False)
 
 
-def _noted(i: Instruction, number: int | None = None) -> dict[str, object]:
+def _noted(i: Instruction, number: int | None = None) -> dict[str, Any]:
     """Attributes that a copy of an instruction, or of an element of it, inherits (`SetupCopiedInstruction`)."""
-    found: dict[str, object] = {
+    found: dict[str, Any] = {
         n: i.attributes[n] for n in ("metadata", "frontend_attributes") if n in i.attributes
     }
     sharding = i.sharding

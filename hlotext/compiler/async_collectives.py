@@ -27,9 +27,9 @@ from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.aliasing import OutputOperandAlias, OutputToOperandAliasing
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.control import CONTROL, relay_control, set_control
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
-from hlotext.rewrite.passes.editor import CONTROL, relay_control, set_control
 
 SPLIT = traits.COLLECTIVE_KINDS & HALVED
 """Collectives that have a start and a done of their own."""

@@ -36,8 +36,8 @@ from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
-from hlotext.rewrite.passes.editor import XlaEditor
 
 MOST_CONCATENATED = 8
 MOST_REDUCTIONS = 5
@@ -156,7 +156,7 @@ class _Run:
     def __init__(self, module: Module, age: XlaAge) -> None:
         self._module = module
         self._age = age
-        self._editor = XlaEditor(module)
+        self._editor = Editor(module)
         self._elementwise = Elementwise()
         self._skipped = _skipped(module)
         self._found: dict[tuple[Node, Node], Refusal | None] = {}

@@ -13,7 +13,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.subshapes import ShapeIndex
-from hlotext.rewrite.passes.editor import set_control
+from hlotext.rewrite.kit.control import set_control
 
 Copies = Mapping[ShapeIndex, Instruction]
 """The copies of the arrays of a value, by where they stand in it."""

@@ -15,8 +15,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.value_sets import shape_of
-from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.editor import NOT_COPIED, XlaEditor, replace_uses_and_control, set_control
+from hlotext.rewrite.kit.annotations import NOT_COPIED
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.control import replace_uses_and_control, set_control
+from hlotext.rewrite.kit.edits import Editor
 
 
 @attrs.define(eq=False, repr=False)
@@ -261,7 +263,7 @@ class Graph:
 
     # ---- back into the module
 
-    def commit(self, editor: XlaEditor) -> int:
+    def commit(self, editor: Editor) -> int:
         """Makes the fusions in the module; how many are new or have grown."""
         count = 0
         results: dict[Node, Instruction] = {}
@@ -294,7 +296,7 @@ class Graph:
 
 
 def _fusion(
-    editor: XlaEditor, home: Computation, node: Node, body: Body, results: dict[Node, Instruction]
+    editor: Editor, home: Computation, node: Node, body: Body, results: dict[Node, Instruction]
 ) -> Instruction:
     """The fusion with its computation."""
     module = editor.module
@@ -322,7 +324,7 @@ def _fusion(
         if name in old.attributes:
             attributes[name] = old.attributes[name]
     name = node.prefix or old.name
-    return editor.add("fusion", shape_of(old), outside, attributes=attributes, computation=home, name=name)
+    return editor.create("fusion", shape_of(old), outside, **attributes, computation=home, name=name)
 
 
 def _inner_attributes(old: Instruction) -> dict[str, Any]:

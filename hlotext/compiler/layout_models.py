@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
@@ -14,8 +14,8 @@ from hlotext.compiler.layout_values import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.memory.value_sets import shape_of
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import XlaEditor
 
 
 def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
@@ -64,7 +64,7 @@ BACKENDS: dict[str, type[CpuBackend]] = {"cpu": CpuBackend}
 
 
 def _assign(module: Module, backend: Backend) -> LayoutApplier:
-    editor = XlaEditor(module)
+    editor = Editor(module)
     computations = [c for c in nonfusion_computations(module) if len(c)]
     for computation in computations:
         for i in list(computation.instructions):
@@ -79,7 +79,7 @@ def _assign(module: Module, backend: Backend) -> LayoutApplier:
     return applying
 
 
-def _copy_aliased(editor: XlaEditor, i: Instruction) -> None:
+def _copy_aliased(editor: Editor, i: Instruction) -> None:
     """Operands whose memory an instruction with fixed layouts takes over are copied first (`AddCopyForOperand`)."""
     numbers = []
     if i.opcode == "send":
@@ -92,8 +92,10 @@ def _copy_aliased(editor: XlaEditor, i: Instruction) -> None:
             continue
         editor.place = i
         names = ("sharding", "metadata", "frontend_attributes")
-        noted = {name: operand.attributes[name] for name in names if name in operand.attributes}
-        copy = editor.add("copy", shape_of(operand), (operand,), attributes=noted)
+        noted: dict[str, Any] = {
+            name: operand.attributes[name] for name in names if name in operand.attributes
+        }
+        copy = editor.create("copy", shape_of(operand), (operand,), **noted)
         given = list(i.operands)
         given[number] = copy
         i.change(operands=given, typed=False)

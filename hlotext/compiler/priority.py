@@ -21,7 +21,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.enums import FusionKind
 from hlotext.memory.elementwise import Elementwise
-from hlotext.rewrite.passes.editor import XlaEditor
+from hlotext.rewrite.kit.edits import Editor
 
 _STEP = "PriorityFusion::Fuse"
 _REASON = "PriorityFusionQueue::CalculateProducerPriority"
@@ -123,7 +123,7 @@ class _Replay:
         for graph in graphs:
             self._fuse_constants(graph)
         self.decisions += self._left()
-        editor = XlaEditor(self._module)
+        editor = Editor(self._module)
         for graph in graphs:
             graph.commit(editor)
 

@@ -41,8 +41,8 @@ from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.sharing import Sharing
 from hlotext.memory.values import Value
+from hlotext.rewrite.kit.control import set_control
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.editor import set_control
 
 SOURCE = "CopyRemover::TryElideCopy"
 REMOVED, KEPT = "removed", "kept"

@@ -24,9 +24,9 @@ from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.ir.values.enums import FusionKind
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.control import CONTROL, relay_control
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.editor import CONTROL, relay_control
 from hlotext.thunks.cpu import is_library_convolution
 
 _BOTH = (

@@ -11,7 +11,8 @@ from hlotext.execution.equivalence import TOLERANCE, largest_difference
 from hlotext.execution.errors import NotExecutable
 from hlotext.findings.errors import HloSyntaxError, Severity
 from hlotext.ir.errors import EditError
-from hlotext.rewrite.rewriter import RewriteError, apply_rules
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.drivers import RewriteError
 from hlotext.rewrite.rule_files import FileRule
 from hlotext.verify import verify
 

@@ -25,7 +25,7 @@ from hlotext.lint.rule import Context
 from hlotext.lint.selectors import is_zero
 from hlotext.lint.values import Value
 from hlotext.memory.what_if import donate
-from hlotext.rewrite.passes.base import InstructionBudget
+from hlotext.rewrite.kit.limits import InstructionBudget
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor, body_of
 from hlotext.rewrite.passes.while_loop_invariant_code_motion import hoist
@@ -155,9 +155,7 @@ def _summed_behind(start: Instruction, loop: Instruction, slots: Sequence[int], 
             users, home, is_root = list(element.users), loop.computation, element.is_root
             assert element.shape is not None
             assert home is not None
-            total = editor.add(
-                "all-reduce", element.shape, [element], attributes=attributes, computation=home
-            )
+            total = editor.create("all-reduce", element.shape, [element], computation=home, **attributes)
             for user in users:
                 user.change(operands=[total if o is element else o for o in user.operands], typed=False)
             if is_root:

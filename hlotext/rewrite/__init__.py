@@ -10,6 +10,7 @@
 {'sine_to_cosine': 1}
 
 - Rules: `rule` (op lines), `pattern` (a function), `apply_rules`, `load_rules`, `read_rules`, `ApplyRules` (rules as a pass).
+- What rules and passes edit with: `Rewrite` (in a rule), `Editor` (in a pass of your own), `hlotext.rewrite.kit`.
 - New instructions and computations: `Builder`, `shape_of`, `clone_instruction`, `clone_computation`,
   `import_computation`.
 - Arguments and results: `add_parameter`, `remove_parameter`, `add_result`, `remove_result`,
@@ -32,11 +33,26 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
-    from hlotext.rewrite.builder import Builder, shape_of
     from hlotext.rewrite.donation import donate
     from hlotext.rewrite.entry_layout import change_entry_layout
     from hlotext.rewrite.extraction import extract
     from hlotext.rewrite.importing import import_computation
+    from hlotext.rewrite.kit import (
+        Builder,
+        Editor,
+        Listener,
+        Profile,
+        RefusedRewriteWarning,
+        Result,
+        Rewrite,
+        RewriteError,
+        RewriteRule,
+        RuleProfile,
+        apply_rules,
+        pattern,
+        rule,
+        shape_of,
+    )
     from hlotext.rewrite.loop_state import add_loop_value, annotate_loop, keep_loop_values
     from hlotext.rewrite.ordering import (
         depends_on,
@@ -52,27 +68,30 @@ if TYPE_CHECKING:
     from hlotext.rewrite.reduction import Reduction, reduce
     from hlotext.rewrite.regions import convert_region, insert_after, sink_constants
     from hlotext.rewrite.results import add_result, remove_result
-    from hlotext.rewrite.rewriter import (
-        Listener,
-        Profile,
-        RefusedRewriteWarning,
-        Rewrite,
-        RewriteError,
-        RewriteRule,
-        RuleProfile,
-        apply_rules,
-        pattern,
-    )
     from hlotext.rewrite.rule_files import ApplyRules, FileRule, RuleFileError, load_rules, read_rules
-    from hlotext.rewrite.text_rules import rule
 else:
     __getattr__ = lazy_submodules(
         __name__,
-        builder=("Builder", "shape_of"),
         donation=("donate",),
         entry_layout=("change_entry_layout",),
         extraction=("extract",),
         importing=("import_computation",),
+        kit=(
+            "Builder",
+            "Editor",
+            "Listener",
+            "Profile",
+            "RefusedRewriteWarning",
+            "Result",
+            "Rewrite",
+            "RewriteError",
+            "RewriteRule",
+            "RuleProfile",
+            "apply_rules",
+            "pattern",
+            "rule",
+            "shape_of",
+        ),
         loop_state=("add_loop_value", "annotate_loop", "keep_loop_values"),
         ordering=(
             "depends_on",
@@ -88,19 +107,7 @@ else:
         reduction=("Reduction", "reduce"),
         regions=("convert_region", "insert_after", "sink_constants"),
         results=("add_result", "remove_result"),
-        rewriter=(
-            "Listener",
-            "Profile",
-            "RefusedRewriteWarning",
-            "Rewrite",
-            "RewriteError",
-            "RewriteRule",
-            "RuleProfile",
-            "apply_rules",
-            "pattern",
-        ),
         rule_files=("ApplyRules", "FileRule", "RuleFileError", "load_rules", "read_rules"),
-        text_rules=("rule",),
     )
 
 __all__ = [
@@ -108,6 +115,7 @@ __all__ = [
     "ApplyRules",
     "Builder",
     "EditError",
+    "Editor",
     "FileRule",
     "Listener",
     "Pass",
@@ -118,6 +126,7 @@ __all__ = [
     "Profile",
     "Reduction",
     "RefusedRewriteWarning",
+    "Result",
     "Rewrite",
     "RewriteError",
     "RewriteRule",

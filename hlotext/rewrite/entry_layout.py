@@ -10,7 +10,7 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import ENTRY_LAYOUT, Module
 from hlotext.ir.values.shape import ComputationLayout, Layout, Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from hlotext.syntax.read_terms import parse_layout
 
 Index = tuple[int, ...]

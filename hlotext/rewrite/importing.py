@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.metadata import Metadata
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 
 
 def import_computation(

@@ -16,13 +16,14 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.sharding import OpSharding, Sharding, TupleSharding
-from hlotext.rewrite.builder import Builder
 from hlotext.rewrite.effects import is_dead
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.rules import RewriteRule
 from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
 from hlotext.rewrite.passes.tuple_simplifier import RULES
 from hlotext.rewrite.passes.while_loop_simplifier import Loops
 from hlotext.rewrite.reduction.loop_state import renumber_config
-from hlotext.rewrite.rewriter import RewriteRule, apply_rules
 
 Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]
 """Makes the value for the next iteration of the value in this one and of the other values for the next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.rewrite.passes.editor import XlaEditor
+from hlotext.rewrite.kit.edits import Editor
 
 
 def next_instruction(instruction: Instruction) -> Instruction | None:
@@ -99,4 +99,4 @@ def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
     computation = _home(old)
     if computation.module is None:
         raise EditError(f"{old.name} is in no module")
-    return XlaEditor(computation.module).replace(old, new, preserve_sharding=True)
+    return Editor(computation.module).replace(old, new, preserve_sharding=True)

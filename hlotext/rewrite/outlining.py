@@ -14,7 +14,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 
 
 def outline(

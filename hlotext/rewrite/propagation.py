@@ -14,8 +14,8 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ElementType
-from hlotext.rewrite.builder import Builder, attribute_name, default_laid_out, laid_out, retyped
-from hlotext.rewrite.typed_numbers import START_INDICES
+from hlotext.rewrite.kit.builder import Builder, attribute_name, default_laid_out, laid_out, retyped
+from hlotext.rewrite.kit.typed_numbers import START_INDICES
 from hlotext.semantics.infer import Agreement, CannotInfer, ShapeInferenceError, agreement, infer_shape
 
 MAX_CHANGES = 64

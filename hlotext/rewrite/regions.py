@@ -12,7 +12,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.types import ElementType
-from hlotext.rewrite.builder import Builder, retyped, shape_of
+from hlotext.rewrite.kit.builder import Builder, retyped, shape_of
 from hlotext.rewrite.propagation import change_shape
 
 

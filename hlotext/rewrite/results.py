@@ -12,7 +12,7 @@ from hlotext.ir.values.aliasing import InputOutputAliasConfig
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.shape import ComputationLayout, Shape
 from hlotext.ir.values.sharding import OpSharding, TupleSharding
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 
 
 def add_result(module: Module, value: Instruction) -> int:

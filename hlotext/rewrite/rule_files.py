@@ -24,9 +24,10 @@ import attrs
 
 from hlotext.ir.nodes.module import Module
 from hlotext.matchers.pattern import PatternError
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.rules import RewriteRule
+from hlotext.rewrite.kit.text_rules import rule
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.rewriter import RewriteRule, apply_rules
-from hlotext.rewrite.text_rules import rule
 
 
 class RuleFileError(ValueError):

@@ -10,7 +10,8 @@ from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
-from hlotext.rewrite.passes.algebra import AlgebraicSimplifierOptions, Simplifier
+from hlotext.rewrite.kit.drivers import RulesInPostOrder
+from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRewrite
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, is_platform, nonfusion_computations
 from hlotext.rewrite.passes.compilation_stage import (
     is_for_gpu,
@@ -82,16 +83,17 @@ class AlgebraicSimplifier(Pass):
         options = attrs.evolve(PLATFORMS[platform], is_layout_sensitive=sensitive, age=age)
         if is_first:
             options = attrs.evolve(options, keeps_dot_param_on_rhs=False)
-        simplifier = Simplifier(module, options)
+        rewrite = AlgebraRewrite(module, options)
+        driver = RulesInPostOrder(rewrite, RULES)
         for computation in nonfusion_computations(module):
             if not len(computation):
                 continue
             for _ in range(self.max_iterations or (1 if once else RERUNS)):
-                if not simplifier.run(computation):
+                if not driver.walk(computation):
                     break
             if is_first and age.has(xla_changes.ALGSIMP_TPU_IDENTITIES):
-                _drop_identities(simplifier, computation)
-        return PassResult.of(simplifier.counts)
+                _drop_identities(rewrite, computation)
+        return PassResult.of(driver.counts)
 
     def _platform(self, module: Module, sensitive: bool) -> str:
         if self.platform in PLATFORMS:
@@ -102,11 +104,11 @@ class AlgebraicSimplifier(Pass):
         return "gpu" if looks_like_gpu(module) else "cpu"
 
 
-def _drop_identities(simplifier: Simplifier, computation: Computation) -> None:
+def _drop_identities(rewrite: AlgebraRewrite, computation: Computation) -> None:
     """Takes out the transposes that move nothing which one walk has left; who reads them is not looked at again.
 
     A walk makes such of broadcasts to the operand's own shape, and does not visit what it makes.
     """
     for i in tuple(computation):
         if i.opcode == "transpose" and is_identity(i.attributes["dimensions"]):
-            simplifier.replace_if_compatible(i, i.operands[0])
+            rewrite.replace_if_compatible(i, i.operands[0])

@@ -8,15 +8,18 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, type_of
-from hlotext.rewrite.passes.op_expander import Expander
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import Builder, retyped
+from hlotext.rewrite.kit.facts import shape_of, type_of
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
 @attrs.frozen
-class AllReducePromotion(Expander):
+class AllReducePromotion(Pass):
     """Reduces over devices in a wider type what is too narrow for the compiler (XLA's `AllReducePromotion`).
 
     By default bf16 in f32, as the CPU compiler does; the GPU compiler promotes whole numbers of 16 bits to 32.
@@ -32,38 +35,50 @@ class AllReducePromotion(Expander):
 
     name: ClassVar[str] = "all-reduce-promotion"
     summary: ClassVar[str] = "Promotes all-reduces of narrow types to a type the compiler supports."
-    counted: ClassVar[str] = "reductions"
     preserves_results: ClassVar[bool] = False
 
     whole_numbers: bool = False
     """Promotes u16 and s16 instead of bf16, as for GPU."""
 
-    def _target(self, type_: ElementType) -> ElementType | None:
-        names = {"u16": "u32", "s16": "s32"} if self.whole_numbers else {"bf16": "f32"}
-        return ELEMENT_TYPES[names[type_.name]] if type_.name in names else None
-
-    def matches(self, i: Instruction) -> bool:
-        if i.opcode not in ("all-reduce", "reduce-scatter") or not shape_of(i).is_array or not i.operands:
-            return False
-        callees = i.called_computations
-        if len(callees) != 1 or len(callees[0].root.operands) != 2:
-            return False
-        types = {type_of(o) for o in i.operands if shape_of(o).is_array}
-        return len(types) == 1 and self._target(types.pop()) is not None
-
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        wide = self._target(type_of(i.operands[0]))
-        assert wide is not None
-        operands = [s.create("convert", retyped(shape_of(o), wide), (o,)) for o in i.operands]
-        new = s.clone(i, operands, retyped(shape_of(i), wide))
-        promoted = _promoted(s, i, wide)
-        new.change(attributes={**new.attributes, "to_apply": promoted}, typed=False)
-        return new if type_of(i) is wide else s.create("convert", shape_of(i), (new,))
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [promote], driver="once", computations=chosen, options=self))
 
 
-def _promoted(s: Simplifier, i: Instruction, type_: ElementType) -> Computation:
+@pattern(("all-reduce", "reduce-scatter"), name="reductions")
+def promote(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(r):
+        return None
+    wide = _target(r, type_of(i.operands[0]))
+    assert wide is not None
+    operands = [r.create("convert", retyped(shape_of(o), wide), (o,)) for o in i.operands]
+    new = r.clone(i, operands, retyped(shape_of(i), wide))
+    promoted = _promoted(r, i, wide)
+    new.change(attributes={**new.attributes, "to_apply": promoted}, typed=False)
+    return new if type_of(i) is wide else r.create("convert", shape_of(i), (new,))
+
+
+def _matches(r: Rewrite) -> bool:
+    i = r.instruction
+    if i.opcode not in ("all-reduce", "reduce-scatter") or not shape_of(i).is_array or not i.operands:
+        return False
+    callees = i.called_computations
+    if len(callees) != 1 or len(callees[0].root.operands) != 2:
+        return False
+    types = {type_of(o) for o in i.operands if shape_of(o).is_array}
+    return len(types) == 1 and _target(r, types.pop()) is not None
+
+
+def _target(r: Rewrite, type_: ElementType) -> ElementType | None:
+    names = {"u16": "u32", "s16": "s32"} if r.options.whole_numbers else {"bf16": "f32"}
+    return ELEMENT_TYPES[names[type_.name]] if type_.name in names else None
+
+
+def _promoted(r: Rewrite, i: Instruction, type_: ElementType) -> Computation:
     """The computation of a reduction in another type (`CloneAllReduce`)."""
     callee = i.called_computations[0]
-    b = Builder.new(s.module, f"{callee.name}_promoted", (), before=i.computation)
+    b = Builder.new(r.module, f"{callee.name}_promoted", (), before=i.computation)
     x, y = (b.parameter(Shape(type_), name) for name in ("x", "y"))
     return b.finish(b.op(callee.root.opcode, (x, y), shape=Shape(type_)))

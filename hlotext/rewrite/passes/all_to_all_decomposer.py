@@ -7,15 +7,18 @@ from typing import Any, ClassVar
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, resized, shape_of, sizes
-from hlotext.rewrite.passes.op_expander import Expander
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.facts import dims, resized, shape_of, sizes
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
 @attrs.frozen
-class AllToAllDecomposer(Expander):
+class AllToAllDecomposer(Pass):
     """Gives all-to-alls the parts of their array as operands, and joins the results (XLA's `AllToAllDecomposer`).
 
     >>> import hlotext as hlo
@@ -29,31 +32,39 @@ class AllToAllDecomposer(Expander):
 
     name: ClassVar[str] = "all-to-all-decomposer"
     summary: ClassVar[str] = "Decomposes array all-to-alls into all-to-alls with one operand per part."
-    counted: ClassVar[str] = "all-to-alls"
 
-    def matches(self, i: Instruction) -> bool:
-        if i.opcode != "all-to-all" or len(i.operands) != 1 or len(dims(i)) != 1 or shape_of(i).is_tuple:
-            return False
-        count = _group_size(i)
-        return not i.attributes.get("constrain_layout") and count > 0 and not sizes(i)[dims(i)[0]] % count
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [decompose], driver="once", computations=chosen))
 
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        split, count = dims(i)[0], _group_size(i)
-        size = sizes(i)[split] // count
-        shape = resized(shape_of(i), [size if d == split else n for d, n in enumerate(sizes(i))])
-        parts = []
-        for place in range(0, size * count, size) if size else [0] * count:
-            ranges = tuple(
-                SliceDimension(place, place + size, 1) if d == split else SliceDimension(0, n, 1)
-                for d, n in enumerate(sizes(i))
-            )
-            parts.append(s.create_like(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
-        own: dict[str, Any] = {
-            k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes
-        }
-        new = s.create_like(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
-        elements = [s.create("get-tuple-element", shape, (new,), index=n) for n in range(count)]
-        return s.create_like(i, "concatenate", shape_of(i), elements, dimensions=(split,))
+
+@pattern("all-to-all", name="all-to-alls")
+def decompose(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(i):
+        return None
+    split, count = dims(i)[0], _group_size(i)
+    size = sizes(i)[split] // count
+    shape = resized(shape_of(i), [size if d == split else n for d, n in enumerate(sizes(i))])
+    parts = []
+    for place in range(0, size * count, size) if size else [0] * count:
+        ranges = tuple(
+            SliceDimension(place, place + size, 1) if d == split else SliceDimension(0, n, 1)
+            for d, n in enumerate(sizes(i))
+        )
+        parts.append(r.create_like(i, "slice", shape, i.operands, slice=SliceDimensions(ranges)))
+    own: dict[str, Any] = {k: i.attributes[k] for k in ("channel_id", "replica_groups") if k in i.attributes}
+    new = r.create_like(i, "all-to-all", Shape.tuple((shape,) * count), parts, **own)
+    elements = [r.create("get-tuple-element", shape, (new,), index=n) for n in range(count)]
+    return r.create_like(i, "concatenate", shape_of(i), elements, dimensions=(split,))
+
+
+def _matches(i: Instruction) -> bool:
+    if i.opcode != "all-to-all" or len(i.operands) != 1 or len(dims(i)) != 1 or shape_of(i).is_tuple:
+        return False
+    count = _group_size(i)
+    return not i.attributes.get("constrain_layout") and count > 0 and not sizes(i)[dims(i)[0]] % count
 
 
 def _group_size(i: Instruction) -> int:

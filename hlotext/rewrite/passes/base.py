@@ -17,6 +17,7 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.attributes import ATTRIBUTES
 from hlotext.ir.values.age import XlaAge, as_age
 from hlotext.ir.values.raw_value import RawValue
+from hlotext.rewrite.kit.limits import PassLimitError
 from hlotext.verify import verify
 
 
@@ -25,33 +26,8 @@ def nonfusion_computations(module: Module) -> list[Computation]:
     return [c for c in module.computations if not c.is_fusion_body and not c.is_sugared]
 
 
-MAX_GROWTH = 20_000
-"""Instructions that a pass may add, beyond eight for every one that the module has."""
-
-
-class PassLimitError(ValueError):
-    """A pass would make a module too large."""
-
-
 class BrokenModuleError(ValueError):
     """A pass met something that no well-formed module holds; what `verify` says of it first."""
-
-
-class InstructionBudget:
-    """Counts what a pass adds. Chains of calls that double at each step grow exponentially when they are taken apart."""
-
-    def __init__(self, name: str, module: Module) -> None:
-        self.name = name
-        self.limit = MAX_GROWTH + 8 * sum(map(len, module.computations))
-        self.count = 0
-
-    def add(self, count: int) -> None:
-        """Raises PassLimitError where these were too many."""
-        self.count += count
-        if self.count > self.limit:
-            raise PassLimitError(
-                f"{self.name} would add more than {self.limit:,} instructions: computations are called too often"
-            )
 
 
 Age = XlaAge | date | str

@@ -8,16 +8,19 @@ from typing import Any, ClassVar
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType, TypeKind
-from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import Simplifier, resized, shape_of, sizes, type_of
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.facts import resized, shape_of, sizes, type_of
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.gather_scatter_utils import is_whole_gather, is_whole_scatter, numbers, set_flags
-from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
-class BatchedGatherScatterNormalizer(Expander):
+class BatchedGatherScatterNormalizer(Pass):
     """Makes batch dimensions of gathers and scatters part of the indices (XLA's `BatchedGatherScatterNormalizer`).
 
     An iota for each batch dimension is prepended to the index vectors, which then index these dimensions too.
@@ -34,26 +37,36 @@ class BatchedGatherScatterNormalizer(Expander):
 
     name: ClassVar[str] = "batched-gather-scatter-normalizer"
     summary: ClassVar[str] = "Rewrites batch dimensions of gathers and scatters as index dimensions."
-    counted: ClassVar[str] = "batches"
 
-    def matches(self, i: Instruction) -> bool:
-        if i.opcode == "gather":
-            batches = numbers(i, "operand_batching_dims")
-            meets = any(d in numbers(i, "start_index_map") for d in batches)
-            return is_whole_gather(i) and bool(batches) and not meets
-        return is_whole_scatter(i) and bool(numbers(i, "input_batching_dims"))
-
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        if i.opcode == "gather":
-            return _gather(s, i)
-        return _scatter(s, i)
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [normalize], driver="once", computations=chosen))
 
 
-def _gather(s: Simplifier, i: Instruction) -> Instruction:
+@pattern(("gather", "scatter"), name="batches")
+def normalize(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(i):
+        return None
+    if i.opcode == "gather":
+        return _gather(r, i)
+    return _scatter(r, i)
+
+
+def _matches(i: Instruction) -> bool:
+    if i.opcode == "gather":
+        batches = numbers(i, "operand_batching_dims")
+        meets = any(d in numbers(i, "start_index_map") for d in batches)
+        return is_whole_gather(i) and bool(batches) and not meets
+    return is_whole_scatter(i) and bool(numbers(i, "input_batching_dims"))
+
+
+def _gather(r: Rewrite, i: Instruction) -> Instruction:
     """`NormalizeBatchGather`."""
     batches, places = numbers(i, "operand_batching_dims"), numbers(i, "start_indices_batching_dims")
     map_ = (*batches, *numbers(i, "start_index_map"))
-    indices = _with_iotas(s, i, i.operands[1], places)
+    indices = _with_iotas(r, i, i.operands[1], places)
     own: dict[str, Any] = {
         "offset_dims": numbers(i, "offset_dims"),
         "collapsed_slice_dims": tuple(sorted((*numbers(i, "collapsed_slice_dims"), *batches))),
@@ -62,15 +75,15 @@ def _gather(s: Simplifier, i: Instruction) -> Instruction:
         "slice_sizes": numbers(i, "slice_sizes"),
         **_sorted_flag(i, places, map_),
     }
-    return s.create_like(i, "gather", shape_of(i), (i.operands[0], indices), **own)
+    return r.create_like(i, "gather", shape_of(i), (i.operands[0], indices), **own)
 
 
-def _scatter(s: Simplifier, i: Instruction) -> Instruction:
+def _scatter(r: Rewrite, i: Instruction) -> Instruction:
     """`NormalizeBatchScatter`."""
     count = len(i.operands) // 2
     batches, places = numbers(i, "input_batching_dims"), numbers(i, "scatter_indices_batching_dims")
     map_ = (*batches, *numbers(i, "scatter_dims_to_operand_dims"))
-    indices = _with_iotas(s, i, i.operands[count], places)
+    indices = _with_iotas(r, i, i.operands[count], places)
     own: dict[str, Any] = {
         "update_window_dims": numbers(i, "update_window_dims"),
         "inserted_window_dims": tuple(sorted((*numbers(i, "inserted_window_dims"), *batches))),
@@ -81,7 +94,7 @@ def _scatter(s: Simplifier, i: Instruction) -> Instruction:
         "to_apply": i.called_computations[0],
     }
     operands = (*i.operands[:count], indices, *i.operands[count + 1 :])
-    return s.create_like(i, "scatter", shape_of(i), operands, **own)
+    return r.create_like(i, "scatter", shape_of(i), operands, **own)
 
 
 def _sorted_flag(i: Instruction, places: Sequence[int], map_: Sequence[int]) -> dict[str, Any]:
@@ -90,20 +103,20 @@ def _sorted_flag(i: Instruction, places: Sequence[int], map_: Sequence[int]) -> 
     return set_flags(i, "indices_are_sorted") if stays else {}
 
 
-def _with_iotas(s: Simplifier, i: Instruction, indices: Instruction, places: Sequence[int]) -> Instruction:
+def _with_iotas(r: Rewrite, i: Instruction, indices: Instruction, places: Sequence[int]) -> Instruction:
     """`CreateConcatIndices`."""
     vector_dim = i.attributes["index_vector_dim"]
     type_ = type_of(indices)
     for d in places:
         type_ = _wide_enough(type_, sizes(indices)[d])
     if type_ is not type_of(indices):
-        indices = s.create("convert", retyped(shape_of(indices), type_), (indices,))
+        indices = r.create("convert", retyped(shape_of(indices), type_), (indices,))
     if vector_dim == len(sizes(indices)):
-        indices = s.create_like(i, "reshape", s.shape(type_, (*sizes(indices), 1)), (indices,))
+        indices = r.create_like(i, "reshape", r.shape(type_, (*sizes(indices), 1)), (indices,))
     rows = _sized(shape_of(indices), vector_dim, 1)
-    iotas = [s.create("iota", rows, iota_dimension=d) for d in places]
+    iotas = [r.create("iota", rows, iota_dimension=d) for d in places]
     whole = _sized(rows, vector_dim, len(places) + sizes(indices)[vector_dim])
-    return s.create_like(i, "concatenate", whole, (*iotas, indices), dimensions=(vector_dim,))
+    return r.create_like(i, "concatenate", whole, (*iotas, indices), dimensions=(vector_dim,))
 
 
 def _sized(shape: Shape, dimension: int, size: int) -> Shape:

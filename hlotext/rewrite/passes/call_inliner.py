@@ -12,10 +12,13 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.configs import FrontendAttributes
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.kit.annotations import NOT_COPIED, derived_attributes
+from hlotext.rewrite.kit.control import CONTROL
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, is_platform
 from hlotext.rewrite.passes.compilation_stage import is_for_tpu
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.editor import CONTROL, NOT_COPIED, XlaEditor, derived_attributes
 
 LATE, EARLY = ("false", "xla_late"), ("true", "xla_early")
 """Values of the frontend attribute `inlineable` (`CallInliner::GetFrontendInlinePolicy`)."""
@@ -95,7 +98,7 @@ class CallInliner(Pass):
         return all(i.shape is not None and i.opcode in OPCODES for i in callee)
 
 
-class Inliner(XlaEditor):
+class Inliner(Editor):
     """Puts what calls call in their places."""
 
     def __init__(self, module: Module, growth: InstructionBudget) -> None:
@@ -123,12 +126,12 @@ class Inliner(XlaEditor):
             waits = (*(nodes[p] for p in old.control_predecessors), *outer)
             if waits:
                 own[CONTROL] = tuple(dict.fromkeys(waits))
-            nodes[old] = self.add(
+            nodes[old] = self.create(
                 old.opcode,
                 shape,
                 [nodes[o] for o in old.operands],
                 argument=old.literal,
-                attributes=own,
+                **own,
                 name=old.name,
             )
         notes: Any = {k: v for k, v in call.frontend_attributes.items() if k not in COMPOSITE}

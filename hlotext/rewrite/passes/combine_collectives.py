@@ -14,7 +14,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.passes.base import Pass, PassResult
 
 OPCODES = (traits.COLLECTIVE_KINDS & traits.MAY_COUNT_DEVICES) - {"collective-reduce"}

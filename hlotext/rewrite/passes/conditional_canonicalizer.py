@@ -12,9 +12,10 @@ from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.kit.facts import is_typed
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
-from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen

@@ -13,8 +13,9 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import is_unused
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import XlaEditor, is_unused
 from hlotext.rewrite.passes.evaluator import evaluate, known_type
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +56,7 @@ class ConstantFolding(Pass):
         return PassResult.of({"instructions": folder.count, "parameters": folder.parameters})
 
 
-class _Folder(XlaEditor):
+class _Folder(Editor):
     def __init__(self, module: Module, max_elements: int) -> None:
         super().__init__(module)
         self.max_elements = max_elements
@@ -84,8 +85,8 @@ class _Folder(XlaEditor):
                 if literal is None or literal.is_partly_elided or constant.shape is None:
                     continue
                 own = {k: v for k, v in constant.attributes.items() if k != "control-predecessors"}
-                copy = self.add(
-                    "constant", constant.shape, argument=literal, attributes=own, computation=computation
+                copy = self.create(
+                    "constant", constant.shape, argument=literal, **own, computation=computation
                 )
                 parameter.replace_all_uses_with(copy)
                 self.parameters += 1
@@ -103,7 +104,7 @@ class _Folder(XlaEditor):
             return
         self.place = i
         literal = Literal.from_array(value, i.shape)
-        new = self.add("constant", i.shape, like=i, argument=literal, name=i.name)
+        new = self.create("constant", i.shape, like=i, argument=literal, name=i.name)
         i.replace_all_uses_with(new)
         self.remove_unused(i)
         self.count += 1

@@ -9,9 +9,10 @@ import attrs
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.limits import InstructionBudget
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 @attrs.frozen

@@ -11,16 +11,11 @@ from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.types import ElementType, TypeKind
-from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import (
-    AlgebraicSimplifierOptions,
-    Simplifier,
-    array_of,
-    shape_of,
-    type_of,
-)
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.op_expander import is_typed
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import array_of, is_typed, shape_of, type_of
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 COMMUTING = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 """Opcodes before or behind which a conversion does the same (`OpCommutesWithConvert`)."""
@@ -47,16 +42,16 @@ class ConvertMover(Pass):
     )
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         growth = InstructionBudget(self.name, module)
         down = up = 0
         for computation in nonfusion_computations(module):
-            down += _move_down(s, computation)
-            up += _move_up(s, growth, computation)
+            down += _move_down(editor, computation)
+            up += _move_up(editor, growth, computation)
         return PassResult.of({"moved_down": down, "moved_up": up})
 
 
-def _move_down(s: Simplifier, computation: Computation) -> int:
+def _move_down(editor: Editor, computation: Computation) -> int:
     """instr(widen(x)) -> widen(instr(x))"""
     count = 0
     for i in instruction_post_order(computation):
@@ -65,10 +60,12 @@ def _move_down(s: Simplifier, computation: Computation) -> int:
         source = _narrow_source(i)
         if source is None or i.control_predecessors or i.control_successors:
             continue
-        s.place = i
-        operands = [_converted(s, o, source) if o.opcode == "constant" else o.operands[0] for o in i.operands]
-        narrow = s.clone(i, operands, retyped(shape_of(i), source))
-        count += s.replace_with_new(i, "convert", (narrow,))
+        editor.place = i
+        operands = [
+            _converted(editor, o, source) if o.opcode == "constant" else o.operands[0] for o in i.operands
+        ]
+        narrow = editor.clone(i, operands, retyped(shape_of(i), source))
+        count += editor.replace_with_new(i, "convert", (narrow,))
     return count
 
 
@@ -102,7 +99,7 @@ def _is_lossless(constant: Instruction, type_: ElementType) -> bool:
     return back.tobytes() == array.tobytes()
 
 
-def _move_up(s: Simplifier, growth: InstructionBudget, computation: Computation) -> int:
+def _move_up(editor: Editor, growth: InstructionBudget, computation: Computation) -> int:
     """narrow(instr(x)) -> instr(narrow(x))"""
     count = 0
     pending = [i for i in instruction_post_order(computation) if i.opcode == "convert" and is_typed(i)]
@@ -117,15 +114,15 @@ def _move_up(s: Simplifier, growth: InstructionBudget, computation: Computation)
         if type_of(moved).bits <= target.bits or _is_packed(target):
             continue
         growth.add(len(moved.operands) + 1)
-        s.place = i
-        converted = [_converted(s, o, target) for o in moved.operands]
-        new = s.clone(moved, converted, retyped(shape_of(moved), target))
-        if s.replace(i, new, relay_control=False):
+        editor.place = i
+        converted = [_converted(editor, o, target) for o in moved.operands]
+        new = editor.clone(moved, converted, retyped(shape_of(moved), target))
+        if editor.replace(i, new, relay_control=False):
             count += 1
             pending += [o for o in converted if o.opcode == "convert"]
     return count
 
 
-def _converted(s: Simplifier, x: Instruction, type_: ElementType) -> Instruction:
+def _converted(editor: Editor, x: Instruction, type_: ElementType) -> Instruction:
     """`MakeConvertToHlo`."""
-    return x if type_of(x) is type_ else s.create("convert", retyped(shape_of(x), type_), (x,))
+    return x if type_of(x) is type_ else editor.create("convert", retyped(shape_of(x), type_), (x,))

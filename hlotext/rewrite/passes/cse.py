@@ -17,9 +17,9 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.effects import fixed
+from hlotext.rewrite.kit.edits import deduplicate_fusion_operands
 from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.compilation_stage import has_been_fused, is_tpu
-from hlotext.rewrite.passes.editor import deduplicate_fusion_operands
 
 
 @attrs.frozen

@@ -7,8 +7,8 @@ from typing import ClassVar
 import attrs
 
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.kit.control import replace_uses_and_control
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import replace_uses_and_control
 
 
 @attrs.frozen

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import resized, shape_of, sizes, type_of
 from hlotext.rewrite.passes.algebra.dots import DotNumbers, settings
-from hlotext.rewrite.passes.algebra.engine import (
-    AlgebraicSimplifierOptions,
-    Simplifier,
-    resized,
-    shape_of,
-    sizes,
-    type_of,
-)
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 
@@ -43,7 +37,7 @@ class DotDecomposer(Pass):
     )
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         found = [
             i
             for computation in nonfusion_computations(module)
@@ -52,8 +46,8 @@ class DotDecomposer(Pass):
         ]
         count = 0
         for dot in found:
-            s.place = dot
-            count += _canonicalize(s, dot)
+            editor.place = dot
+            count += _canonicalize(editor, dot)
         return PassResult.of({"dots": count})
 
 
@@ -72,23 +66,23 @@ def _is_canonical(dot: Instruction) -> bool:
     )
 
 
-def _canonicalize(s: Simplifier, dot: Instruction) -> bool:
+def _canonicalize(editor: Editor, dot: Instruction) -> bool:
     """`CanonicalizeDot`."""
     n = DotNumbers.of(dot)
     lhs, rhs = dot.operands
     batch = [size for d, size in enumerate(sizes(lhs)) if d in n.lhs_batch]
     count = len(batch)
-    left, rows = _operand(s, lhs, n.lhs_batch, n.lhs_contracting, batch, contracting_last=True)
-    right, columns = _operand(s, rhs, n.rhs_batch, n.rhs_contracting, batch, contracting_last=False)
+    left, rows = _operand(editor, lhs, n.lhs_batch, n.lhs_contracting, batch, contracting_last=True)
+    right, columns = _operand(editor, rhs, n.rhs_batch, n.rhs_contracting, batch, contracting_last=False)
     numbers = DotNumbers(tuple(range(count)), (count + len(rows),), tuple(range(count)), (count,))
-    shape = s.shape(type_of(dot), [*batch, *rows, *columns])
-    new = s.create("dot", shape, (left, right), **numbers.attributes(), **settings(dot))
-    s.copy_annotations_from(dot, new)
-    return s.replace_with_new(dot, "reshape", (new,))
+    shape = editor.shape(type_of(dot), [*batch, *rows, *columns])
+    new = editor.create("dot", shape, (left, right), **numbers.attributes(), **settings(dot))
+    editor.copy_annotations_from(dot, new)
+    return editor.replace_with_new(dot, "reshape", (new,))
 
 
 def _operand(
-    s: Simplifier,
+    editor: Editor,
     x: Instruction,
     batch: tuple[int, ...],
     contracting: tuple[int, ...],
@@ -104,8 +98,13 @@ def _operand(
     rest = math.prod(sizes(x)[d] for d in free)
     others = [rest] if rest != 1 else []
     joined = [*others, summed] if contracting_last else [summed, *others]
-    notes: dict[str, Any] = {"metadata": x.metadata} if x.metadata is not None else {}
-    turned = s.create(
-        "transpose", resized(shape_of(x), [sizes(x)[d] for d in order]), (x,), dimensions=order, **notes
+    turned = editor.create(
+        "transpose",
+        resized(shape_of(x), [sizes(x)[d] for d in order]),
+        (x,),
+        dimensions=order,
+        metadata=x.metadata,
     )
-    return s.create("reshape", s.shape(type_of(x), [*batch_sizes, *joined]), (turned,), **notes), others
+    return editor.create(
+        "reshape", editor.shape(type_of(x), [*batch_sizes, *joined]), (turned,), metadata=x.metadata
+    ), others

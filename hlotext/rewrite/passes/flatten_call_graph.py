@@ -13,7 +13,8 @@ from hlotext.ir.nodes import async_ops
 from hlotext.ir.nodes.computation import Computation, post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
 
 

@@ -17,12 +17,13 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.passes.base import Age, InstructionBudget, Pass, PassResult, is_age, is_platform
+from hlotext.rewrite.kit.facts import is_typed
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, is_platform
 from hlotext.rewrite.passes.compilation_stage import is_tpu, layouts_count, multiplies_8_bit_floats
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.float_support import FloatSupport, needs_no_more
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
-from hlotext.rewrite.passes.op_expander import is_typed
 from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
 
 UNTOUCHED = (
@@ -265,7 +266,7 @@ class _Normalizer(LoopEditor):
     def _convert(self, value: Instruction, shape: Shape) -> Instruction:
         self.growth.add(1)
         self.place = None
-        return self.add("convert", shape, (value,), computation=value.computation)
+        return self.create("convert", shape, (value,), computation=value.computation)
 
     def _convert_operands(self, i: Instruction, old: ElementType, new: ElementType) -> None:
         """`InsertConvertBeforeOperand`, for all operands of a type at once."""

@@ -10,7 +10,8 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout.permutations import compose
-from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes, type_of, without_dimensions
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import shape_of, sizes, type_of, without_dimensions
 from hlotext.rewrite.passes.dimensions import is_identity
 
 SCATTER = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
@@ -36,51 +37,53 @@ def is_whole_scatter(i: Instruction) -> bool:
     return fits and "index_vector_dim" in i.attributes and len(i.called_computations) == 1
 
 
-def collapse_first(s: Simplifier, x: Instruction, count: int) -> Instruction:
+def collapse_first(editor: Editor, x: Instruction, count: int) -> Instruction:
     """Makes the first dimensions one (`CollapseFirstNDims`)."""
-    return s.reshape(s.shape(type_of(x), [math.prod(sizes(x)[:count]), *sizes(x)[count:]]), x)
+    return editor.reshape(editor.shape(type_of(x), [math.prod(sizes(x)[:count]), *sizes(x)[count:]]), x)
 
 
-def expand_first(s: Simplifier, x: Instruction, parts: Sequence[int]) -> Instruction:
+def expand_first(editor: Editor, x: Instruction, parts: Sequence[int]) -> Instruction:
     """Makes the first dimension several (`ExpandFirstDimIntoNDims`)."""
-    return s.reshape(s.shape(type_of(x), [*parts, *sizes(x)[1:]]), x)
+    return editor.reshape(editor.shape(type_of(x), [*parts, *sizes(x)[1:]]), x)
 
 
-def insert_ones(s: Simplifier, x: Instruction, places: Iterable[int]) -> Instruction:
+def insert_ones(editor: Editor, x: Instruction, places: Iterable[int]) -> Instruction:
     """Puts dimensions of size 1 where the result is to have them (`InsertDegenerateDims`)."""
     wanted = set(places)
     given = iter(sizes(x))
     rank = len(sizes(x)) + len(wanted)
-    return s.reshape(s.shape(type_of(x), [1 if d in wanted else next(given) for d in range(rank)]), x)
+    return editor.reshape(
+        editor.shape(type_of(x), [1 if d in wanted else next(given) for d in range(rank)]), x
+    )
 
 
-def elide_ones(s: Simplifier, x: Instruction, places: Iterable[int]) -> Instruction:
+def elide_ones(editor: Editor, x: Instruction, places: Iterable[int]) -> Instruction:
     """Takes out dimensions of size 1 (`ElideDegenerateDims`)."""
-    return s.reshape(without_dimensions(shape_of(x), places), x)
+    return editor.reshape(without_dimensions(shape_of(x), places), x)
 
 
-def transpose(s: Simplifier, x: Instruction, order: Sequence[int]) -> Instruction:
+def transpose(editor: Editor, x: Instruction, order: Sequence[int]) -> Instruction:
     """The value with its dimensions in another order and the descending layout (`MaybeTranspose`)."""
     if is_identity(order):
         return x
-    shape = s.shape(type_of(x), compose(sizes(x), order))
+    shape = editor.shape(type_of(x), compose(sizes(x), order))
     old = shape_of(x).layout
     if shape.layout is not None and old is not None and old.element_size_in_bits:
         shape = shape.with_layout(attrs.evolve(shape.layout, element_size_in_bits=old.element_size_in_bits))
-    return s.create_like(x, "transpose", shape, (x,), dimensions=tuple(order))
+    return editor.create_like(x, "transpose", shape, (x,), dimensions=tuple(order))
 
 
-def index_rows(s: Simplifier, indices: Instruction, vector_dim: int) -> Instruction:
+def index_rows(editor: Editor, indices: Instruction, vector_dim: int) -> Instruction:
     """Indices as a matrix with one index vector a row (`TransformStartIndices`)."""
     rank = len(sizes(indices))
     if vector_dim == rank:
-        indices = insert_ones(s, indices, [vector_dim])
+        indices = insert_ones(editor, indices, [vector_dim])
         rank += 1
     elif vector_dim < rank - 1:
-        indices = transpose(s, indices, [*(d for d in range(rank) if d != vector_dim), vector_dim])
+        indices = transpose(editor, indices, [*(d for d in range(rank) if d != vector_dim), vector_dim])
     if rank > 2:
-        return collapse_first(s, indices, rank - 1)
-    return insert_ones(s, indices, [0]) if rank == 1 else indices
+        return collapse_first(editor, indices, rank - 1)
+    return insert_ones(editor, indices, [0]) if rank == 1 else indices
 
 
 def set_flags(i: Instruction, *names: str) -> dict[str, Any]:

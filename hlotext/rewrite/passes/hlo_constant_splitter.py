@@ -10,9 +10,11 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.kit.edits import Editor, post_order_from
+from hlotext.rewrite.kit.facts import is_unused
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, is_platform
 from hlotext.rewrite.passes.compilation_stage import is_for_tpu
-from hlotext.rewrite.passes.editor import XlaEditor, is_unused, post_order_from
 
 
 @attrs.frozen
@@ -35,7 +37,7 @@ class HloConstantSplitter(Pass):
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
 
     def run(self, module: Module) -> PassResult:
-        editor = XlaEditor(module)
+        editor = Editor(module)
         mode = attrs.evolve(self, split_expressions=True) if is_for_tpu(module, self.platform) else self
         growth = InstructionBudget(self.name, module)
         count = 0
@@ -59,7 +61,7 @@ class HloConstantSplitter(Pass):
                         editor.remove_unused(i)
         return PassResult.of({"constants": count})
 
-    def _is_constant(self, editor: XlaEditor, i: Instruction, constants: dict[Instruction, None]) -> bool:
+    def _is_constant(self, editor: Editor, i: Instruction, constants: dict[Instruction, None]) -> bool:
         if i.opcode == "constant" or not self.split_expressions:
             return i.opcode == "constant"
         if i.opcode == "iota":
@@ -72,7 +74,7 @@ class HloConstantSplitter(Pass):
         )
 
 
-def _duplicate(editor: XlaEditor, growth: InstructionBudget, i: Instruction, user: Instruction) -> int:
+def _duplicate(editor: Editor, growth: InstructionBudget, i: Instruction, user: Instruction) -> int:
     """A copy of an expression for one user (`DuplicateConstantExpressionPerUser`)."""
     copies: dict[Instruction, Instruction] = {}
     editor.place = user

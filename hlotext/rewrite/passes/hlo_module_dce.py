@@ -7,7 +7,8 @@ from typing import ClassVar
 import attrs
 
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.liveness import Liveness
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor, body_of, is_whole, parameter_of

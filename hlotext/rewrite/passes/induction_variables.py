@@ -48,14 +48,14 @@ def merge_counters(loops: LoopEditor, loop: Instruction, word: str) -> Instructi
 
     def number(value: int, computation: Computation | None) -> Instruction:
         literal = Literal.from_array(np.asarray(value).astype(type_.dtype), scalar)
-        return loops.add("constant", scalar, argument=literal, computation=computation)
+        return loops.create("constant", scalar, argument=literal, computation=computation)
 
     def binary(opcode: str, part: Shape, x: Instruction, y: Instruction) -> Instruction:
         operands = []
         for o in (x, y):
             fits = o.shape is not None and o.shape.dimensions == part.dimensions
-            operands.append(o if fits else loops.add("reshape", part, (o,), computation=o.computation))
-        return loops.add(opcode, part, operands, computation=x.computation)
+            operands.append(o if fits else loops.create("reshape", part, (o,), computation=o.computation))
+        return loops.create(opcode, part, operands, computation=x.computation)
 
     def old_form(value: Instruction) -> Instruction:
         parts = []
@@ -63,7 +63,7 @@ def merge_counters(loops: LoopEditor, loop: Instruction, word: str) -> Instructi
             if n not in steps:
                 parts.append(loops.element(value, n))
                 continue
-            step = loops.add("constant", steps[n].shape, argument=steps[n], computation=value.computation)
+            step = loops.create("constant", steps[n].shape, argument=steps[n], computation=value.computation)
             first = loops.element(value, n)
             product = binary("multiply", part, loops.element(value, place), step)
             parts.append(binary("add", part, first, product))

@@ -19,11 +19,15 @@ from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Layout, Shape
 from hlotext.ir.values.window import PaddingConfig, SliceDimensions, Window
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.annotations import NOT_COPIED
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.drivers import PostOrder
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.rules import Rewrite, pattern
+from hlotext.rewrite.kit.worklist import remove_dead_operands
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import NOT_COPIED, PostOrderVisitor, run_visitor
 from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, is_descending, is_plain
-from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern, remove_dead_operands
 
 
 @attrs.frozen
@@ -47,7 +51,8 @@ class LayoutNormalization(Pass):
         normalizer = Normalizer(module)
         # What an asynchronous operation wraps is one instruction, beside which no bitcast may stand.
         visited = [c for c in nonfusion_computations(module) if not is_async_body(c)]
-        run_visitor(normalizer, visited)
+        for computation in visited:
+            normalizer.walk.walk(computation)
         return PassResult.of({"instructions": normalizer.count})
 
 
@@ -113,16 +118,18 @@ def _renumbered(
     return attrs.evolve(labels, **changes)
 
 
-class Normalizer(PostOrderVisitor):
+class Normalizer(Editor):
     """The handlers of XLA's `LayoutNormalizationVisitor`."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.count = 0
+        self.walk = PostOrder(self.visit)
         self._back: set[Instruction] = set()
         """Bitcasts through which users read a value that stays as it is."""
 
     def visit(self, i: Instruction) -> None:
+        self.place = i
         if i.opcode == "custom-call" and str(i.attributes.get("custom_call_target")).startswith(CONVOLUTIONS):
             self.count += self.cudnn_convolution(i)
             return
@@ -143,7 +150,7 @@ class Normalizer(PostOrderVisitor):
         """A value in a shape that lies in memory as it does (`MaybeBitcast`)."""
         if value.shape == shape:
             return value
-        return self.add("bitcast", shape, (value,))
+        return self.create("bitcast", shape, (value,))
 
     def input(self, value: Instruction, order: Order | None = None) -> Instruction:
         """A value in the descending layout (`GetNormalizedInput`), its dimensions in an order if one is given."""
@@ -163,8 +170,8 @@ class Normalizer(PostOrderVisitor):
     def new(self, opcode: str, shape: Shape, operands: Iterable[Instruction], *, like: Instruction | None,
             **attributes: Any) -> Instruction:  # fmt: skip
         """A new instruction that is not visited."""
-        made = self.add(opcode, shape, tuple(operands), like=like, attributes=attributes)
-        self.mark_visited(made)
+        made = self.create(opcode, shape, tuple(operands), like=like, **attributes)
+        self.walk.mark_visited(made)
         return made
 
     def put(self, i: Instruction, operands: Iterable[Instruction], **attributes: Any) -> int:
@@ -190,8 +197,8 @@ class Normalizer(PostOrderVisitor):
             before = self.bitcast(i.operands[0], shape)
             normal = self.bitcast(before, layouts.normalize(shape))
             i.change(operands=(normal,), typed=False)
-            self.mark_visited(before)
-            self.visit_again(i)
+            self.walk.mark_visited(before)
+            self.walk.visit_again(i)
         else:
             was_root = i.is_root
             normal = self.bitcast(i, layouts.normalize(shape))
@@ -202,7 +209,7 @@ class Normalizer(PostOrderVisitor):
             if was_root:
                 home.root = i
             self._back.add(back)
-        self.mark_visited(normal)
+        self.walk.mark_visited(normal)
         return 1
 
     def elementwise(self, i: Instruction) -> int:
@@ -236,8 +243,8 @@ class Normalizer(PostOrderVisitor):
             turned = Literal.elided(normal)
         else:
             turned = Literal.from_array(array.transpose(_order(shape)), normal)
-        new = self.add("constant", normal, like=i, argument=turned, name=i.name)
-        self.mark_visited(new)
+        new = self.create("constant", normal, like=i, argument=turned, name=i.name)
+        self.walk.mark_visited(new)
         return int(self.replace(i, self.bitcast(new, shape)))
 
     def slice(self, i: Instruction) -> int:
@@ -281,7 +288,7 @@ class Normalizer(PostOrderVisitor):
         """`HandleIota`"""
         return self.put(i, (), iota_dimension=_order(_array(i)).index(i.attributes["iota_dimension"]))
 
-    def reshape(self, i: Instruction) -> int:
+    def reshape_(self, i: Instruction) -> int:
         """`HandleReshape`"""
         if not layouts.reshape_is_bitcast(_array(i.operands[0]), _array(i)):
             return self.other(i)
@@ -375,19 +382,19 @@ class Normalizer(PostOrderVisitor):
         own = {k: v for k, v in own_attributes(i).items() if k == "metadata" or k not in NOT_COPIED}
         own["dim_labels"] = new_labels
         wanted = Shape.tuple(normal) if shape.is_tuple else normal[0]
-        new = self.add(i.opcode, wanted, operands, attributes=own, argument=i.literal, name=i.name)
+        new = self.create(i.opcode, wanted, operands, **own, argument=i.literal, name=i.name)
         if not shape.is_tuple:
             return int(self.replace(i, self.bitcast_anew(new, shape)))
         parts = []
         for number, part in enumerate(normal):
-            element = self.add("get-tuple-element", part, (new,), attributes={"index": number})
+            element = self.create("get-tuple-element", part, (new,), index=number)
             parts.append(self.bitcast_anew(element, results[number]))
-        self.mark_visited(parts[0])
-        return int(self.replace(i, self.add("tuple", shape, parts)))
+        self.walk.mark_visited(parts[0])
+        return int(self.replace(i, self.create("tuple", shape, parts)))
 
     def bitcast_anew(self, value: Instruction, shape: Shape) -> Instruction:
         """A bitcast, even to the same shape (`MakeBitcastHlo`)."""
-        return self.add("bitcast", shape, (value,))
+        return self.create("bitcast", shape, (value,))
 
     def scatter(self, i: Instruction) -> int:
         """`HandleScatter`"""
@@ -423,7 +430,7 @@ BATCHES = ("input_batching_dims", "scatter_indices_batching_dims")
 HANDLERS: dict[str, Callable[[Normalizer, Instruction], int]] = {
     "constant": Normalizer.constant_, "slice": Normalizer.slice, "concatenate": Normalizer.concatenate,
     "reduce-window": Normalizer.reduce_window, "broadcast": Normalizer.broadcast, "iota": Normalizer.iota,
-    "reshape": Normalizer.reshape, "transpose": Normalizer.transpose, "copy": Normalizer.copy,
+    "reshape": Normalizer.reshape_, "transpose": Normalizer.transpose, "copy": Normalizer.copy,
     "reverse": Normalizer.reverse, "pad": Normalizer.pad, "dynamic-slice": Normalizer.dynamic_slice,
     "dynamic-update-slice": Normalizer.dynamic_update_slice, "convolution": Normalizer.convolution,
     "scatter": Normalizer.scatter,

@@ -6,14 +6,14 @@ from collections import defaultdict
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.rewrite.passes.editor import XlaEditor
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.loop_rebuilding import parameter_of
 
 
 class Needs:
     """State elements that each value depends on, and elements that depend on each other."""
 
-    def __init__(self, editor: XlaEditor, body: Computation, condition: Computation) -> None:
+    def __init__(self, editor: Editor, body: Computation, condition: Computation) -> None:
         self.needs: dict[Instruction, frozenset[int]] = {}
         self.effects: set[int] = set()
         self._parents: dict[Instruction, Instruction] = {}

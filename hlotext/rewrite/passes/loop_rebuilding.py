@@ -10,9 +10,9 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import InstructionBudget
+from hlotext.rewrite.kit.control import CONTROL
+from hlotext.rewrite.kit.limits import InstructionBudget
 from hlotext.rewrite.passes.call_inliner import Inliner
-from hlotext.rewrite.passes.editor import CONTROL
 
 Nodes = dict[Instruction, Instruction | None]
 """Replacement of each instruction in a copy; None: none."""
@@ -82,7 +82,7 @@ class LoopEditor(Inliner):
         copy = self.module.add(Computation(name), before=source)
         old = parameter_of(source)
         outer, self.copying = self.copying, copy
-        new = self.add("parameter", parameter, argument=0, computation=copy, name=old.name)
+        new = self.create("parameter", parameter, argument=0, computation=copy, name=old.name)
         nodes: Nodes = {}
         nodes[old] = new
         prepare(self, copy, nodes)
@@ -101,8 +101,8 @@ class LoopEditor(Inliner):
                 own[CONTROL] = tuple(p for p in waits if p is not None)
             shape = i.shape
             assert shape is not None
-            nodes[i] = self.add(
-                i.opcode, shape, [o for o in operands if o is not None], argument=i.literal, attributes=own,
+            nodes[i] = self.create(
+                i.opcode, shape, [o for o in operands if o is not None], argument=i.literal, **own,
                 computation=copy, name=i.name,
             )  # fmt: skip
         root = finish(nodes) if finish is not None else nodes[source.root]
@@ -126,7 +126,7 @@ class LoopEditor(Inliner):
         """An element of a tuple."""
         shape = value.shape
         assert shape is not None
-        new = self.add("get-tuple-element", shape.tuple_shapes[index], (value,), attributes={"index": index},
+        new = self.create("get-tuple-element", shape.tuple_shapes[index], (value,), index=index,
                        computation=value.computation)  # fmt: skip
         self.origins[new] = None
         return new
@@ -137,7 +137,7 @@ class LoopEditor(Inliner):
         shape = Shape.tuple(tuple(part.shape for part in parts if part.shape is not None))
         if computation is None and parts:
             computation = parts[0].computation
-        return self.add("tuple", shape, parts, computation=computation)
+        return self.create("tuple", shape, parts, computation=computation)
 
     def loop(
         self, old: Instruction, shape: Shape, condition: Computation, body: Computation, init: Instruction
@@ -147,7 +147,7 @@ class LoopEditor(Inliner):
         for name in ("backend_config", "frontend_attributes", "metadata"):
             if name in old.attributes:
                 own[name] = old.attributes[name]
-        new = self.add("while", shape, (init,), attributes=own, name=old.name)
+        new = self.create("while", shape, (init,), **own, name=old.name)
         self.origins[new] = old.name
         return new
 

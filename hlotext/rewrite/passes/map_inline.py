@@ -9,9 +9,9 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import is_typed, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -32,19 +32,19 @@ class MapInline(Pass):
     summary: ClassVar[str] = "Replaces maps of a single operation with that operation on whole arrays."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         count = 0
         for computation in module.computations:
             if computation.is_sugared or not len(computation):
                 continue
             for i in instruction_post_order(computation):
                 if i.opcode == "map" and len(i.called_computations) == 1 and is_typed(i):
-                    s.place = i
-                    count += _inline(s, i)
+                    editor.place = i
+                    count += _inline(editor, i)
         return PassResult.of({"maps": count})
 
 
-def _inline(s: Simplifier, i: Instruction) -> bool:
+def _inline(editor: Editor, i: Instruction) -> bool:
     """`MapInlinerVisitor::HandleMap`."""
     if i.control_predecessors or i.control_successors:
         return False
@@ -54,11 +54,11 @@ def _inline(s: Simplifier, i: Instruction) -> bool:
     if root.shape is None or root.called_computations:
         return False
     if root.opcode == "parameter":
-        return s.replace(i, i.operands[root.parameter_number or 0])
+        return editor.replace(i, i.operands[root.parameter_number or 0])
     if root.opcode == "constant":
-        constant = s.create("constant", shape_of(root), literal=root.literal)
-        return s.replace(i, s.create("broadcast", shape_of(i), (constant,), dimensions=()))
+        constant = editor.create("constant", shape_of(root), argument=root.literal)
+        return editor.replace(i, editor.create("broadcast", shape_of(i), (constant,), dimensions=()))
     if not root.operands:
         return False
-    new = s.clone(root, [i.operands[o.parameter_number or 0] for o in root.operands], shape_of(i))
-    return s.replace(i, new)
+    new = editor.clone(root, [i.operands[o.parameter_number or 0] for o in root.operands], shape_of(i))
+    return editor.replace(i, new)

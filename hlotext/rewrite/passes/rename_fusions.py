@@ -13,8 +13,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import FusionKind
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import XlaEditor
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ class RenameInstructions(Pass):
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:
-        editor = XlaEditor(module)
+        editor = Editor(module)
         count = 0
         for computation in nonfusion_computations(module):
             for i in computation.instructions:
@@ -94,7 +94,7 @@ _TRACKED = re.compile(r"\.[0-9]+\.0$")
 _ALWAYS_FUSED = traits.REDUCTIONS | {"map"}
 
 
-def _may_be_fused(editor: XlaEditor, i: Instruction) -> bool:
+def _may_be_fused(editor: Editor, i: Instruction) -> bool:
     """`HloInstruction::IsFusible`, but for fusions and custom calls."""
     if i.opcode in ("parameter", "custom-call", "fusion", "domain", "while", "conditional", "call"):
         return False

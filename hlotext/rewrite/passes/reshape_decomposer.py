@@ -10,8 +10,9 @@ from hlotext import layout as layouts
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
+from hlotext.rewrite.kit.drivers import PostOrder
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import PostOrderVisitor, run_visitor
 from hlotext.rewrite.passes.properties import LAYOUTS, is_plain
 
 
@@ -29,12 +30,14 @@ class ReshapeDecomposer(Pass):
     requires = (LAYOUTS,)
 
     def run(self, module: Module) -> PassResult:
-        visitor = _Decomposer(module)
-        run_visitor(visitor, nonfusion_computations(module))
-        return PassResult.of({"bitcasts": visitor.bitcasts, "copies": visitor.copies})
+        decomposer = _Decomposer(module)
+        walk = PostOrder(decomposer.visit)
+        for computation in nonfusion_computations(module):
+            walk.walk(computation)
+        return PassResult.of({"bitcasts": decomposer.bitcasts, "copies": decomposer.copies})
 
 
-class _Decomposer(PostOrderVisitor):
+class _Decomposer(Editor):
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.bitcasts = self.copies = 0
@@ -43,6 +46,7 @@ class _Decomposer(PostOrderVisitor):
         """`ReshapeDecomposerVisitor::HandleReshape`."""
         if i.opcode != "reshape" or i.shape is None:
             return
+        self.place = i
         operand, result = i.operands[0], i.shape
         source = operand.shape
         if source is None or not (_has_order(source) and _has_order(result)):
@@ -60,12 +64,11 @@ class _Decomposer(PostOrderVisitor):
 
     def _bitcast(self, value: Instruction, shape: Shape) -> Instruction:
         self.bitcasts += 1
-        attributes = {"metadata": value.metadata} if value.metadata is not None else {}
-        return self.add("bitcast", shape, (value,), attributes=attributes)
+        return self.create("bitcast", shape, (value,), metadata=value.metadata)
 
     def _copy(self, value: Instruction, shape: Shape) -> Instruction:
         self.copies += 1
-        return self.add("copy", shape, (value,), like=value)
+        return self.create("copy", shape, (value,), like=value)
 
 
 def _has_order(shape: Shape) -> bool:

@@ -13,11 +13,11 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.permutations import inverse
-from hlotext.rewrite.builder import retyped
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult, is_platform, nonfusion_computations
 from hlotext.rewrite.passes.compilation_stage import computes_in_bf16
 from hlotext.rewrite.passes.dimensions import is_identity, left_unmodified
-from hlotext.rewrite.passes.editor import XlaEditor
 from hlotext.rewrite.passes.properties import NOT_SCHEDULED
 
 
@@ -56,7 +56,7 @@ class ReshapeMover(Pass):
         return PassResult.of({"instructions": sum(map(mover.move_all, nonfusion_computations(module)))})
 
 
-class _Mover(XlaEditor):
+class _Mover(Editor):
     def __init__(self, module: Module, broadcasts_are_cheap: bool) -> None:
         super().__init__(module)
         self.broadcasts_are_cheap = broadcasts_are_cheap
@@ -150,8 +150,8 @@ class _Mover(XlaEditor):
         inner = self.clone(i, operands, retyped(source, i.shape.element_type))
         if "sharding" in inner.attributes:
             del inner.attributes["sharding"]
-        order = {"dimensions": rearrange.attributes["dimensions"]} if rearrange.opcode == "transpose" else {}
-        outer = self.add(rearrange.opcode, i.shape, (inner,), attributes=order)
+        order = rearrange.attributes["dimensions"] if rearrange.opcode == "transpose" else None
+        outer = self.create(rearrange.opcode, i.shape, (inner,), dimensions=order)
         self.replace(i, outer, relay_control=False)
 
     def _undo(self, rearrange: Instruction, operand: Instruction) -> Instruction:
@@ -168,14 +168,12 @@ class _Mover(XlaEditor):
                 return operand
             if operand.opcode == "reshape" and operand.operands[0].shape == wanted:
                 return operand.operands[0]
-            return self.add("reshape", wanted, (operand,), like=operand)
+            return self.create("reshape", wanted, (operand,), like=operand)
         order = tuple(rearrange.attributes["dimensions"])
         if is_identity(order):
             return operand
         back = inverse(order)
-        return self.add(
-            "transpose", transposed(shape, back), (operand,), like=operand, attributes={"dimensions": back}
-        )
+        return self.create("transpose", transposed(shape, back), (operand,), like=operand, dimensions=back)
 
 
 def is_rearrange(i: Instruction) -> bool:

@@ -8,8 +8,9 @@ import attrs
 
 from hlotext.edit.structure import set_root
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.kit.limits import InstructionBudget
 from hlotext.rewrite.ordering import move_after
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
 
 
@@ -48,7 +49,7 @@ class RootInstructionSinker(Pass):
                 elements = editor.elements(root)
                 made = [*elements, editor.tuple(elements, computation)]
             else:
-                made = [editor.add("bitcast", shape, (root,))]
+                made = [editor.create("bitcast", shape, (root,))]
             new = made[-1]
             if computation.order[new] < computation.order[last]:
                 move_after(new, last)  # what is added stands behind its operands

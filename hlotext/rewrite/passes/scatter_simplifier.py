@@ -7,8 +7,12 @@ from typing import ClassVar
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.algebra.engine import Simplifier, shape_of, sizes
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.facts import shape_of, sizes
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.gather_scatter_utils import (
     collapse_first,
     index_rows,
@@ -18,11 +22,10 @@ from hlotext.rewrite.passes.gather_scatter_utils import (
     set_flags,
     transpose,
 )
-from hlotext.rewrite.passes.op_expander import Expander
 
 
 @attrs.frozen
-class ScatterSimplifier(Expander):
+class ScatterSimplifier(Pass):
     """Gives scatters a matrix of indices and whole windows (XLA's `ScatterSimplifier`).
 
     Indices become a matrix with a row for each window, updates have the rows first and then every dimension of the operand,
@@ -41,26 +44,36 @@ class ScatterSimplifier(Expander):
 
     name: ClassVar[str] = "scatter-simplifier"
     summary: ClassVar[str] = "Canonicalizes scatters to a two-dimensional index array and full windows."
-    counted: ClassVar[str] = "scatters"
 
-    def matches(self, i: Instruction) -> bool:
-        return is_whole_scatter(i) and bool(_rank(i)) and not _has_batches(i) and not _is_simplified(i)
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [simplify], driver="once", computations=chosen))
 
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        count = len(i.operands) // 2
-        operands, updates = i.operands[:count], i.operands[count + 1 :]
-        indices = index_rows(s, i.operands[count], i.attributes["index_vector_dim"])
-        flat = [_flatten(s, i, update) for update in updates]
-        shape = shape_of(operands[0]) if count == 1 else Shape.tuple(tuple(map(shape_of, operands)))
-        own = {
-            "update_window_dims": tuple(range(1, _rank(i) + 1)),
-            "inserted_window_dims": (),
-            "scatter_dims_to_operand_dims": numbers(i, "scatter_dims_to_operand_dims"),
-            "index_vector_dim": 1,
-            "to_apply": i.called_computations[0],
-            **set_flags(i, "indices_are_sorted", "unique_indices"),
-        }
-        return s.create_like(i, "scatter", shape, (*operands, indices, *flat), **own)
+
+@pattern("scatter", name="scatters")
+def simplify(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(i):
+        return None
+    count = len(i.operands) // 2
+    operands, updates = i.operands[:count], i.operands[count + 1 :]
+    indices = index_rows(r, i.operands[count], i.attributes["index_vector_dim"])
+    flat = [_flatten(r, i, update) for update in updates]
+    shape = shape_of(operands[0]) if count == 1 else Shape.tuple(tuple(map(shape_of, operands)))
+    own = {
+        "update_window_dims": tuple(range(1, _rank(i) + 1)),
+        "inserted_window_dims": (),
+        "scatter_dims_to_operand_dims": numbers(i, "scatter_dims_to_operand_dims"),
+        "index_vector_dim": 1,
+        "to_apply": i.called_computations[0],
+        **set_flags(i, "indices_are_sorted", "unique_indices"),
+    }
+    return r.create_like(i, "scatter", shape, (*operands, indices, *flat), **own)
+
+
+def _matches(i: Instruction) -> bool:
+    return is_whole_scatter(i) and bool(_rank(i)) and not _has_batches(i) and not _is_simplified(i)
 
 
 def _rank(i: Instruction) -> int:
@@ -86,15 +99,15 @@ def _is_simplified(i: Instruction) -> bool:
     )
 
 
-def _flatten(s: Simplifier, i: Instruction, update: Instruction) -> Instruction:
+def _flatten(r: Rewrite, i: Instruction, update: Instruction) -> Instruction:
     """`FlattenAndTransposeUpdates`."""
     window = numbers(i, "update_window_dims")
     rank = len(sizes(update))
     outer = [d for d in range(rank) if d not in window]
-    update = transpose(s, update, [*outer, *window])
+    update = transpose(r, update, [*outer, *window])
     if len(outer) > 1:
-        update = collapse_first(s, update, len(outer))
+        update = collapse_first(r, update, len(outer))
     elif not outer:
-        update = insert_ones(s, update, [0])
+        update = insert_ones(r, update, [0])
     inserted = numbers(i, "inserted_window_dims")
-    return insert_ones(s, update, [d + 1 for d in inserted]) if inserted else update
+    return insert_ones(r, update, [d + 1 for d in inserted]) if inserted else update

@@ -9,8 +9,8 @@ import attrs
 from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.editor import XlaEditor
 
 GROUP = "xla.sdy.ShardingGroup"
 KEPT_AS_COPY = frozenset(
@@ -46,7 +46,7 @@ class ShardingRemover(Pass):
     summary: ClassVar[str] = "Removes sharding custom calls."
 
     def run(self, module: Module) -> PassResult:
-        editor = XlaEditor(module)
+        editor = Editor(module)
         count = 0
         for computation in module.computations:
             if computation.is_sugared or computation.is_fusion_body:
@@ -59,7 +59,7 @@ class ShardingRemover(Pass):
             for i in reversed(copied):
                 assert i.shape is not None
                 editor.place = i
-                editor.replace(i, editor.add("copy", i.shape, i.operands), remove_unused=False)
+                editor.replace(i, editor.create("copy", i.shape, i.operands), remove_unused=False)
         return PassResult.of({"calls": count})
 
 

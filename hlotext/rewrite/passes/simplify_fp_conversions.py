@@ -8,9 +8,9 @@ import attrs
 
 from hlotext.ir.nodes.computation import instruction_post_order, post_order
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, type_of
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import is_typed, type_of
 from hlotext.rewrite.passes.base import Pass, PassResult
-from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ class SimplifyFPConversions(Pass):
     preserves_results: ClassVar[bool] = False
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         count = 0
         for computation in post_order(module.computations):
             for i in instruction_post_order(computation):
@@ -45,9 +45,9 @@ class SimplifyFPConversions(Pass):
                     source, length = source.operands[0], length + 1
                 if length < 2:
                     continue
-                s.place = i
+                editor.place = i
                 if type_of(source) is type_of(i):
-                    count += s.replace(i, source)
+                    count += editor.replace(i, source)
                 else:
-                    count += s.replace_with_new(i, "convert", (source,))
+                    count += editor.replace_with_new(i, "convert", (source,))
         return PassResult.of({"chains": count})

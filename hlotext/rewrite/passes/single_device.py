@@ -15,8 +15,9 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import NATIVE_ASYNC
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import BrokenModuleError, Pass, PassLimitError, PassResult
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.limits import PassLimitError
+from hlotext.rewrite.passes.base import BrokenModuleError, Pass, PassResult
 
 _COLLECTIVES = traits.COLLECTIVE_KINDS - {"collective-reduce", "ragged-all-to-all"}
 

@@ -9,11 +9,12 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import FusionKind
-from hlotext.rewrite.builder import Builder
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import CONTROL
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.control import CONTROL
+from hlotext.rewrite.kit.facts import is_typed
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.loop_rebuilding import LoopEditor
-from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -64,17 +65,15 @@ def _fuse(editor: LoopEditor, sort: Instruction) -> bool:
             )
     own = {k: v for k, v in sort.attributes.items() if k != CONTROL}
     assert sort.shape is not None
-    root = editor.add(
+    root = editor.create(
         "sort",
         sort.shape,
         [inside[o] for o in sort.operands],
-        attributes=own,
+        **own,
         computation=b.computation,
         name=sort.name,
     )
     body = b.finish(root)
     editor.place = sort
-    fusion = editor.add(
-        "fusion", sort.shape, given, attributes={"kind": FusionKind.CUSTOM, "calls": body}, like=sort
-    )
+    fusion = editor.create("fusion", sort.shape, given, kind=FusionKind.CUSTOM, calls=body, like=sort)
     return editor.replace(sort, fusion)

@@ -10,10 +10,10 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.algebra.engine import AlgebraicSimplifierOptions, Simplifier, shape_of
+from hlotext.rewrite.kit.control import CONTROL
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import is_typed, shape_of
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import CONTROL
-from hlotext.rewrite.passes.op_expander import is_typed
 
 
 @attrs.frozen
@@ -35,12 +35,12 @@ class SortSimplifier(Pass):
     summary: ClassVar[str] = "Removes unused sort operands."
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         found = [i for c in nonfusion_computations(module) for i in c.instructions if i.opcode == "sort"]
-        return PassResult.of({"operands": sum(_simplify(s, i) for i in found if is_typed(i))})
+        return PassResult.of({"operands": sum(_simplify(editor, i) for i in found if is_typed(i))})
 
 
-def _simplify(s: Simplifier, sort: Instruction) -> int:
+def _simplify(editor: Editor, sort: Instruction) -> int:
     """`RemoveUnusedOperandFromSort`; how many operands went."""
     callees = sort.called_computations
     count = len(sort.operands)
@@ -58,43 +58,45 @@ def _simplify(s: Simplifier, sort: Instruction) -> int:
     if len(used) == count or not used:
         return 0
     kept = sorted(used)
-    s.place = sort
+    editor.place = sort
     parts = tuple(shape_of(sort.operands[n]) for n in kept)
     shape = parts[0] if len(kept) == 1 else Shape.tuple(parts)
-    new = s.clone(sort, [sort.operands[n] for n in kept], shape)
-    narrow = _narrowed(s, comparator, kept)
+    new = editor.clone(sort, [sort.operands[n] for n in kept], shape)
+    narrow = _narrowed(editor, comparator, kept)
     new.change(attributes={**new.attributes, "to_apply": narrow}, typed=False)
     results = (
-        [s.create("get-tuple-element", part, (new,), index=n) for n, part in enumerate(parts)]
+        [editor.create("get-tuple-element", part, (new,), index=n) for n, part in enumerate(parts)]
         if len(kept) > 1
         else [new]
     )
     places = {old: results[n] for n, old in enumerate(kept)}
     for user in sort.users:
         user.replace_all_uses_with(places[user.attributes["index"]])
-        s.remove_unused(user)
+        editor.remove_unused(user)
     return count - len(kept)
 
 
-def _narrowed(s: Simplifier, comparator: Computation, kept: list[int]) -> Computation:
+def _narrowed(editor: Editor, comparator: Computation, kept: list[int]) -> Computation:
     """A copy of a comparator that takes the pairs of these operands alone."""
-    copy = s.module.add(
-        Computation(s.module.computation_names.unique(f"{comparator.name}.clone")), before=comparator
+    copy = editor.module.add(
+        Computation(editor.module.computation_names.unique(f"{comparator.name}.clone")), before=comparator
     )
     numbers = {2 * old + side: 2 * new + side for new, old in enumerate(kept) for side in (0, 1)}
     nodes: dict[Instruction, Instruction] = {}
-    outside, s.place = s.place, None
+    outside, editor.place = editor.place, None
     for i in comparator.instructions:
         if i.opcode == "parameter":
             number = numbers.get(i.parameter_number or 0)
             if number is not None:
-                nodes[i] = s.add("parameter", shape_of(i), argument=number, computation=copy, name=i.name)
+                nodes[i] = editor.create(
+                    "parameter", shape_of(i), argument=number, computation=copy, name=i.name
+                )
             continue
         own = {k: v for k, v in i.attributes.items() if k != CONTROL}
         operands = [nodes[o] for o in i.operands]
-        nodes[i] = s.add(
-            i.opcode, shape_of(i), operands, argument=i.literal, attributes=own, computation=copy, name=i.name
+        nodes[i] = editor.create(
+            i.opcode, shape_of(i), operands, argument=i.literal, **own, computation=copy, name=i.name
         )
     copy.root = nodes[comparator.root]
-    s.place = outside
+    editor.place = outside
     return copy

@@ -9,19 +9,22 @@ import attrs
 from hlotext.edit.cloning import clone_computation
 from hlotext.ir.nodes.computation import Computation, instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES
-from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
-from hlotext.rewrite.passes.op_expander import Expander
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.facts import dims, shape_of, sizes, type_of
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 S32 = ELEMENT_TYPES["s32"]
 PRED = Shape(ELEMENT_TYPES["pred"])
 
 
 @attrs.frozen
-class StableSortExpander(Expander):
+class StableSortExpander(Pass):
     """Makes stable sorts unstable ones that also compare the elements' places (XLA's `StableSortExpander`).
 
     The places are an iota among the operands, or one that is added. The comparator compares once more with each pair swapped:
@@ -40,28 +43,38 @@ class StableSortExpander(Expander):
     summary: ClassVar[str] = (
         "Expands stable sorts into unstable ones that compare indices where values are equal."
     )
-    counted: ClassVar[str] = "sorts"
 
-    def matches(self, i: Instruction) -> bool:
-        if i.opcode != "sort" or not i.attributes.get("is_stable") or len(dims(i)) != 1:
-            return False
-        callees = i.called_computations
-        whole = len(callees) == 1 and len(callees[0].parameters) == 2 * len(i.operands) > 0
-        return whole and all(o.shape is not None and o.shape.is_array for o in i.operands)
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [expand], driver="once", computations=chosen))
 
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        place = next((n for n, o in enumerate(i.operands) if _is_places(o, dims(i)[0])), None)
-        if place is not None:
-            comparator = i.called_computations[0]
-            if len(comparator.callers) > 1:
-                comparator = clone_computation(comparator)
-            own = {k: v for k, v in i.attributes.items() if k != "is_stable"}
-            i.change(attributes={**own, "to_apply": comparator}, typed=False)
-            _break_ties(s, comparator, place)
-            return i
-        if sizes(i.operands[0])[dims(i)[0]] >= 1 << 31:
-            return None
-        return _with_places(s, i)
+
+@pattern("sort", name="sorts")
+def expand(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(i):
+        return None
+    place = next((n for n, o in enumerate(i.operands) if _is_places(o, dims(i)[0])), None)
+    if place is not None:
+        comparator = i.called_computations[0]
+        if len(comparator.callers) > 1:
+            comparator = clone_computation(comparator)
+        own = {k: v for k, v in i.attributes.items() if k != "is_stable"}
+        i.change(attributes={**own, "to_apply": comparator}, typed=False)
+        _break_ties(r, comparator, place)
+        return i
+    if sizes(i.operands[0])[dims(i)[0]] >= 1 << 31:
+        return None
+    return _with_places(r, i)
+
+
+def _matches(i: Instruction) -> bool:
+    if i.opcode != "sort" or not i.attributes.get("is_stable") or len(dims(i)) != 1:
+        return False
+    callees = i.called_computations
+    whole = len(callees) == 1 and len(callees[0].parameters) == 2 * len(i.operands) > 0
+    return whole and all(o.shape is not None and o.shape.is_array for o in i.operands)
 
 
 def _is_places(i: Instruction, dimension: int) -> bool:
@@ -69,40 +82,40 @@ def _is_places(i: Instruction, dimension: int) -> bool:
     return i.opcode == "iota" and i.attributes.get("iota_dimension") == dimension and type_of(i) is S32
 
 
-def _with_places(s: Simplifier, i: Instruction) -> Instruction:
+def _with_places(r: Rewrite, i: Instruction) -> Instruction:
     """The sort with an iota as its last operand, and the old results of it (`AddIotaAndExpand`)."""
     count = len(i.operands)
     shape = retyped(shape_of(i.operands[0]), S32)
-    iota = s.create("iota", shape, iota_dimension=dims(i)[0])
+    iota = r.create("iota", shape, iota_dimension=dims(i)[0])
     comparator = clone_computation(i.called_computations[0])
-    outside, s.place = s.place, None
+    outside, r.place = r.place, None
     for n, side in enumerate(("lhs", "rhs")):
-        s.add(
+        r.create(
             "parameter", Shape(S32), argument=2 * count + n, computation=comparator, name=f"p.{count}.{side}"
         )
-    s.place = outside
+    r.place = outside
     parts = (shape_of(i),) if count == 1 else shape_of(i).tuple_shapes
-    new = s.clone(i, (*i.operands, iota), Shape.tuple((*parts, shape)))
+    new = r.clone(i, (*i.operands, iota), Shape.tuple((*parts, shape)))
     own = {k: v for k, v in new.attributes.items() if k != "is_stable"}
     new.change(attributes={**own, "to_apply": comparator}, typed=False)
-    _break_ties(s, comparator, count)
-    elements = [s.create("get-tuple-element", shape_of(o), (new,), index=n) for n, o in enumerate(i.operands)]
+    _break_ties(r, comparator, count)
+    elements = [r.create("get-tuple-element", shape_of(o), (new,), index=n) for n, o in enumerate(i.operands)]
     if count == 1:
         return elements[0]
-    return s.create("tuple", Shape.tuple(tuple(map(shape_of, elements))), elements)
+    return r.create("tuple", Shape.tuple(tuple(map(shape_of, elements))), elements)
 
 
-def _break_ties(s: Simplifier, comparator: Computation, place: int) -> None:
+def _break_ties(r: Rewrite, comparator: Computation, place: int) -> None:
     """Makes a comparator compare the operand of that number where it says the same of swapped pairs."""
     parameters = comparator.parameters
     swapped = {p: parameters[n ^ 1] for n, p in enumerate(parameters)}
     root = comparator.root
-    outside, s.place = s.place, None
+    outside, r.place = r.place, None
     for i in instruction_post_order(comparator):
         if i.operands:
-            swapped[i] = s.clone(i, [swapped.get(o, o) for o in i.operands])
+            swapped[i] = r.clone(i, [swapped.get(o, o) for o in i.operands])
     other = swapped.get(root, root)
-    same = s.create("compare", PRED, (root, other), direction=ComparisonDirection.EQ)
-    first = s.create("compare", PRED, parameters[2 * place : 2 * place + 2], direction=ComparisonDirection.LT)
-    comparator.root = s.create("select", PRED, (same, first, root))
-    s.place = outside
+    same = r.create("compare", PRED, (root, other), direction=ComparisonDirection.EQ)
+    first = r.create("compare", PRED, parameters[2 * place : 2 * place + 2], direction=ComparisonDirection.LT)
+    comparator.root = r.create("select", PRED, (same, first, root))
+    r.place = outside

@@ -18,16 +18,11 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.algebra.engine import (
-    AlgebraicSimplifierOptions,
-    Simplifier,
-    shape_of,
-    sizes,
-    type_of,
-)
-from hlotext.rewrite.passes.base import Age, is_age
-from hlotext.rewrite.passes.op_expander import Expander
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.builder import Builder, retyped
+from hlotext.rewrite.kit.facts import shape_of, sizes, type_of
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
 
 S32, F32, PRED = (ELEMENT_TYPES[word] for word in ("s32", "f32", "pred"))
 _UNSTABLE = re.compile(r"is_stable\s*=\s*false", re.IGNORECASE)
@@ -36,7 +31,7 @@ LOW = (1 << 16) - 1
 
 
 @attrs.frozen
-class TopkDecomposer(Expander):
+class TopkDecomposer(Pass):
     """Sorts elements with their places, and takes the first ones (XLA's `TopkDecomposer`).
 
     Where only the values are used they are sorted alone. Largest elements of bf16 are sorted as whole numbers that hold value
@@ -52,52 +47,61 @@ class TopkDecomposer(Expander):
 
     name: ClassVar[str] = "topk-decomposer"
     summary: ClassVar[str] = "Replaces topk with a sort and slices."
-    counted: ClassVar[str] = "topks"
 
     age: Age = attrs.field(default="", validator=is_age)
     """XLA age whose words for the order of floats are written."""
 
-    def options(self, module: Module) -> AlgebraicSimplifierOptions:
-        return AlgebraicSimplifierOptions(age=age_for(module, self.age or None))
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(
+            apply_rules(
+                module,
+                [decompose],
+                driver="once",
+                computations=chosen,
+                options=age_for(module, self.age or None),
+            )
+        )
 
-    def matches(self, i: Instruction) -> bool:
-        is_call = i.attributes.get("custom_call_target") == "TopK" and len(i.called_computations) == 1
-        if not (i.opcode == "topk" or is_call) or len(i.operands) != 1 or not shape_of(i).is_tuple:
-            return False
-        return len(shape_of(i).tuple_shapes) == 2 and bool(sizes(i.operands[0]))
 
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        x = i.operands[0]
-        values, places = shape_of(i).tuple_shapes
-        last = len(sizes(x)) - 1
-        only_values = len(i.users) == 1 and not i.is_root and _takes_values(i.users[0])
-        largest = bool(i.attributes.get("largest", False))
-        given = i.called_computations[0] if i.called_computations else None
-        if (
-            given is None
-            and largest
-            and type_of(x).name == "bf16"
-            and not only_values
-            and sizes(x)[last] <= LOW
-        ):
-            return _packed(s, x, values, places)
-        stable: dict[str, Any] = {"is_stable": True} if _is_stable(i) else {}
-        if only_values and (given is None or len(given.parameters) == 2):
-            to_apply = given or _comparator(s, [type_of(x)], largest)
-            new = s.create_like(i, "sort", shape_of(x), (x,), dimensions=(last,), to_apply=to_apply, **stable)
-            user = i.users[0]
-            s.replace(user, _first(s, i, new, values))
-            return i
-        to_apply = given or _comparator(s, [type_of(x), S32], largest)
-        counted = retyped(shape_of(x), S32)
-        iota = s.create_like(i, "iota", counted, iota_dimension=last)
-        both = Shape.tuple((shape_of(x), counted))
-        new = s.create_like(i, "sort", both, (x, iota), dimensions=(last,), to_apply=to_apply, **stable)
-        parts = [
-            _first(s, i, s.create_like(i, "get-tuple-element", part, (new,), index=n), wanted)
-            for n, (part, wanted) in enumerate(zip(both.tuple_shapes, (values, places), strict=True))
-        ]
-        return s.create_like(i, "tuple", shape_of(i), parts)
+@pattern(("topk", "custom-call"), name="topks")
+def decompose(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(i):
+        return None
+    x = i.operands[0]
+    values, places = shape_of(i).tuple_shapes
+    last = len(sizes(x)) - 1
+    only_values = len(i.users) == 1 and not i.is_root and _takes_values(i.users[0])
+    largest = bool(i.attributes.get("largest", False))
+    given = i.called_computations[0] if i.called_computations else None
+    if given is None and largest and type_of(x).name == "bf16" and not only_values and sizes(x)[last] <= LOW:
+        return _packed(r, x, values, places)
+    stable: dict[str, Any] = {"is_stable": True} if _is_stable(i) else {}
+    if only_values and (given is None or len(given.parameters) == 2):
+        to_apply = given or _comparator(r, [type_of(x)], largest)
+        new = r.create_like(i, "sort", shape_of(x), (x,), dimensions=(last,), to_apply=to_apply, **stable)
+        user = i.users[0]
+        r.replace(user, _first(r, i, new, values))
+        return i
+    to_apply = given or _comparator(r, [type_of(x), S32], largest)
+    counted = retyped(shape_of(x), S32)
+    iota = r.create_like(i, "iota", counted, iota_dimension=last)
+    both = Shape.tuple((shape_of(x), counted))
+    new = r.create_like(i, "sort", both, (x, iota), dimensions=(last,), to_apply=to_apply, **stable)
+    parts = [
+        _first(r, i, r.create_like(i, "get-tuple-element", part, (new,), index=n), wanted)
+        for n, (part, wanted) in enumerate(zip(both.tuple_shapes, (values, places), strict=True))
+    ]
+    return r.create_like(i, "tuple", shape_of(i), parts)
+
+
+def _matches(i: Instruction) -> bool:
+    is_call = i.attributes.get("custom_call_target") == "TopK" and len(i.called_computations) == 1
+    if not (i.opcode == "topk" or is_call) or len(i.operands) != 1 or not shape_of(i).is_tuple:
+        return False
+    return len(shape_of(i).tuple_shapes) == 2 and bool(sizes(i.operands[0]))
 
 
 def _is_stable(i: Instruction) -> bool:
@@ -112,54 +116,54 @@ def _takes_values(user: Instruction) -> bool:
     return user.opcode == "get-tuple-element" and user.attributes["index"] == 0
 
 
-def _first(s: Simplifier, like: Instruction, x: Instruction, shape: Shape) -> Instruction:
+def _first(r: Rewrite, like: Instruction, x: Instruction, shape: Shape) -> Instruction:
     """The first elements of an array."""
     ranges = tuple(SliceDimension(0, size, 1) for size in shape.dimensions)
-    return s.create_like(like, "slice", shape, (x,), slice=SliceDimensions(ranges))
+    return r.create_like(like, "slice", shape, (x,), slice=SliceDimensions(ranges))
 
 
-def _comparator(s: Simplifier, types: list[ElementType], greater: bool) -> Computation:
+def _comparator(r: Rewrite, types: list[ElementType], greater: bool) -> Computation:
     """A computation that compares the first of several pairs (`CreateScalarGtComputation`)."""
     word = "greater" if greater else "less"
-    b = Builder.new(s.module, f"compare-{word}-than", (), before=s.place.computation if s.place else None)
+    b = Builder.new(r.module, f"compare-{word}-than", (), before=r.place.computation if r.place else None)
     pairs = [
         b.parameter(Shape(type_), f"p.{n}.{side}") for n, type_ in enumerate(types) for side in ("lhs", "rhs")
     ]
     direction = ComparisonDirection.GT if greater else ComparisonDirection.LT
     order: dict[str, Any] = {}
     if types[0].is_floating:
-        order = {"order": "TOTAL"} if s.has(xla_changes.COMPARISON_ORDER) else {"type": "TOTALORDER"}
+        order = {"order": "TOTAL"} if r.options.has(xla_changes.COMPARISON_ORDER) else {"type": "TOTALORDER"}
     return b.finish(b.compare(pairs[0], pairs[1], direction, shape=Shape(PRED), **order))
 
 
-def _packed(s: Simplifier, x: Instruction, values: Shape, places: Shape) -> Instruction:
+def _packed(r: Rewrite, x: Instruction, values: Shape, places: Shape) -> Instruction:
     """Values and places of the largest elements of bf16, from one sort (`DecomposeTopKWithSorting`)."""
     last = len(sizes(x)) - 1
     shape = retyped(shape_of(x), S32)
 
     def number(value: int, shape: Shape) -> Instruction:
         literal = Literal.from_array(np.asarray(value, np.int32), Shape(S32))
-        return s.create(
-            "broadcast", shape, (s.create("constant", Shape(S32), literal=literal),), dimensions=()
+        return r.create(
+            "broadcast", shape, (r.create("constant", Shape(S32), argument=literal),), dimensions=()
         )
 
     def ordered(bits: Instruction) -> Instruction:
         """The bits of floats as whole numbers in their order, or back."""
         own = shape_of(bits)
-        rest = s.create("and", own, (bits, number(0x7FFFFFFF, own)))
-        sign = s.create("shift-right-arithmetic", own, (bits, number(31, own)))
-        return s.create("xor", own, (rest, sign))
+        rest = r.create("and", own, (bits, number(0x7FFFFFFF, own)))
+        sign = r.create("shift-right-arithmetic", own, (bits, number(31, own)))
+        return r.create("xor", own, (rest, sign))
 
-    wide = s.create("convert", retyped(shape_of(x), F32), (x,))
-    filled = s.create("or", shape, (ordered(s.create("bitcast-convert", shape, (wide,))), number(LOW, shape)))
-    packed = s.create("xor", shape, (filled, s.create("iota", shape, iota_dimension=last)))
-    to_apply = _comparator(s, [S32], greater=True)
-    both = s.create("sort", shape, (packed,), dimensions=(last,), to_apply=to_apply)
+    wide = r.create("convert", retyped(shape_of(x), F32), (x,))
+    filled = r.create("or", shape, (ordered(r.create("bitcast-convert", shape, (wide,))), number(LOW, shape)))
+    packed = r.create("xor", shape, (filled, r.create("iota", shape, iota_dimension=last)))
+    to_apply = _comparator(r, [S32], greater=True)
+    both = r.create("sort", shape, (packed,), dimensions=(last,), to_apply=to_apply)
     ranges = tuple(SliceDimension(0, size, 1) for size in places.dimensions)
-    first = s.create("slice", places, (both,), slice=SliceDimensions(ranges))
-    high = s.create("and", places, (ordered(first), number(~LOW, places)))
-    floats = s.create("bitcast-convert", retyped(places, F32), (high,))
-    taken = s.create("convert", values, (floats,))
-    turned = s.create("xor", places, (first, number(LOW, places)))
-    indices = s.create("and", places, (turned, number(LOW, places)))
-    return s.create("tuple", Shape.tuple((values, places)), (taken, indices))
+    first = r.create("slice", places, (both,), slice=SliceDimensions(ranges))
+    high = r.create("and", places, (ordered(first), number(~LOW, places)))
+    floats = r.create("bitcast-convert", retyped(places, F32), (high,))
+    taken = r.create("convert", values, (floats,))
+    turned = r.create("xor", places, (first, number(LOW, places)))
+    indices = r.create("and", places, (turned, number(LOW, places)))
+    return r.create("tuple", Shape.tuple((values, places)), (taken, indices))

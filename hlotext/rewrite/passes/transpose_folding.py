@@ -9,14 +9,9 @@ import attrs
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import dims, shape_of, sizes
 from hlotext.rewrite.passes.algebra.dots import DotNumbers, settings
-from hlotext.rewrite.passes.algebra.engine import (
-    AlgebraicSimplifierOptions,
-    Simplifier,
-    dims,
-    shape_of,
-    sizes,
-)
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.dimensions import is_identity
 
@@ -46,21 +41,21 @@ class TransposeFolding(Pass):
     """Also folds transposes into convolutions."""
 
     def run(self, module: Module) -> PassResult:
-        s = Simplifier(module, AlgebraicSimplifierOptions())
+        editor = Editor(module)
         found = [i for c in nonfusion_computations(module) for i in c.instructions]
         count = 0
         for i in found:
             if i.computation is None or i.shape is None or any(o.shape is None for o in i.operands):
                 continue
-            s.place = i
+            editor.place = i
             if i.opcode == "dot":
-                count += _fold_dot(s, i)
+                count += _fold_dot(editor, i)
             elif i.opcode == "convolution" and self.convolutions:
-                count += _fold_convolution(s, i)
+                count += _fold_convolution(editor, i)
         return PassResult.of({"transposes": count})
 
 
-def _fold_dot(s: Simplifier, dot: Instruction) -> int:
+def _fold_dot(editor: Editor, dot: Instruction) -> int:
     """`FoldTransposeIntoDot`."""
     if any(len(sizes(o)) < 2 for o in dot.operands):
         return 0
@@ -79,9 +74,9 @@ def _fold_dot(s: Simplifier, dot: Instruction) -> int:
     if not count:
         return 0
     numbers = DotNumbers(*sides[0], *sides[1])
-    new = s.create("dot", shape_of(dot), operands, **numbers.attributes(), **settings(dot))
-    s.copy_annotations_from(dot, new)
-    return count if s.replace_with(dot, new) else 0
+    new = editor.create("dot", shape_of(dot), operands, **numbers.attributes(), **settings(dot))
+    editor.copy_annotations_from(dot, new)
+    return count if editor.replace(dot, new) else 0
 
 
 def _swaps_rows_and_columns(x: Instruction, batch: tuple[int, ...], contracting: tuple[int, ...]) -> bool:
@@ -91,7 +86,7 @@ def _swaps_rows_and_columns(x: Instruction, batch: tuple[int, ...], contracting:
     return len(batch) == len(sizes(x)) - 2 and len(contracting) == 1 and all(dims(x)[d] == d for d in batch)
 
 
-def _fold_convolution(s: Simplifier, i: Instruction) -> int:
+def _fold_convolution(editor: Editor, i: Instruction) -> int:
     """`FoldTransposeIntoConvolution`."""
     labels = i.attributes.get("dim_labels")
     if not isinstance(labels, ConvolutionDimensionNumbers):
@@ -113,9 +108,9 @@ def _fold_convolution(s: Simplifier, i: Instruction) -> int:
         count += 1
     if not count:
         return 0
-    copy = s.clone(i, operands)
+    copy = editor.clone(i, operands)
     copy.change(attributes={**copy.attributes, "dim_labels": new}, typed=False)
-    return count if s.replace(i, copy, relay_control=False) else 0
+    return count if editor.replace(i, copy, relay_control=False) else 0
 
 
 _INPUT = ("input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions")

@@ -7,14 +7,17 @@ from typing import ClassVar
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.window import Window, WindowDimension
-from hlotext.rewrite.passes.algebra.engine import Simplifier, dims, shape_of, sizes, type_of
-from hlotext.rewrite.passes.op_expander import Expander
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.facts import dims, shape_of, sizes, type_of
+from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
+from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 from hlotext.rewrite.passes.properties import is_descending, is_tiled
 
 
 @attrs.frozen
-class TreeReductionRewriter(Expander):
+class TreeReductionRewriter(Pass):
     """Reduces windows of a size first, and then their results (XLA's `TreeReductionRewriter`).
 
     So sums of many floats are more precise. Reductions of several values, of dimensions that fit into a window, and those for
@@ -32,7 +35,6 @@ class TreeReductionRewriter(Expander):
 
     name: ClassVar[str] = "tree-reduction-rewriter"
     summary: ClassVar[str] = "Splits long reductions into a reduce-window and a reduction of its results."
-    counted: ClassVar[str] = "reductions"
     is_one_round: ClassVar[bool] = True
 
     window: int = 32
@@ -40,32 +42,40 @@ class TreeReductionRewriter(Expander):
     leaves_library: bool = True
     """Leaves what a library reduces."""
 
-    def matches(self, i: Instruction) -> bool:
-        if i.opcode != "reduce" or len(i.operands) != 2 or not shape_of(i).is_array or self.window < 1:
-            return False
-        if len(i.called_computations) != 1 or (self.leaves_library and is_library_reduction(i)):
-            return False
-        if is_tiled(i.operands[0].shape):
-            return False
-        return any(sizes(i.operands[0])[d] > self.window for d in dims(i))
+    def run(self, module: Module) -> PassResult:
+        chosen = nonfusion_computations(module)
+        return PassResult.of(apply_rules(module, [split], driver="once", computations=chosen, options=self))
 
-    def expand(self, s: Simplifier, i: Instruction) -> Instruction | None:
-        x, start = i.operands
-        parts, counts = [], []
-        for d, size in enumerate(sizes(x)):
-            width = min(size, self.window) if d in dims(i) else 1
-            count = -(-size // width) if width else 0
-            pad = max((count - 1) * width + width - size, 0)
-            parts.append(
-                WindowDimension(width, stride=width, padding_low=pad // 2, padding_high=pad - pad // 2)
-            )
-            counts.append(count)
-        callee = i.called_computations[0]
-        shape = s.shape(type_of(x), counts)
-        inner = s.create_like(
-            i, "reduce-window", shape, (x, start), window=Window(tuple(parts)), to_apply=callee
-        )
-        return s.create("reduce", shape_of(i), (inner, start), dimensions=dims(i), to_apply=callee)
+
+@pattern("reduce", name="reductions")
+def split(r: Rewrite) -> Result:
+    """`ExpandInstruction`"""
+    i = r.instruction
+    if not _matches(r):
+        return None
+    x, start = i.operands
+    parts, counts = [], []
+    for d, size in enumerate(sizes(x)):
+        width = min(size, r.options.window) if d in dims(i) else 1
+        count = -(-size // width) if width else 0
+        pad = max((count - 1) * width + width - size, 0)
+        parts.append(WindowDimension(width, stride=width, padding_low=pad // 2, padding_high=pad - pad // 2))
+        counts.append(count)
+    callee = i.called_computations[0]
+    shape = r.shape(type_of(x), counts)
+    inner = r.create_like(i, "reduce-window", shape, (x, start), window=Window(tuple(parts)), to_apply=callee)
+    return r.create("reduce", shape_of(i), (inner, start), dimensions=dims(i), to_apply=callee)
+
+
+def _matches(r: Rewrite) -> bool:
+    i = r.instruction
+    if i.opcode != "reduce" or len(i.operands) != 2 or not shape_of(i).is_array or r.options.window < 1:
+        return False
+    if len(i.called_computations) != 1 or (r.options.leaves_library and is_library_reduction(i)):
+        return False
+    if is_tiled(i.operands[0].shape):
+        return False
+    return any(sizes(i.operands[0])[d] > r.options.window for d in dims(i))
 
 
 LIBRARY_ELEMENTS = 4096

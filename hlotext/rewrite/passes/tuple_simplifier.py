@@ -13,9 +13,11 @@ from hlotext.analysis.age import age_for
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
+from hlotext.rewrite.kit.apply import apply_rules
+from hlotext.rewrite.kit.control import set_control
+from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.rules import Rewrite, pattern
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.editor import XlaEditor, set_control
-from hlotext.rewrite.rewriter import Rewrite, apply_rules, pattern
 
 
 @pattern(m.get_tuple_element(m.tuple(name="tuple")))
@@ -85,7 +87,7 @@ def _is_ordered(i: Instruction) -> bool:
 def _remove_unused(module: Module, waiting: Iterable[Instruction]) -> None:
     """Takes out a tuple and the elements that were for it alone; nobody waits in their place
     (`RemoveInstructionAndUnusedOperands` without regard to control dependencies)."""
-    editor, pending = XlaEditor(module), deque(waiting)
+    editor, pending = Editor(module), deque(waiting)
     while pending:
         i = pending.popleft()
         home = i.computation

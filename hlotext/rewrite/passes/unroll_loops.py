@@ -13,9 +13,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcode import Family
 from hlotext.ir.tables.opcodes import OPCODES
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.limits import InstructionBudget
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 @attrs.frozen

@@ -11,7 +11,8 @@ from hlotext.edit.cloning import clone_computation
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, is_platform
 from hlotext.rewrite.passes.compilation_stage import is_for_tpu
 from hlotext.rewrite.passes.loop_rebuilding import (
     LoopEditor,
@@ -146,9 +147,9 @@ def _copy(editor: LoopEditor, value: Instruction, computation: Computation) -> I
     for i in reversed(chain):
         shape = i.shape
         assert shape is not None
-        new = editor.add(
+        new = editor.create(
             i.opcode, shape, tuple(made), like=i, argument=i.literal, name=i.name, computation=computation,
-            attributes={"dimensions": i.attributes["dimensions"]} if i.operands else {},
+            dimensions=i.attributes["dimensions"] if i.operands else None,
         )  # fmt: skip
         made = (new,)
     return new

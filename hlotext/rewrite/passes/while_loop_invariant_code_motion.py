@@ -13,10 +13,11 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import unpadded_bytes
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult, is_platform
+from hlotext.rewrite.kit.edits import post_order_from
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult, is_platform
 from hlotext.rewrite.passes.compilation_stage import is_for_tpu, layouts_count
 from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.editor import post_order_from
 from hlotext.rewrite.passes.loop_rebuilding import (
     LoopEditor,
     body_of,

@@ -13,7 +13,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.base import InstructionBudget, Pass, PassResult
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.call_inliner import EARLY, LATE
 from hlotext.rewrite.passes.dce import DeadCodeElimination
 from hlotext.rewrite.passes.induction_variables import COUNTERS, merge_counters
@@ -322,7 +323,9 @@ class Loops(LoopEditor):
                 elif value.computation is loop.computation:
                     parts.append(init.operands[n])
                 else:
-                    parts.append(self.add("constant", part, argument=literal, computation=value.computation))
+                    parts.append(
+                        self.create("constant", part, argument=literal, computation=value.computation)
+                    )
             return self.tuple(parts)
 
         def narrowed(value: Instruction) -> Instruction:
@@ -349,7 +352,7 @@ class Loops(LoopEditor):
                 if start is None or start.shape is None:
                     continue
                 self.place = user
-                copy = self.add("constant", start.shape, argument=start.literal, computation=computation)
+                copy = self.create("constant", start.shape, argument=start.literal, computation=computation)
                 user.replace_all_uses_with(copy)
                 changed = True
         return changed
@@ -374,7 +377,7 @@ class Loops(LoopEditor):
         shape = loop.shape
         assert shape is not None
         body = body_of(loop)
-        call = self.add("call", shape, loop.operands, attributes={"to_apply": body})
+        call = self.create("call", shape, loop.operands, to_apply=body)
         self.replace(loop, call)
         assert call.computation is not None
         self.inline(call.computation, [call])

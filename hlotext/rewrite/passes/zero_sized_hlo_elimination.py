@@ -11,8 +11,8 @@ from hlotext.ir.nodes.computation import instruction_post_order
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.literal import Literal
+from hlotext.rewrite.kit.edits import Editor
 from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
-from hlotext.rewrite.passes.editor import XlaEditor
 
 SHAPE_MARKER = "xla.sdy.LocalToGlobalShape"
 """The target of custom calls that may be taken out, although they have effects."""
@@ -36,7 +36,7 @@ class ZeroSizedHloElimination(Pass):
     summary: ClassVar[str] = "Replaces zero-sized arrays with constants."
 
     def run(self, module: Module) -> PassResult:
-        editor = XlaEditor(module)
+        editor = Editor(module)
         count = 0
         for computation in nonfusion_computations(module):
             for i in instruction_post_order(computation):
@@ -46,7 +46,7 @@ class ZeroSizedHloElimination(Pass):
         return PassResult.of({"arrays": count})
 
 
-def _is_empty(editor: XlaEditor, i: Instruction) -> bool:
+def _is_empty(editor: Editor, i: Instruction) -> bool:
     shape = i.shape
     if shape is None or not shape.is_array or 0 not in shape.dimensions or not shape.is_static:
         return False
@@ -55,13 +55,13 @@ def _is_empty(editor: XlaEditor, i: Instruction) -> bool:
     return not editor.has_effect(i) or i.attributes.get("custom_call_target") == SHAPE_MARKER
 
 
-def _replace(editor: XlaEditor, i: Instruction) -> bool:
+def _replace(editor: Editor, i: Instruction) -> bool:
     if i.control_predecessors or i.control_successors or (i.opcode == "parameter" and not i.users):
         return False
     shape = i.shape
     assert shape is not None
     literal = Literal.from_array(np.zeros(shape.dimensions, shape.element_type.dtype), shape)
-    new = editor.add("constant", shape, argument=literal)
+    new = editor.create("constant", shape, argument=literal)
     if i.opcode != "parameter":
         return editor.replace(i, new)
     if i.is_root:

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.configs import BackendConfig
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.reduction.zeros import has_zero, zero_of
 
 

@@ -13,7 +13,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.outlining import inline
 from hlotext.rewrite.reduction.header import free_result
 from hlotext.rewrite.reduction.loop_state import can_hand_on, hand_on

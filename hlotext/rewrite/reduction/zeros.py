@@ -7,7 +7,7 @@ import numpy as np
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.builder import Builder
+from hlotext.rewrite.kit.builder import Builder
 
 
 def has_zero(shape: Shape) -> bool:

@@ -1,6 +1,7 @@
 """The rules of `algsimp`: small functions, each after one part of a handler of XLA's `AlgebraicSimplifier`."""
 
-from hlotext.rewrite.passes.algebra import (  # noqa: F401 - each adds its rules when it is imported
+from hlotext.rewrite.kit.rules import RewriteRule
+from hlotext.rewrite.passes.algebra import (
     broadcasts,
     copies,
     dots,
@@ -14,7 +15,18 @@ from hlotext.rewrite.passes.algebra import (  # noqa: F401 - each adds its rules
     slices,
     sums,
     transposes,
-)  # isort: skip  # fmt: skip
-from hlotext.rewrite.passes.algebra.engine import RULES, AlgebraicSimplifierOptions, AlgebraRule, Simplifier
+)
+from hlotext.rewrite.passes.algebra.context import AlgebraicSimplifierOptions, AlgebraRewrite
 
-__all__ = ["RULES", "AlgebraRule", "AlgebraicSimplifierOptions", "Simplifier"]
+RULES: tuple[RewriteRule, ...] = tuple(
+    rule
+    for module in (
+        *(broadcasts, copies, dots, sums, functions, slices, indexing, joins),
+        *(logic, products, reductions, reshapes, transposes),
+    )
+    for rule in vars(module).values()
+    if isinstance(rule, RewriteRule)
+)
+"""Every rule, in the order in which XLA's handlers try them."""
+
+__all__ = ["RULES", "AlgebraRewrite", "AlgebraicSimplifierOptions"]

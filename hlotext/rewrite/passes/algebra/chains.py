@@ -11,14 +11,8 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.layout.permutations import compose, inverse
-from hlotext.rewrite.passes.algebra.engine import (
-    Simplifier,
-    dims,
-    one_user,
-    shape_of,
-    sizes,
-    type_of,
-)
+from hlotext.rewrite.kit.facts import dims, one_user, shape_of, sizes, type_of
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 from hlotext.rewrite.passes.dimensions import is_identity, only_ones_moved
 
 
@@ -29,13 +23,13 @@ def is_elementwise(i: Instruction) -> bool:
     return i.opcode in ELEMENTWISE
 
 
-def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:
+def bitcasting_operand(r: AlgebraRewrite, i: Instruction) -> Instruction | None:
     """Bitcast source of a reshape or copy, or of a chain of them (`BitcastingOperandOfReshapeOrCopyChain`)."""
-    if not s.options.is_layout_sensitive:
+    if not r.options.is_layout_sensitive:
         return None
     operand = i.operands[0]
     while True:
-        if s.reshape_is_bitcast(shape_of(operand), shape_of(i)):
+        if r.reshape_is_bitcast(shape_of(operand), shape_of(i)):
             return operand
         if operand.opcode not in ("reshape", "copy"):
             return None
@@ -45,7 +39,7 @@ def bitcasting_operand(s: Simplifier, i: Instruction) -> Instruction | None:
 _MOVED_BACK = traits.REARRANGES_ELEMENTS - {"copy"}
 
 
-def remove_chain(s: Simplifier, i: Instruction) -> bool:
+def remove_chain(r: AlgebraRewrite, i: Instruction) -> bool:
     """True if a chain of transposes and of reshapes that move dimensions of size 1 did nothing, and is gone
     (`TryRemovingBitcastOrReshapeTransposeChain`)."""
     if i.opcode == "transpose":
@@ -54,7 +48,7 @@ def remove_chain(s: Simplifier, i: Instruction) -> bool:
         order = _effective(dims(i), i.operands[0], i)
         if order is None:
             return False
-    elif _moves_ones(s, i):
+    elif _moves_ones(r, i):
         order = tuple(range(sum(size != 1 for size in sizes(i))))
     else:
         return False
@@ -67,29 +61,29 @@ def remove_chain(s: Simplifier, i: Instruction) -> bool:
             if inner is None or len(inner) != len(order):
                 return False
             order = compose(inner, order)
-        elif not _moves_ones(s, current):
+        elif not _moves_ones(r, current):
             return False
         start = current
         current = current.operands[0]
     if start is None or not is_identity(order):
         return False
     source, shape = start.operands[0], shape_of(i)
-    if s.options.is_layout_sensitive:
+    if r.options.is_layout_sensitive:
         if shape_of(source) == shape:
-            return s.replace_with(i, source)
-        if s.reshape_is_bitcast(shape_of(source), shape):
-            return s.replace_with_new(i, "bitcast", (source,))
+            return r.replace(i, source)
+        if r.reshape_is_bitcast(shape_of(source), shape):
+            return r.replace_with_new(i, "bitcast", (source,))
         return False
-    return shape_of(source).text_without_layout() == shape.text_without_layout() and s.replace_with(i, source)
+    return shape_of(source).text_without_layout() == shape.text_without_layout() and r.replace(i, source)
 
 
-def _moves_ones(s: Simplifier, i: Instruction) -> bool:
+def _moves_ones(r: AlgebraRewrite, i: Instruction) -> bool:
     if i.opcode not in ("reshape", "bitcast"):
         return False
     x = i.operands[0]
     if not (shape_of(i).is_array and shape_of(x).is_array):
         return False
-    if i.opcode == "bitcast" and not s.reshape_is_bitcast(shape_of(x), shape_of(i)):
+    if i.opcode == "bitcast" and not r.reshape_is_bitcast(shape_of(x), shape_of(i)):
         return False
     if sizes(i).count(1) > 1 or sizes(x).count(1) > 1:
         return False
@@ -104,7 +98,7 @@ def _effective(order: tuple[int, ...], source: Instruction, target: Instruction)
     return tuple(d - (d > ones[0]) for d in order if d != ones[0])
 
 
-def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) -> bool:
+def broadcast_transposed(r: AlgebraRewrite, i: Instruction, order: tuple[int, ...]) -> bool:
     """A transpose of a broadcast that keeps the order of its operand's dimensions (`SimplifyTransposeOfBroadcast`)."""
     b = i.operands[0]
     if b.opcode != "broadcast" or list(dims(b)) != sorted(dims(b)):
@@ -113,7 +107,7 @@ def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) 
     places = tuple(back[d] for d in dims(b))
     if list(places) != sorted(places):
         return False
-    if s.options.is_layout_sensitive:
+    if r.options.is_layout_sensitive:
         inner, outer = shape_of(b.operands[0]).layout, shape_of(i).layout
         if outer is None or (inner is None and places):
             return False
@@ -122,21 +116,21 @@ def broadcast_transposed(s: Simplifier, i: Instruction, order: tuple[int, ...]) 
         numbers = range(len(places))
         if sorted(numbers, key=order_in.__getitem__) != sorted(numbers, key=extracted.__getitem__):
             return False
-    return s.replace_with(i, s.create("broadcast", shape_of(i), b.operands, dimensions=places))
+    return r.replace(i, r.create("broadcast", shape_of(i), b.operands, dimensions=places))
 
 
-def swap_copy_and_reshape(s: Simplifier, i: Instruction) -> bool:
+def swap_copy_and_reshape(r: AlgebraRewrite, i: Instruction) -> bool:
     """reshape(copy(x)) => copy(reshape(x)), where one of them then moves nothing (`HandleReshape`)."""
     before = i.operands[0]
-    if not s.options.is_layout_sensitive or before.opcode != "copy" or not one_user(before):
+    if not r.options.is_layout_sensitive or before.opcode != "copy" or not one_user(before):
         return False
     after = i.users[0] if len(i.users) == 1 and i.users[0].opcode == "copy" else None
     source = before.operands[0]
-    is_bitcast = s.reshape_is_bitcast(shape_of(before), shape_of(i))
+    is_bitcast = r.reshape_is_bitcast(shape_of(before), shape_of(i))
     aligned = aligned_shape(shape_of(source), shape_of(i))
     if aligned is None:
         return False
-    becomes_bitcast = s.reshape_is_bitcast(aligned, shape_of(source))
+    becomes_bitcast = r.reshape_is_bitcast(aligned, shape_of(source))
     if is_bitcast and not (becomes_bitcast and after is not None):
         return False
     if memory_space(shape_of(source)) == 5:
@@ -146,10 +140,10 @@ def swap_copy_and_reshape(s: Simplifier, i: Instruction) -> bool:
     new = (0 if becomes_bitcast else byte_size(aligned)) + byte_size(shape_of(after if after else i))
     if new > 10 * old // 9:
         return False
-    reshape = s.create_like(i, "bitcast" if becomes_bitcast else "reshape", aligned, (source,))
+    reshape = r.create_like(i, "bitcast" if becomes_bitcast else "reshape", aligned, (source,))
     if same_but_space(shape_of(i), aligned):
-        return s.replace_with(i, reshape)
-    return s.replace_with(i, s.create_like(i, "copy", shape_of(i), (reshape,)))
+        return r.replace(i, reshape)
+    return r.replace(i, r.create_like(i, "copy", shape_of(i), (reshape,)))
 
 
 def aligned_shape(source: Shape, target: Shape) -> Shape | None:

@@ -12,19 +12,19 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
-from hlotext.rewrite.builder import Builder, retyped
-from hlotext.rewrite.passes.algebra.engine import (
-    Simplifier,
+from hlotext.rewrite.kit.builder import Builder, retyped
+from hlotext.rewrite.kit.facts import (
     dims,
     is_empty,
     one_user,
-    rule,
     shape_of,
     sizes,
     type_of,
     without_dimensions,
     without_ones,
 )
+from hlotext.rewrite.kit.rules import Result, pattern
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 from hlotext.rewrite.passes.reshape_mover import transposed
 
 NUMBERS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
@@ -66,21 +66,29 @@ def settings(i: Instruction, swap: bool = False) -> dict[str, Any]:
     return own
 
 
-def dot_shape(s: Simplifier, type_: ElementType, lhs: Instruction, rhs: Instruction, n: DotNumbers) -> Shape:
+def dot_shape(
+    r: AlgebraRewrite, type_: ElementType, lhs: Instruction, rhs: Instruction, n: DotNumbers
+) -> Shape:
     """The shape of a dot (`ShapeInference::InferDotOpShape`)."""
     size = [sizes(lhs)[d] for d in n.lhs_batch]
     size += [v for d, v in enumerate(sizes(lhs)) if d not in (*n.lhs_batch, *n.lhs_contracting)]
     size += [v for d, v in enumerate(sizes(rhs)) if d not in (*n.rhs_batch, *n.rhs_contracting)]
-    return s.shape(type_, size)
+    return r.shape(type_, size)
 
 
 def make_dot(
-    s: Simplifier, like: Instruction, lhs: Instruction, rhs: Instruction, n: DotNumbers, *, swap: bool = False
+    r: AlgebraRewrite,
+    like: Instruction,
+    lhs: Instruction,
+    rhs: Instruction,
+    n: DotNumbers,
+    *,
+    swap: bool = False,
 ) -> Instruction:
     """A dot that is computed as another one is, and takes its notes over."""
-    shape = dot_shape(s, type_of(like), lhs, rhs, n)
-    new = s.create("dot", shape, (lhs, rhs), **n.attributes(), **settings(like, swap))
-    return s.copy_annotations_from(like, new)
+    shape = dot_shape(r, type_of(like), lhs, rhs, n)
+    new = r.create("dot", shape, (lhs, rhs), **n.attributes(), **settings(like, swap))
+    return r.copy_annotations_from(like, new)
 
 
 def _is_plain(i: Instruction) -> bool:
@@ -88,121 +96,127 @@ def _is_plain(i: Instruction) -> bool:
     return str(i.attributes.get("algorithm", "")) in ("", "dot_unset", "dot_f32_f32_f32")
 
 
-@rule("dot", handler="HandleDot")
-def dot_of_nothing(s: Simplifier, i: Instruction) -> bool:
+@pattern("dot", handler="HandleDot")
+def dot_of_nothing(r: AlgebraRewrite) -> Result:
     """k = f32[4,0] slice(x), slice={[0:4], [0:0]}; l = f32[0,3] slice(y), slice={[0:0], [0:3]};
     f32[4,3] dot(k, l), lhs_contracting_dims={1}, rhs_contracting_dims={0} => f0"""
-    if s.options.is_layout_sensitive or not any(map(is_empty, (i, *i.operands))):
+    i = r.instruction
+    if r.options.is_layout_sensitive or not any(map(is_empty, (i, *i.operands))):
         return False
     type_ = type_of(i)
     zero = Literal.from_array(np.zeros((), type_.dtype), Shape(type_))
-    return s.replace_with_new(
-        i, "broadcast", (s.create_like(i, "constant", Shape(type_), literal=zero),), dimensions=()
+    return r.replace_with_new(
+        i, "broadcast", (r.create_like(i, "constant", Shape(type_), argument=zero),), dimensions=()
     )
 
 
-def _ordered(s: Simplifier, x: Instruction, batch: Sequence[int], contracting: Sequence[int]) -> Instruction:
+def _ordered(
+    r: AlgebraRewrite, x: Instruction, batch: Sequence[int], contracting: Sequence[int]
+) -> Instruction:
     """An operand with batch dimensions first and contracting ones last
     (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     free = [d for d in range(len(sizes(x))) if d not in (*batch, *contracting)]
     order = (*batch, *free, *contracting)
     if list(order) == sorted(order):
         return x
-    return s.create_like(x, "transpose", transposed(shape_of(x), order), (x,), dimensions=order)
+    return r.create_like(x, "transpose", transposed(shape_of(x), order), (x,), dimensions=order)
 
 
-def _as(s: Simplifier, x: Instruction, type_: ElementType) -> Instruction:
-    return x if type_of(x) is type_ else s.create("convert", retyped(shape_of(x), type_), (x,))
+def _as(r: AlgebraRewrite, x: Instruction, type_: ElementType) -> Instruction:
+    return x if type_of(x) is type_ else r.create("convert", retyped(shape_of(x), type_), (x,))
 
 
-@rule("dot", handler="RewriteAsMultiplyDotWithZeroLhsContractingDim")
-def dot_of_no_sum(s: Simplifier, i: Instruction) -> bool:
+@pattern("dot", handler="RewriteAsMultiplyDotWithZeroLhsContractingDim")
+def dot_of_no_sum(r: AlgebraRewrite) -> Result:
     """v = f32[4] slice(u), slice={[0:4]}; w4 = f32[3] slice(u), slice={[0:3]};
     f32[4,3] dot(v, w4), lhs_contracting_dims={}, rhs_contracting_dims={} => v = f32[4] slice(u), slice={[0:4]};
     w4 = f32[3] slice(u), slice={[0:3]}; a = f32[4,3] broadcast(v), dimensions={0};
     b = f32[4,3] broadcast(w4), dimensions={1};
     multiply(a, b)"""
+    i = r.instruction
     n = DotNumbers.of(i)
-    if not s.options.enable_dot_to_multiply_rewrite:
+    if not r.options.enable_dot_to_multiply_rewrite:
         return False
-    if s.options.is_layout_sensitive or n.lhs_contracting or not _is_plain(i):
+    if r.options.is_layout_sensitive or n.lhs_contracting or not _is_plain(i):
         return False
     lhs, rhs = i.operands
-    new_lhs = _as(s, _ordered(s, lhs, n.lhs_batch, ()), type_of(i))
-    new_rhs = _as(s, _ordered(s, rhs, n.rhs_batch, ()), type_of(i))
+    new_lhs = _as(r, _ordered(r, lhs, n.lhs_batch, ()), type_of(i))
+    new_rhs = _as(r, _ordered(r, rhs, n.rhs_batch, ()), type_of(i))
     rank = len(sizes(i))
     if rank != len(sizes(lhs)):
-        new_lhs = s.create_like(
+        new_lhs = r.create_like(
             i, "broadcast", shape_of(i), (new_lhs,), dimensions=tuple(range(len(sizes(lhs))))
         )
     if rank != len(sizes(rhs)):
         places = (*range(len(n.lhs_batch)), *range(len(sizes(lhs)), rank))
-        new_rhs = s.create_like(i, "broadcast", shape_of(i), (new_rhs,), dimensions=places)
+        new_rhs = r.create_like(i, "broadcast", shape_of(i), (new_rhs,), dimensions=places)
     for new, old in ((new_lhs, lhs), (new_rhs, rhs)):
         if new is not old:
-            s.copy_annotations_from(i, new)
-    return s.replace_with_new(i, "multiply", (new_lhs, new_rhs))
+            r.copy_annotations_from(i, new)
+    return r.replace_with_new(i, "multiply", (new_lhs, new_rhs))
 
 
-@rule("dot", handler="RewriteBatchPlusContractingAsReduce")
-def dot_as_sum(s: Simplifier, i: Instruction) -> bool:
+@pattern("dot", handler="RewriteBatchPlusContractingAsReduce")
+def dot_as_sum(r: AlgebraRewrite) -> Result:
     """cpu: k = f32[5] slice(u), slice={[0:5]}; f32[] dot(k, v), lhs_contracting_dims={0}, rhs_contracting_dims={0}
     => k = f32[5] slice(u), slice={[0:5]}; m = f32[5] multiply(k, v); z = f32[] constant(0);
     f32[] reduce(m, z), dimensions={0}, to_apply=sum"""
+    i = r.instruction
     n = DotNumbers.of(i)
-    if s.options.is_layout_sensitive or not s.options.enable_dot_strength_reduction or not _is_plain(i):
+    if r.options.is_layout_sensitive or not r.options.enable_dot_strength_reduction or not _is_plain(i):
         return False
     lhs, rhs = i.operands
     left = len(sizes(lhs)) - len(n.lhs_batch) - len(n.lhs_contracting)
     right = len(sizes(rhs)) - len(n.rhs_batch) - len(n.rhs_contracting)
-    if (left and right) or (s.options.executing_on_cpu and (left or right)):
+    if (left and right) or (r.options.executing_on_cpu and (left or right)):
         return False
     if len(i.users) == 1 and i.users[0].attributes.get("custom_call_target") == "Sharding":
         return False
-    new_lhs = _as(s, _ordered(s, lhs, n.lhs_batch, n.lhs_contracting), type_of(i))
-    new_rhs = _as(s, _ordered(s, rhs, n.rhs_batch, n.rhs_contracting), type_of(i))
+    new_lhs = _as(r, _ordered(r, lhs, n.lhs_batch, n.lhs_contracting), type_of(i))
+    new_rhs = _as(r, _ordered(r, rhs, n.rhs_batch, n.rhs_contracting), type_of(i))
     batch = len(n.lhs_batch)
     if right:
         places = (*range(batch), *range(batch + right, batch + right + len(sizes(lhs)) - batch))
-        new_lhs = s.create_like(i, "broadcast", shape_of(new_rhs), (new_lhs,), dimensions=places)
+        new_lhs = r.create_like(i, "broadcast", shape_of(new_rhs), (new_lhs,), dimensions=places)
     elif left:
         places = (*range(batch), *range(batch + left, batch + left + len(sizes(rhs)) - batch))
-        new_rhs = s.create_like(i, "broadcast", shape_of(new_lhs), (new_rhs,), dimensions=places)
-    product = s.binary("multiply", new_lhs, new_rhs)
+        new_rhs = r.create_like(i, "broadcast", shape_of(new_lhs), (new_rhs,), dimensions=places)
+    product = r.binary("multiply", new_lhs, new_rhs)
     wide = type_of(i)
     if wide.is_floating and wide.name != "f64":
         wide = ELEMENT_TYPES["f32"]
-    product = _as(s, product, wide)
+    product = _as(r, product, wide)
     first = max(left, right) + batch
     reduced = tuple(range(first, first + len(n.lhs_contracting)))
-    total = _sum(s, product, reduced)
-    return s.replace_with(i, _as(s, total, type_of(i)))
+    total = _sum(r, product, reduced)
+    return _as(r, total, type_of(i))
 
 
-def _sum(s: Simplifier, x: Instruction, reduced: tuple[int, ...]) -> Instruction:
+def _sum(r: AlgebraRewrite, x: Instruction, reduced: tuple[int, ...]) -> Instruction:
     """The sum over some dimensions (`AlgebraicSimplifierVisitor::AddReduce`)."""
     type_ = type_of(x)
-    zero = s.create(
-        "constant", Shape(type_), literal=Literal.from_array(np.zeros((), type_.dtype), Shape(type_))
+    zero = r.create(
+        "constant", Shape(type_), argument=Literal.from_array(np.zeros((), type_.dtype), Shape(type_))
     )
     home = x.computation
     assert home is not None
-    function = s.sums.get(type_.name)
+    function = r.sums.get(type_.name)
     if function is None:
-        b = Builder.new(s.module, "scalar_add_computation", [Shape(type_), Shape(type_)], home)
-        function = s.sums[type_.name] = b.finish(b.add(*b.computation.parameters))
-    return s.create(
+        b = Builder.new(r.module, "scalar_add_computation", [Shape(type_), Shape(type_)], home)
+        function = r.sums[type_.name] = b.finish(b.add(*b.computation.parameters))
+    return r.create(
         "reduce", without_dimensions(shape_of(x), reduced), (x, zero), dimensions=reduced, to_apply=function
     )
 
 
-@rule("dot", handler="RemoveDegenerateDimensionFromDot")
-def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
+@pattern("dot", handler="RemoveDegenerateDimensionFromDot")
+def dot_of_ones(r: AlgebraRewrite) -> Result:
     """k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[1,4] dot(k, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
     => k = f32[1,3] slice(x), slice={[0:1], [0:3]}; r = f32[3] reshape(k);
     d = f32[4] dot(r, y), lhs_contracting_dims={0}, rhs_contracting_dims={1}; f32[1,4] reshape(d)"""
+    i = r.instruction
     lhs, rhs = i.operands
-    if s.options.is_layout_sensitive or (1 not in sizes(lhs) and 1 not in sizes(rhs)):
+    if r.options.is_layout_sensitive or (1 not in sizes(lhs) and 1 not in sizes(rhs)):
         return False
     n = DotNumbers.of(i)
 
@@ -210,7 +224,7 @@ def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
         return tuple(d - sizes(x)[:d].count(1) for d in numbers if sizes(x)[d] != 1)
 
     def narrow(x: Instruction) -> Instruction:
-        return s.create("reshape", without_ones(shape_of(x)), (x,)) if 1 in sizes(x) else x
+        return r.create("reshape", without_ones(shape_of(x)), (x,)) if 1 in sizes(x) else x
 
     numbers = DotNumbers(
         left(lhs, n.lhs_batch),
@@ -218,21 +232,22 @@ def dot_of_ones(s: Simplifier, i: Instruction) -> bool:
         left(rhs, n.rhs_batch),
         left(rhs, n.rhs_contracting),
     )
-    new = make_dot(s, i, narrow(lhs), narrow(rhs), numbers)
+    new = make_dot(r, i, narrow(lhs), narrow(rhs), numbers)
     if sizes(new) == sizes(i):
-        return s.replace_with(i, new)
-    return s.replace_with_new(i, "reshape", (new,), relay=True)
+        return new
+    return r.replace_with_new(i, "reshape", (new,), relay_control=True)
 
 
-@rule("dot", handler="RemoveTransposesFromDotOperands")
-def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
+@pattern("dot", handler="RemoveTransposesFromDotOperands")
+def dot_of_transposes(r: AlgebraRewrite) -> Result:
     """t = f32[3,4] transpose(x), dimensions={1,0}; r = f32[4,3] reshape(y); k = f32[4,3] transpose(q3), dimensions={1,0};
     f32[3,3] dot(t, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
     => d = f32[3,3] dot(q3, x), lhs_contracting_dims={1}, rhs_contracting_dims={0};
     f32[3,3] transpose(d), dimensions={1,0}"""
+    i = r.instruction
     lhs, rhs = i.operands
     if (
-        s.options.is_layout_sensitive
+        r.options.is_layout_sensitive
         or lhs.opcode != "transpose"
         or rhs.opcode != "transpose"
         or dims(lhs) != dims(rhs)
@@ -250,8 +265,8 @@ def dot_of_transposes(s: Simplifier, i: Instruction) -> bool:
         pair, swap = (rhs.operands[0], lhs.operands[0]), True
     else:
         return False
-    new = s.create_like(i, "dot", transposed(shape_of(i), order), pair, **n.attributes(), **settings(i, swap))
-    return s.replace_with_new(i, "transpose", (new,), dimensions=order)
+    new = r.create_like(i, "dot", transposed(shape_of(i), order), pair, **n.attributes(), **settings(i, swap))
+    return r.replace_with_new(i, "transpose", (new,), dimensions=order)
 
 
 def is_parameter_like(i: Instruction) -> bool:
@@ -263,18 +278,18 @@ def is_parameter_like(i: Instruction) -> bool:
     return True
 
 
-def transposed_dot(s: Simplifier, i: Instruction) -> bool:
+def transposed_dot(r: AlgebraRewrite, i: Instruction) -> bool:
     """transpose(dot(a, b)) => dot(b, a) (`HandleTranspose`)."""
     dot = i.operands[0]
     if dot.opcode != "dot" or not one_user(dot):
         return False
     lhs, rhs = dot.operands
-    if s.options.keeps_dot_param_on_rhs and is_parameter_like(rhs) and not is_parameter_like(lhs):
+    if r.options.keeps_dot_param_on_rhs and is_parameter_like(rhs) and not is_parameter_like(lhs):
         return False
     n = DotNumbers.of(dot)
     rank = len(sizes(dot))
-    if s.options.supports_non_canonical_dots:
-        return _any_transposed_dot(s, i, dot, n)
+    if r.options.supports_non_canonical_dots:
+        return _any_transposed_dot(r, i, dot, n)
     batch = len(n.lhs_batch)
     if n.lhs_batch != n.rhs_batch or sorted(n.lhs_batch) != list(range(batch)):
         return False
@@ -284,10 +299,10 @@ def transposed_dot(s: Simplifier, i: Instruction) -> bool:
     if dims(i) != (*range(rank - 2), rank - 1, rank - 2):
         return False
     new = DotNumbers(n.lhs_batch, n.rhs_contracting, n.rhs_batch, n.lhs_contracting)
-    return s.replace_with_new(i, "dot", (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
+    return r.replace_with_new(i, "dot", (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
 
 
-def _any_transposed_dot(s: Simplifier, i: Instruction, dot: Instruction, n: DotNumbers) -> bool:
+def _any_transposed_dot(r: AlgebraRewrite, i: Instruction, dot: Instruction, n: DotNumbers) -> bool:
     lhs, rhs = dot.operands
     batch, order = len(n.lhs_batch), dims(i)
     left = len(sizes(lhs)) - batch - len(n.lhs_contracting)
@@ -300,5 +315,5 @@ def _any_transposed_dot(s: Simplifier, i: Instruction, dot: Instruction, n: DotN
         tuple(n.rhs_batch[d] for d in order[:batch]), n.rhs_contracting,
         tuple(n.lhs_batch[d] for d in order[:batch]), n.lhs_contracting,
     )  # fmt: skip
-    made = s.create("dot", shape_of(i), (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
-    return s.replace_with(i, s.copy_annotations_from(dot, made))
+    made = r.create("dot", shape_of(i), (rhs, lhs), **new.attributes(), **settings(dot, swap=True))
+    return r.replace(i, r.copy_annotations_from(dot, made))

@@ -7,9 +7,8 @@ from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.types import ElementType, TypeKind
-from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import (
-    Simplifier,
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.facts import (
     dims,
     is_all,
     is_pred,
@@ -17,56 +16,61 @@ from hlotext.rewrite.passes.algebra.engine import (
     is_whole,
     one_use,
     one_user,
-    rule,
     shape_of,
     sizes,
     type_of,
 )
+from hlotext.rewrite.kit.rules import Result, pattern
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 from hlotext.rewrite.passes.algebra.sums import is_non_negative
 
 
-@rule("and", handler="HandleAnd")
-def and_true(s: Simplifier, i: Instruction) -> bool:
+@pattern("and", handler="HandleAnd")
+def and_true(r: AlgebraRewrite) -> Result:
     """and(p, yes) => p"""
+    i = r.instruction
     x, y = i.operands
     return is_pred(x) and (
-        (is_all(y, 1) and s.replace_if_compatible(i, x)) or (is_all(x, 1) and s.replace_if_compatible(i, y))
+        (is_all(y, 1) and r.replace_if_compatible(i, x)) or (is_all(x, 1) and r.replace_if_compatible(i, y))
     )
 
 
-@rule("and", handler="HandleAnd")
-def and_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("and", handler="HandleAnd")
+def and_zero(r: AlgebraRewrite) -> Result:
     """and(i, i0) => i0"""
+    i = r.instruction
     x, y = i.operands
-    return (is_all(y, 0) and s.replace_if_compatible(i, y)) or (
-        is_all(x, 0) and s.replace_if_compatible(i, x)
+    return (is_all(y, 0) and r.replace_if_compatible(i, y)) or (
+        is_all(x, 0) and r.replace_if_compatible(i, x)
     )
 
 
-@rule("or", handler="HandleOr")
-def or_true(s: Simplifier, i: Instruction) -> bool:
+@pattern("or", handler="HandleOr")
+def or_true(r: AlgebraRewrite) -> Result:
     """or(p, yes) => yes"""
+    i = r.instruction
     x, y = i.operands
     return is_pred(x) and (
-        (is_all(y, 1) and s.replace_if_compatible(i, y)) or (is_all(x, 1) and s.replace_if_compatible(i, x))
+        (is_all(y, 1) and r.replace_if_compatible(i, y)) or (is_all(x, 1) and r.replace_if_compatible(i, x))
     )
 
 
-@rule("or", handler="HandleOr")
-def or_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("or", handler="HandleOr")
+def or_zero(r: AlgebraRewrite) -> Result:
     """or(i, i0) => i"""
+    i = r.instruction
     x, y = i.operands
-    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
-        is_all(x, 0) and s.replace_if_compatible(i, y)
+    return (is_all(y, 0) and r.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("xor", handler="HandleXor")
-def xor_self(s: Simplifier, i: Instruction) -> bool:
+@pattern("xor", handler="HandleXor")
+def xor_self(r: AlgebraRewrite) -> Result:
     """k = s32[4,3] add(i, j); l = s32[4,3] add(i, j); xor(k, l) => i0"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     same = x is y or (not has_side_effect(x) and _is_identical(x, y))
-    return same and s.has(xla_changes.ALGSIMP_XOR) and s.replace_with(i, s.scalar_like(i, 0))
+    return same and r.has(xla_changes.ALGSIMP_XOR) and r.scalar_like(r.instruction, 0)
 
 
 def _is_identical(x: Instruction, y: Instruction) -> bool:
@@ -85,73 +89,78 @@ def _is_identical(x: Instruction, y: Instruction) -> bool:
 _NO_DIFFERENCE = traits.PROVENANCE | traits.CONTROL | {"frontend_attributes"}
 
 
-@rule("xor", handler="HandleXor")
-def xor_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("xor", handler="HandleXor")
+def xor_zero(r: AlgebraRewrite) -> Result:
     """xor(i, i0) => i"""
+    i = r.instruction
     x, y = i.operands
-    if not s.has(xla_changes.ALGSIMP_XOR):
+    if not r.has(xla_changes.ALGSIMP_XOR):
         return False
-    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
-        is_all(x, 0) and s.replace_if_compatible(i, y)
+    return (is_all(y, 0) and r.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("not", handler="HandleNot")
-def not_twice(s: Simplifier, i: Instruction) -> bool:
+@pattern("not", handler="HandleNot")
+def not_twice(r: AlgebraRewrite) -> Result:
     """c = not(p); not(c) => p"""
-    x = i.operands[0]
-    return x.opcode == "not" and s.replace_if_compatible(i, x.operands[0])
+    x = r.instruction.operands[0]
+    return x.opcode == "not" and r.replace_if_compatible(r.instruction, x.operands[0])
 
 
 # ---- select
 
 
-@rule("select", handler="HandleSelect")
-def select_same(s: Simplifier, i: Instruction) -> bool:
+@pattern("select", handler="HandleSelect")
+def select_same(r: AlgebraRewrite) -> Result:
     """select(p, x, x) => x"""
-    return i.operands[1] is i.operands[2] and s.replace_if_compatible(i, i.operands[1])
+    i = r.instruction
+    return i.operands[1] is i.operands[2] and r.replace_if_compatible(i, i.operands[1])
 
 
-@rule("select", handler="HandleSelect")
-def select_known(s: Simplifier, i: Instruction) -> bool:
+@pattern("select", handler="HandleSelect")
+def select_known(r: AlgebraRewrite) -> Result:
     """select(yes, x, y) => x"""
+    i = r.instruction
     p, x, y = i.operands
-    return (is_all(p, 1) and s.replace_if_compatible(i, x)) or (
-        is_all(p, 0) and s.replace_if_compatible(i, y)
+    return (is_all(p, 1) and r.replace_if_compatible(i, x)) or (
+        is_all(p, 0) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("select", handler="HandleSelect")
-def select_not(s: Simplifier, i: Instruction) -> bool:
+@pattern("select", handler="HandleSelect")
+def select_not(r: AlgebraRewrite) -> Result:
     """c = not(p); select(c, x, y) => select(p, y, x)"""
-    p, x, y = i.operands
-    return p.opcode == "not" and s.replace_with_new(i, "select", (p.operands[0], y, x))
+    p, x, y = r.instruction.operands
+    return p.opcode == "not" and r.replace_with_new(r.instruction, "select", (p.operands[0], y, x))
 
 
-@rule("select", handler="HandleSelect")
-def select_of_truth(s: Simplifier, i: Instruction) -> bool:
+@pattern("select", handler="HandleSelect")
+def select_of_truth(r: AlgebraRewrite) -> Result:
     """select(p, yes, no) => p"""
+    i = r.instruction
     p, x, y = i.operands
     if not is_pred(i):
         return False
     if is_all(x, 1) and is_all(y, 0):
-        return s.replace_with(i, p)
+        return p
     if is_all(x, 0) and is_all(y, 1):
-        return s.replace_with_new(i, "not", (p,), shape_of(p))
+        return r.replace_with_new(i, "not", (p,), shape_of(p))
     if p.opcode != "compare" or p.operands != (x, y):
         return False
     direction = str(p.attributes["direction"])
     if direction in ("EQ", "NE"):
-        return s.replace_with(i, y if direction == "EQ" else x)
-    return s.replace_with_new(i, "or" if direction in ("GT", "GE") else "and", (x, y))
+        return y if direction == "EQ" else x
+    return r.replace_with_new(i, "or" if direction in ("GT", "GE") else "and", (x, y))
 
 
-@rule("select", handler="HandleSelect")
-def select_of_update(s: Simplifier, i: Instruction) -> bool:
+@pattern("select", handler="HandleSelect")
+def select_of_update(r: AlgebraRewrite) -> Result:
     """v = f32[1,3] slice(y), slice={[0:1], [0:3]}; d = f32[4,3] dynamic-update-slice(x, v, n, n); select(p, x, d)
     => v = f32[1,3] slice(y), slice={[0:1], [0:3]}; e = pred[1,3] dynamic-slice(p, n, n), dynamic_slice_sizes={1,3};
     g = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; h = f32[1,3] select(e, g, v);
     f32[4,3] dynamic-update-slice(x, h, n, n)"""
+    i = r.instruction
     p, x, y = i.operands
     for update, whole, is_left in ((y, x, True), (x, y, False)):
         if update.opcode != "dynamic-update-slice" or update.operands[0] is not whole or not one_use(update):
@@ -161,97 +170,103 @@ def select_of_update(s: Simplifier, i: Instruction) -> bool:
         chosen = p
         if not is_scalar(p):
             truth = retyped(shape_of(part), type_of(p))
-            chosen = s.create_like(i, "dynamic-slice", truth, (p, *starts), dynamic_slice_sizes=size)
-        old = s.create_like(i, "dynamic-slice", shape_of(part), (whole, *starts), dynamic_slice_sizes=size)
+            chosen = r.create_like(i, "dynamic-slice", truth, (p, *starts), dynamic_slice_sizes=size)
+        old = r.create_like(i, "dynamic-slice", shape_of(part), (whole, *starts), dynamic_slice_sizes=size)
         pair = (old, part) if is_left else (part, old)
-        new = s.create_like(i, "select", shape_of(part), (chosen, *pair))
-        return s.replace_with_new(i, "dynamic-update-slice", (whole, new, *starts))
+        new = r.create_like(i, "select", shape_of(part), (chosen, *pair))
+        return r.replace_with_new(i, "dynamic-update-slice", (whole, new, *starts))
     return False
 
 
 # ---- compare
 
 
-@rule("compare", handler="HandleCompare")
-def compare_with_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("compare", handler="HandleCompare")
+def compare_with_zero(r: AlgebraRewrite) -> Result:
     """compare(a, u0), direction=GE => yes"""
+    i = r.instruction
     x, y = i.operands
     direction = str(i.attributes["direction"])
     unsigned = type_of(x).kind is TypeKind.UNSIGNED
-    if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(s, x)):
-        return s.replace_with(i, s.scalar_like(i, direction == "GE"))
-    if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(s, y)):
-        return s.replace_with(i, s.scalar_like(i, direction == "LE"))
+    if direction in ("LT", "GE") and is_all(y, 0) and (unsigned or is_non_negative(r, x)):
+        return r.scalar_like(i, direction == "GE")
+    if direction in ("GT", "LE") and is_all(x, 0) and (unsigned or is_non_negative(r, y)):
+        return r.scalar_like(i, direction == "LE")
     return False
 
 
-@rule("compare", handler="HandleCompare")
-def compare_self(s: Simplifier, i: Instruction) -> bool:
+@pattern("compare", handler="HandleCompare")
+def compare_self(r: AlgebraRewrite) -> Result:
     """compare(i, i), direction=LE => yes"""
+    i = r.instruction
     x, y = i.operands
     if x is not y or not is_whole(x):
         return False
-    return s.replace_with(i, s.scalar_like(i, str(i.attributes["direction"]) in ("EQ", "GE", "LE")))
+    return r.scalar_like(i, str(i.attributes["direction"]) in ("EQ", "GE", "LE"))
 
 
-@rule("compare", handler="HandleCompare")
-def compare_truth(s: Simplifier, i: Instruction) -> bool:
+@pattern("compare", handler="HandleCompare")
+def compare_truth(r: AlgebraRewrite) -> Result:
     """compare(p, no), direction=NE => p"""
+    i = r.instruction
     x, y = i.operands
     value = {"NE": 0, "EQ": 1}.get(str(i.attributes["direction"]))
     if not is_pred(x) or value is None:
         return False
-    return (is_all(y, value) and s.replace_with(i, x)) or (is_all(x, value) and s.replace_with(i, y))
+    return (is_all(y, value) and r.replace(i, x)) or (is_all(x, value) and r.replace(i, y))
 
 
-@rule("compare", handler="HandleCompare")
-def compare_mask(s: Simplifier, i: Instruction) -> bool:
+@pattern("compare", handler="HandleCompare")
+def compare_mask(r: AlgebraRewrite) -> Result:
     """c = compare(i, j), direction=GE; m = select(c, f1, f0); compare(m, f0), direction=NE
     => compare(i, j), direction=GE"""
+    i = r.instruction
     x, y = i.operands
     if str(i.attributes["direction"]) != "NE" or not is_all(y, 0) or x.opcode != "select":
         return False
     inner, one, zero = x.operands
     if inner.opcode != "compare" or str(inner.attributes["direction"]) != "GE":
         return False
-    if not (is_all(one, 1) and is_all(zero, 0)) or not s.same_shape(shape_of(i), shape_of(inner)):
+    if not (is_all(one, 1) and is_all(zero, 0)) or not r.same_shape(shape_of(i), shape_of(inner)):
         return False
-    return s.replace_with(i, inner)
+    return inner
 
 
-@rule("compare", handler="HandleCompare")
-def compare_extreme(s: Simplifier, i: Instruction) -> bool:
+@pattern("compare", handler="HandleCompare")
+def compare_extreme(r: AlgebraRewrite) -> Result:
     """m = maximum(i, j); compare(m, i), direction=GT => compare(j, i), direction=GT"""
+    i = r.instruction
     x, y = i.operands
     if str(i.attributes["direction"]) != "GT":
         return False
     if x.opcode == "maximum" and y in x.operands:
-        return s.set_operands(i, (x.operands[1] if x.operands[0] is y else x.operands[0], y))
+        return r.set_operands(i, (x.operands[1] if x.operands[0] is y else x.operands[0], y))
     if y.opcode == "minimum" and x in y.operands:
-        return s.set_operands(i, (x, y.operands[1] if y.operands[0] is x else y.operands[0]))
+        return r.set_operands(i, (x, y.operands[1] if y.operands[0] is x else y.operands[0]))
     return False
 
 
 # ---- convert
 
 
-@rule("convert", handler="HandleConvert")
-def convert_to_same(s: Simplifier, i: Instruction) -> bool:
+@pattern("convert", handler="HandleConvert")
+def convert_to_same(r: AlgebraRewrite) -> Result:
     """f32[4,3] convert(x) => x"""
-    return type_of(i) is type_of(i.operands[0]) and s.replace_with(i, i.operands[0])
+    i = r.instruction
+    return type_of(i) is type_of(i.operands[0]) and i.operands[0]
 
 
-@rule("convert", handler="HandleConvert")
-def convert_and_back(s: Simplifier, i: Instruction) -> bool:
+@pattern("convert", handler="HandleConvert")
+def convert_and_back(r: AlgebraRewrite) -> Result:
     """c = s64[4,3] convert(i); s32[4,3] convert(c) => i"""
-    wide = i.operands[0]
+    wide = r.instruction.operands[0]
     if wide.opcode != "convert":
         return False
     source = wide.operands[0]
     return (
-        type_of(source) is type_of(i)
+        type_of(source) is type_of(r.instruction)
         and cast_preserves_values(type_of(source), type_of(wide))
-        and s.replace_with(i, source)
+        and source
     )
 
 
@@ -285,16 +300,16 @@ def cast_preserves_values(a: ElementType, b: ElementType) -> bool:
     return False
 
 
-@rule("convert", handler="TryRemoveUpcastAndDowncastSurroundingBinaryOp")
-def convert_around_operation(s: Simplifier, i: Instruction) -> bool:
+@pattern("convert", handler="TryRemoveUpcastAndDowncastSurroundingBinaryOp")
+def convert_around_operation(r: AlgebraRewrite) -> Result:
     """c = s64[4,3] convert(i); d = s64[4,3] convert(j); e = s64[4,3] add(c, d); s32[4,3] convert(e) => add(i, j)"""
-    op = i.operands[0]
+    op = r.instruction.operands[0]
     fine = op.opcode in ("add", "subtract", "multiply") or (
         op.opcode in ("divide", "remainder") and type_of(op).kind is TypeKind.UNSIGNED
     )
     if not fine or not one_user(op) or not all(o.opcode == "convert" and one_user(o) for o in op.operands):
         return False
-    target, wide = type_of(i), type_of(op)
+    target, wide = type_of(r.instruction), type_of(op)
     inner = [o.operands[0] for o in op.operands]
     if any(type_of(o) is not target for o in inner) or not (target.is_integral and wide.is_integral):
         return False
@@ -305,23 +320,24 @@ def convert_around_operation(s: Simplifier, i: Instruction) -> bool:
         or not cast_preserves_values(target, wide)
     ):
         return False
-    return s.replace_with(i, s.clone(op, inner, retyped(shape_of(op), target)))
+    return r.clone(op, inner, retyped(shape_of(op), target))
 
 
 # ---- bits
 
 
-@rule("bitcast-convert", handler="HandleBitcastConvert")
-def bits_of_bits(s: Simplifier, i: Instruction) -> bool:
+@pattern("bitcast-convert", handler="HandleBitcastConvert")
+def bits_of_bits(r: AlgebraRewrite) -> Result:
     """c = s32[4,3] bitcast-convert(x); u32[4,3] bitcast-convert(c) => u32[4,3] bitcast-convert(x)"""
-    x = i.operands[0]
-    return x.opcode == "bitcast-convert" and s.replace_with_new(i, "bitcast-convert", x.operands)
+    x = r.instruction.operands[0]
+    return x.opcode == "bitcast-convert" and r.replace_with_new(r.instruction, "bitcast-convert", x.operands)
 
 
-@rule("bitcast-convert", handler="TrySimplifyTautologicalBitcastConvert")
-def bits_of_joined_bits(s: Simplifier, i: Instruction) -> bool:
+@pattern("bitcast-convert", handler="TrySimplifyTautologicalBitcastConvert")
+def bits_of_joined_bits(r: AlgebraRewrite) -> Result:
     """c = u32[4,3] bitcast-convert(x); d = u32[4,3] bitcast-convert(y); e = u32[8,3] concatenate(c, d), dimensions={0};
     f32[8,3] bitcast-convert(e) => f32[8,3] concatenate(x, y), dimensions={0}"""
+    i = r.instruction
     joined = i.operands[0]
     if joined.opcode != "concatenate":
         return False
@@ -333,68 +349,70 @@ def bits_of_joined_bits(s: Simplifier, i: Instruction) -> bool:
     (d,) = dims(joined)
     size = list(sizes(parts[0]))
     size[d] = sum(sizes(part)[d] for part in parts)
-    return s.replace_with(i, s.create("concatenate", s.shape(type_of(i), size), parts, dimensions=(d,)))
+    return r.create("concatenate", r.shape(type_of(i), size), parts, dimensions=(d,))
 
 
-@rule("bitcast-convert", handler="HandleBitcastConvert")
-def bits_as_bitcast(s: Simplifier, i: Instruction) -> bool:
+@pattern("bitcast-convert", handler="HandleBitcastConvert")
+def bits_as_bitcast(r: AlgebraRewrite) -> Result:
     """layouts: u32[4,3] bitcast-convert(x) => u32[4,3] bitcast(x)"""
-    if not (s.options.is_layout_sensitive and s.options.rewrite_no_op_bitcast_convert_to_bitcast):
+    i = r.instruction
+    if not (r.options.is_layout_sensitive and r.options.rewrite_no_op_bitcast_convert_to_bitcast):
         return False
     x, shape = i.operands[0], shape_of(i)
     if layouts.equal_ignoring_element_type(shape, shape_of(x)):
-        return s.replace_with_bitcast(i)
+        return r.replace_with_bitcast(i)
     longer = shape_of(x) if shape_of(x).rank > shape.rank else shape
     layout = longer.layout
     if layout is None or not longer.rank or layout.minor_to_major[0] != longer.rank - 1:
         return False
     bits = layout.element_size_in_bits
     whole = longer.element_type.bits % 8 == 0 if not bits else bits == longer.element_type.bits
-    return whole and s.replace_with_bitcast(i)
+    return whole and r.replace_with_bitcast(i)
 
 
-@rule("bitcast-convert", handler="HandleBitcastConvert")
-def bits_as_same_type(s: Simplifier, i: Instruction) -> bool:
+@pattern("bitcast-convert", handler="HandleBitcastConvert")
+def bits_as_same_type(r: AlgebraRewrite) -> Result:
     """f32[4,3] bitcast-convert(x) => x"""
-    return s.replace_if_compatible(i, i.operands[0])
+    return r.replace_if_compatible(r.instruction, r.instruction.operands[0])
 
 
 # ---- calls and branches
 
 
-@rule("custom-call", handler="HandleCustomCall")
-def layout_constraint(s: Simplifier, i: Instruction) -> bool:
+@pattern("custom-call", handler="HandleCustomCall")
+def layout_constraint(r: AlgebraRewrite) -> Result:
     """layouts: f32[4,3] custom-call(x), custom_call_target="LayoutConstraint" => x"""
-    if not s.options.is_layout_sensitive or i.attributes.get("custom_call_target") != "LayoutConstraint":
+    i = r.instruction
+    if not r.options.is_layout_sensitive or i.attributes.get("custom_call_target") != "LayoutConstraint":
         return False
     x = i.operands[0]
-    if s.same_shape(shape_of(i), shape_of(x)):
-        return s.replace_with(i, x)
-    return s.replace_with_new(i, "copy", (x,))
+    if r.same_shape(shape_of(i), shape_of(x)):
+        return x
+    return r.replace_with_new(i, "copy", (x,))
 
 
-@rule("reduce-precision", handler="HandleReducePrecision")
-def reduce_precision_of_own(s: Simplifier, i: Instruction) -> bool:
+@pattern("reduce-precision", handler="HandleReducePrecision")
+def reduce_precision_of_own(r: AlgebraRewrite) -> Result:
     """no-op reduce-precision: f32[4,3] reduce-precision(x), exponent_bits=8, mantissa_bits=23 => x"""
+    i = r.instruction
     widths = {"f32": (8, 23), "bf16": (8, 7), "f16": (5, 10), "f64": (11, 52)}
     own = widths.get(type_of(i.operands[0]).name)
     wanted = (i.attributes["exponent_bits"], i.attributes["mantissa_bits"])
-    return (
-        s.options.enable_remove_no_op_reduce_precision and own == wanted and s.replace_with(i, i.operands[0])
-    )
+    return r.options.enable_remove_no_op_reduce_precision and own == wanted and i.operands[0]
 
 
-@rule("conditional", handler="HandleConditional")
-def conditional_of_truth(s: Simplifier, i: Instruction) -> bool:
+@pattern("conditional", handler="HandleConditional")
+def conditional_of_truth(r: AlgebraRewrite) -> Result:
     """gpu: c = s32[] convert(t); conditional(c, x, y), branch_computations={turn, keep}
     => conditional(t, y, x), true_computation=keep, false_computation=turn"""
+    i = r.instruction
     index = i.operands[0]
     branches = i.called_computations
-    if not s.options.enable_conditional_simplification or index.opcode != "convert" or len(branches) != 2:
+    if not r.options.enable_conditional_simplification or index.opcode != "convert" or len(branches) != 2:
         return False
     if not is_pred(index.operands[0]):
         return False
-    return s.replace_with_new(
+    return r.replace_with_new(
         i, "conditional", (index.operands[0], i.operands[2], i.operands[1]),
         true_computation=branches[1], false_computation=branches[0],
     )  # fmt: skip

@@ -9,10 +9,9 @@ from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.enums import ComparisonDirection
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.types import TypeKind
-from hlotext.rewrite.builder import retyped
-from hlotext.rewrite.passes.algebra.engine import (
+from hlotext.rewrite.kit.builder import retyped
+from hlotext.rewrite.kit.facts import (
     PRED,
-    Simplifier,
     array_of,
     constant_value,
     dims,
@@ -23,61 +22,65 @@ from hlotext.rewrite.passes.algebra.engine import (
     is_scalar,
     is_whole,
     one_use,
-    rule,
     shape_of,
     sizes,
     splat_constant,
     type_of,
 )
+from hlotext.rewrite.kit.rules import Result, pattern
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 from hlotext.rewrite.passes.algebra.sums import is_non_negative, may_join, spread, two_constants
 
 # ---- multiply
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_one(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_one(r: AlgebraRewrite) -> Result:
     """multiply(x, f1) => x"""
+    i = r.instruction
     x, y = i.operands
-    return (is_all(y, 1) and s.replace_if_compatible(i, x)) or (
-        is_all(x, 1) and s.replace_if_compatible(i, y)
+    return (is_all(y, 1) and r.replace_if_compatible(i, x)) or (
+        is_all(x, 1) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_zero(r: AlgebraRewrite) -> Result:
     """multiply(i, i0) => i0"""
+    i = r.instruction
     x, y = i.operands
-    if not (is_whole(i) or s.options.enable_fast_math):
+    if not (is_whole(i) or r.options.enable_fast_math):
         return False
-    return (is_all(x, 0) and s.replace_if_compatible(i, x)) or (
-        is_all(y, 0) and s.replace_if_compatible(i, y)
+    return (is_all(x, 0) and r.replace_if_compatible(i, x)) or (
+        is_all(y, 0) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_negated(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_negated(r: AlgebraRewrite) -> Result:
     """c = negate(x); d = negate(y); multiply(c, d) => multiply(x, y)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     if x.opcode != "negate" or y.opcode != "negate":
         return False
-    return s.set_operands(i, (x.operands[0], y.operands[0]))
+    return r.set_operands(r.instruction, (x.operands[0], y.operands[0]))
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_abs(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_abs(r: AlgebraRewrite) -> Result:
     """c = abs(x); multiply(c, c) => multiply(x, x)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     if x is not y or x.opcode != "abs" or type_of(x.operands[0]).is_complex:
         return False
-    return s.set_operands(i, (x.operands[0], x.operands[0]))
+    return r.set_operands(r.instruction, (x.operands[0], x.operands[0]))
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_truth(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_truth(r: AlgebraRewrite) -> Result:
     """c = f32[4,3] convert(p); multiply(x, c) => select(p, x, f0)"""
+    i = r.instruction
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode == "convert" and is_pred(y.operands[0]):
-            return s.replace_with_new(i, "select", (y.operands[0], x, s.zeros(shape_of(i))))
+            return r.replace_with_new(i, "select", (y.operands[0], x, r.zeros(shape_of(i))))
     return False
 
 
@@ -90,39 +93,42 @@ def _times_constant(i: Instruction) -> tuple[Instruction, Instruction] | None:
     return None
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_two_products(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_two_products(r: AlgebraRewrite) -> Result:
     """c = s32[] constant(3); d = s32[] multiply(n, c); s32[] multiply(d, d)
     => c = s32[] constant(3); e = s32[] multiply(n, n); g = s32[] multiply(c, c); s32[] multiply(e, g)"""
+    i = r.instruction
     first, second = map(_times_constant, i.operands)
-    if first is None or second is None or not may_join(s, i):
+    if first is None or second is None or not may_join(r, i):
         return False
-    product = spread(s, i, s.binary("multiply", first[1], second[1]))
-    return s.replace_with_new(
-        i, "multiply", (s.create_like(i, "multiply", shape_of(i), (first[0], second[0])), product)
+    product = spread(r, i, r.binary("multiply", first[1], second[1]))
+    return r.replace_with_new(
+        i, "multiply", (r.create_like(i, "multiply", shape_of(i), (first[0], second[0])), product)
     )
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiplytwo_constants(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiplytwo_constants(r: AlgebraRewrite) -> Result:
     """c = s32[] constant(3); k = s32[] constant(5); d = s32[] multiply(n, c); s32[] multiply(d, k)
     => c = s32[] constant(3); k = s32[] constant(5); g = s32[] multiply(c, k); s32[] multiply(n, g)"""
-    if not may_join(s, i):
+    i = r.instruction
+    if not may_join(r, i):
         return False
     for x, c in (i.operands, i.operands[::-1]):
         first = _times_constant(x)
         if first is not None and is_constant(c):
-            return s.replace_with_new(
-                i, "multiply", (first[0], spread(s, i, s.binary("multiply", first[1], c)))
+            return r.replace_with_new(
+                i, "multiply", (first[0], spread(r, i, r.binary("multiply", first[1], c)))
             )
     return False
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_constant_and_broadcast(r: AlgebraRewrite) -> Result:
     """fast math: b = f32[4,3] broadcast(s), dimensions={}; m = multiply(x, f2); multiply(m, b)
     => c = f32[] multiply(s, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
-    if not may_join(s, i):
+    i = r.instruction
+    if not may_join(r, i):
         return False
     for x, op in (i.operands, i.operands[::-1]):
         if x.opcode != "multiply" or op.opcode != "broadcast" or is_constant(op.operands[0]):
@@ -133,52 +139,54 @@ def multiply_constant_and_broadcast(s: Simplifier, i: Instruction) -> bool:
                 continue
             b = op.operands[0]
             if not is_scalar(b):
-                constant = s.create_like(i, "broadcast", shape_of(b), (constant,), dimensions=())
-            product = s.create_like(i, "multiply", shape_of(b), (b, constant))
-            wide = s.create_like(i, "broadcast", shape_of(i), (product,), dimensions=dims(op))
-            return s.replace_with_new(i, "multiply", (a, wide))
+                constant = r.create_like(i, "broadcast", shape_of(b), (constant,), dimensions=())
+            product = r.create_like(i, "multiply", shape_of(b), (b, constant))
+            wide = r.create_like(i, "broadcast", shape_of(i), (product,), dimensions=dims(op))
+            return r.replace_with_new(i, "multiply", (a, wide))
     return False
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_two_splats(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_two_splats(r: AlgebraRewrite) -> Result:
     """fast math: m = multiply(x, fhalf); multiply(m, f2)
     => c = f32[] multiply(fhalf.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
+    i = r.instruction
     x, y = i.operands
-    if x.opcode != "multiply" or not may_join(s, i):
+    if x.opcode != "multiply" or not may_join(r, i):
         return False
     both = two_constants(x.operands[1], y)
     if both is None or (is_constant(y) and is_constant(x.operands[0])):
         return False
-    return s.replace_with_new(i, "multiply", (x.operands[0], spread(s, i, s.binary("multiply", *both))))
+    return r.replace_with_new(i, "multiply", (x.operands[0], spread(r, i, r.binary("multiply", *both))))
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_exponentials(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_exponentials(r: AlgebraRewrite) -> Result:
     """fast math: c = exponential(x); d = exponential(y); multiply(c, d) => a = add(x, y); exponential(a)"""
+    i = r.instruction
     x, y = i.operands
     if (
         x.opcode != "exponential"
         or y.opcode != "exponential"
-        or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
+        or not r.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
     ):
         return False
-    total = s.create_like(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
-    return s.replace_with_new(i, "exponential", (total,))
+    total = r.create_like(i, "add", shape_of(i), (x.operands[0], y.operands[0]))
+    return r.replace_with_new(i, "exponential", (total,))
 
 
-@rule("multiply", handler="HandleMultiply")
-def multiply_roots(s: Simplifier, i: Instruction) -> bool:
+@pattern("multiply", handler="HandleMultiply")
+def multiply_roots(r: AlgebraRewrite) -> Result:
     """e = exponential(x); c = sqrt(e); multiply(c, c) => exponential(x)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     if x.opcode != y.opcode or x.opcode not in ("sqrt", "rsqrt") or x.operands[0] is not y.operands[0]:
         return False
     inner = x.operands[0]
-    if not is_non_negative(s, inner):
+    if not is_non_negative(r, inner):
         return False
     if x.opcode == "sqrt":
-        return s.replace_with(i, inner)
-    return s.replace_with_new(i, "divide", (s.scalar_like(inner, 1), inner))
+        return inner
+    return r.replace_with_new(r.instruction, "divide", (r.scalar_like(inner, 1), inner))
 
 
 # ---- divide
@@ -193,93 +201,100 @@ def _power_of_two(i: Instruction) -> int | None:
     return value
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_one(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_one(r: AlgebraRewrite) -> Result:
     """divide(x, f1) => x"""
-    return is_all(i.operands[1], 1) and s.replace_if_compatible(i, i.operands[0])
+    i = r.instruction
+    return is_all(i.operands[1], 1) and r.replace_if_compatible(i, i.operands[0])
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_power_of_two(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_power_of_two(r: AlgebraRewrite) -> Result:
     """c = u32[] constant(8); d = u32[4,3] broadcast(c), dimensions={}; divide(a, d)
     => c = u32[] constant(3); d = u32[4,3] broadcast(c), dimensions={}; shift-right-logical(a, d)"""
+    i = r.instruction
     x, y = i.operands
     value = _power_of_two(y) if is_whole(i) else None
     if value is None:
         return False
     if type_of(i).kind is TypeKind.UNSIGNED:
-        return s.replace_with_new(i, "shift-right-logical", (x, s.scalar_like(x, value.bit_length() - 1)))
-    negative, absolute = _sign_and_abs(s, i, x, s.scalar_like(x, 0))
-    shift = s.scalar_like(absolute, value.bit_length() - 1)
-    quotient = s.create_like(i, "shift-right-logical", shape_of(i), (absolute, shift))
-    negated = s.create_like(i, "negate", shape_of(quotient), (quotient,))
-    return s.replace_with_new(i, "select", (negative, negated, quotient))
+        return r.replace_with_new(i, "shift-right-logical", (x, r.scalar_like(x, value.bit_length() - 1)))
+    negative, absolute = _sign_and_abs(r, i, x, r.scalar_like(x, 0))
+    shift = r.scalar_like(absolute, value.bit_length() - 1)
+    quotient = r.create_like(i, "shift-right-logical", shape_of(i), (absolute, shift))
+    negated = r.create_like(i, "negate", shape_of(quotient), (quotient,))
+    return r.replace_with_new(i, "select", (negative, negated, quotient))
 
 
 def _sign_and_abs(
-    s: Simplifier, i: Instruction, x: Instruction, zero: Instruction
+    r: AlgebraRewrite, i: Instruction, x: Instruction, zero: Instruction
 ) -> tuple[Instruction, Instruction]:
     """Where a whole number is negative, and its absolute value."""
     truth = retyped(shape_of(x), PRED)
-    negative = s.create_like(i, "compare", truth, (x, zero), direction=ComparisonDirection("LT"))
-    negated = s.create_like(i, "negate", shape_of(x), (x,))
-    return negative, s.create_like(i, "select", shape_of(x), (negative, negated, x))
+    negative = r.create_like(i, "compare", truth, (x, zero), direction=ComparisonDirection("LT"))
+    negated = r.create_like(i, "negate", shape_of(x), (x,))
+    return negative, r.create_like(i, "select", shape_of(x), (negative, negated, x))
 
 
-@rule("divide", handler="HandleDivide")
-def divide_exponentials(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_exponentials(r: AlgebraRewrite) -> Result:
     """fast math: c = exponential(x); d = exponential(y); divide(c, d) => a = subtract(x, y); exponential(a)"""
+    i = r.instruction
     x, y = i.operands
     if (
         x.opcode != "exponential"
         or y.opcode != "exponential"
-        or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
+        or not r.is_loose(xla_changes.ALGSIMP_EXPONENTIALS)
     ):
         return False
-    return s.replace_with_new(
-        i, "exponential", (s.create_like(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
+    return r.replace_with_new(
+        i, "exponential", (r.create_like(i, "subtract", shape_of(i), (x.operands[0], y.operands[0])),)
     )
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_exponential(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_exponential(r: AlgebraRewrite) -> Result:
     """fast math: d = exponential(y); divide(x, d) => m = negate(y); e = exponential(m); multiply(x, e)"""
+    i = r.instruction
     x, y = i.operands
-    if y.opcode != "exponential" or not s.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
+    if y.opcode != "exponential" or not r.is_loose(xla_changes.ALGSIMP_EXPONENTIALS):
         return False
-    negated = s.create_like(i, "negate", shape_of(i), (y.operands[0],))
-    return s.replace_with_new(i, "multiply", (x, s.create_like(y, "exponential", shape_of(i), (negated,))))
+    negated = r.create_like(i, "negate", shape_of(i), (y.operands[0],))
+    return r.replace_with_new(i, "multiply", (x, r.create_like(y, "exponential", shape_of(i), (negated,))))
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_power(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_power(r: AlgebraRewrite) -> Result:
     """d = power(y, z); divide(x, d) => m = negate(z); e = power(y, m); multiply(x, e)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     if y.opcode != "power":
         return False
     base, exponent = y.operands
-    negated = s.create_like(y, "negate", shape_of(exponent), (exponent,))
-    return s.replace_with_new(i, "multiply", (x, s.create_like(y, "power", shape_of(base), (base, negated))))
+    negated = r.create_like(y, "negate", shape_of(exponent), (exponent,))
+    return r.replace_with_new(
+        r.instruction, "multiply", (x, r.create_like(y, "power", shape_of(base), (base, negated)))
+    )
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_root(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_root(r: AlgebraRewrite) -> Result:
     """d = sqrt(y); divide(x, d) => e = rsqrt(y); multiply(x, e)"""
+    i = r.instruction
     x, y = i.operands
     other = {"sqrt": "rsqrt", "rsqrt": "sqrt"}.get(y.opcode)
     if other is None or not one_use(y):
         return False
-    return s.replace_with_new(i, "multiply", (x, s.create_like(y, other, shape_of(i), y.operands)))
+    return r.replace_with_new(i, "multiply", (x, r.create_like(y, other, shape_of(i), y.operands)))
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_constant(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_constant(r: AlgebraRewrite) -> Result:
     """divide(x, f2) => c = f32[] constant(0.5); b = f32[4,3] broadcast(c), dimensions={}; multiply(x, b)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     c = y.operands[0] if y.opcode == "broadcast" else y
     array = array_of(c)
     if (
-        is_whole(i)
+        is_whole(r.instruction)
         or is_constant(x)
         or array is None
         or not (type_of(c).is_floating or type_of(c).is_complex)
@@ -289,98 +304,101 @@ def divide_by_constant(s: Simplifier, i: Instruction) -> bool:
     with np.errstate(all="ignore"):
         values = np.asarray(wide.dtype.type(1) / wide).astype(array.dtype).reshape(array.shape)
     shape = shape_of(c)
-    inverse = s.create_like(c, "constant", shape, literal=Literal.from_array(values, shape))
+    inverse = r.create_like(c, "constant", shape, argument=Literal.from_array(values, shape))
     if y is not c:
-        inverse = s.create_like(y, "broadcast", shape_of(y), (inverse,), dimensions=dims(y))
-    return s.replace_with(i, s.binary("multiply", x, inverse))
+        inverse = r.create_like(y, "broadcast", shape_of(y), (inverse,), dimensions=dims(y))
+    return r.binary("multiply", x, inverse)
 
 
-@rule("divide", handler="HandleDivide")
-def divide_by_broadcast(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_by_broadcast(r: AlgebraRewrite) -> Result:
     """cpu: b = f32[4,3] broadcast(s), dimensions={}; divide(x, b)
     => c = f32[] constant(1); d = f32[] divide(c, s); b = f32[4,3] broadcast(d), dimensions={}; multiply(x, b)"""
+    i = r.instruction
     x, y = i.operands
-    if is_whole(i) or not s.options.executing_on_cpu or type_of(i).is_complex:
+    if is_whole(i) or not r.options.executing_on_cpu or type_of(i).is_complex:
         return False
     if y.opcode != "broadcast" or not one_use(y.operands[0]):
         return False
     inner = y.operands[0]
-    inverse = s.create_like(y, "divide", shape_of(inner), (s.scalar_like(inner, 1), inner))
-    return s.replace_with_new(
-        i, "multiply", (x, s.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=dims(y)))
+    inverse = r.create_like(y, "divide", shape_of(inner), (r.scalar_like(inner, 1), inner))
+    return r.replace_with_new(
+        i, "multiply", (x, r.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=dims(y)))
     )
 
 
-@rule("divide", handler="HandleDivide")
-def divide_quotients(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_quotients(r: AlgebraRewrite) -> Result:
     """c = divide(x, y); divide(c, z) => m = multiply(y, z); divide(x, m)"""
-    x, y = i.operands
-    if is_whole(i) or (x.opcode != "divide" and y.opcode != "divide"):
+    x, y = r.instruction.operands
+    if is_whole(r.instruction) or (x.opcode != "divide" and y.opcode != "divide"):
         return False
     if x.opcode == "divide" and y.opcode == "divide":
         over, under = (
-            s.binary("multiply", x.operands[0], y.operands[1]),
-            s.binary("multiply", x.operands[1], y.operands[0]),
+            r.binary("multiply", x.operands[0], y.operands[1]),
+            r.binary("multiply", x.operands[1], y.operands[0]),
         )
     elif x.opcode == "divide":
-        over, under = x.operands[0], s.binary("multiply", x.operands[1], y)
+        over, under = x.operands[0], r.binary("multiply", x.operands[1], y)
     else:
-        over, under = s.binary("multiply", x, y.operands[1]), y.operands[0]
-    return s.replace_with(i, s.binary("divide", over, under))
+        over, under = r.binary("multiply", x, y.operands[1]), y.operands[0]
+    return r.binary("divide", over, under)
 
 
-@rule("divide", handler="HandleDivide")
-def divide_truth(s: Simplifier, i: Instruction) -> bool:
+@pattern("divide", handler="HandleDivide")
+def divide_truth(r: AlgebraRewrite) -> Result:
     """b = f32[4,3] broadcast(s), dimensions={}; c = f32[4,3] convert(p); divide(c, b)
     => k = f32[] constant(1); d = f32[] divide(k, s); b = f32[4,3] broadcast(d), dimensions={};
     c = f32[4,3] convert(p); multiply(b, c)"""
+    i = r.instruction
     x, y = i.operands
     if is_whole(i) or x.opcode != "convert" or not is_pred(x.operands[0]):
         return False
     if y.opcode != "broadcast" or not is_scalar(y.operands[0]):
         return False
     inner = y.operands[0]
-    inverse = s.binary("divide", s.scalar_like(inner, 1), inner)
-    wide = s.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=())
-    return s.replace_with(i, s.binary("multiply", wide, x))
+    inverse = r.binary("divide", r.scalar_like(inner, 1), inner)
+    wide = r.create_like(y, "broadcast", shape_of(i), (inverse,), dimensions=())
+    return r.binary("multiply", wide, x)
 
 
 # ---- remainder
 
 
-@rule("remainder", handler="HandleRemainder")
-def remainder_twice(s: Simplifier, i: Instruction) -> bool:
+@pattern("remainder", handler="HandleRemainder")
+def remainder_twice(r: AlgebraRewrite) -> Result:
     """r = remainder(i, j); remainder(r, j) => remainder(i, j)"""
-    x, y = i.operands
-    return x.opcode == "remainder" and x.operands[1] is y and s.replace_with(i, x)
+    x, y = r.instruction.operands
+    return x.opcode == "remainder" and x.operands[1] is y and x
 
 
-@rule("remainder", handler="HandleRemainder")
-def remainder_of_power_of_two(s: Simplifier, i: Instruction) -> bool:
+@pattern("remainder", handler="HandleRemainder")
+def remainder_of_power_of_two(r: AlgebraRewrite) -> Result:
     """c = u32[] constant(8); d = u32[4,3] broadcast(c), dimensions={}; remainder(a, d)
     => c = u32[] constant(7); d = u32[4,3] broadcast(c), dimensions={}; and(a, d)"""
+    i = r.instruction
     x, y = i.operands
     value = _power_of_two(y) if is_whole(i) else None
     if value is None:
         return False
     if type_of(i).kind is TypeKind.UNSIGNED:
-        mask = s.number(i, value - 1, type_of(i))
+        mask = r.number(i, value - 1, type_of(i))
         if not is_scalar(y):
-            mask = s.create_like(i, "broadcast", shape_of(y), (mask,), dimensions=())
-        return s.replace_with_new(i, "and", (x, mask))
-    negative, absolute = _sign_and_abs(s, i, x, s.zeros(shape_of(x)) if sizes(x) else s.scalar_like(x, 0))
-    rest = s.create_like(i, "and", shape_of(i), (absolute, s.scalar_like(absolute, value - 1)))
-    negated = s.create_like(i, "negate", shape_of(rest), (rest,))
-    return s.replace_with_new(i, "select", (negative, negated, rest))
+            mask = r.create_like(i, "broadcast", shape_of(y), (mask,), dimensions=())
+        return r.replace_with_new(i, "and", (x, mask))
+    negative, absolute = _sign_and_abs(r, i, x, r.zeros(shape_of(x)) if sizes(x) else r.scalar_like(x, 0))
+    rest = r.create_like(i, "and", shape_of(i), (absolute, r.scalar_like(absolute, value - 1)))
+    negated = r.create_like(i, "negate", shape_of(rest), (rest,))
+    return r.replace_with_new(i, "select", (negative, negated, rest))
 
 
-@rule("remainder", handler="HandleRemainder")
-def remainder_of_iota(s: Simplifier, i: Instruction) -> bool:
+@pattern("remainder", handler="HandleRemainder")
+def remainder_of_iota(r: AlgebraRewrite) -> Result:
     """c = s32[] constant(9); b = s32[4,3] broadcast(c), dimensions={}; k = s32[4,3] iota(), iota_dimension=0;
     remainder(k, b) => s32[4,3] iota(), iota_dimension=0"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     c = splat_constant(y)
     value = constant_value(c) if c is not None else None
     if not isinstance(value, int) or x.opcode != "iota":
         return False
-    return value >= sizes(x)[x.attributes["iota_dimension"]] and s.replace_with(i, x)
+    return value >= sizes(x)[x.attributes["iota_dimension"]] and x

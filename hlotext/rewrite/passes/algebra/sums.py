@@ -7,8 +7,7 @@ import math
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.types import TypeKind
-from hlotext.rewrite.passes.algebra.engine import (
-    Simplifier,
+from hlotext.rewrite.kit.facts import (
     constant_value,
     dims,
     is_all,
@@ -18,20 +17,21 @@ from hlotext.rewrite.passes.algebra.engine import (
     is_whole,
     one_use,
     one_user,
-    rule,
     shape_of,
     sizes,
     splat_constant,
     type_of,
 )
+from hlotext.rewrite.kit.rules import Result, pattern
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 
 # ---- negative or not
 
 
-def is_non_negative(s: Simplifier, i: Instruction) -> bool:
+def is_non_negative(r: AlgebraRewrite, i: Instruction) -> bool:
     """True if a value is surely not negative (`IsNonNegative`)."""
     known: dict[Instruction, bool] = {}
-    overflows = s.has(xla_changes.ALGSIMP_OVERFLOW)
+    overflows = r.has(xla_changes.ALGSIMP_OVERFLOW)
     waiting = [i]
     while waiting:  # what is asked of is answered first, and once
         j = waiting.pop()
@@ -81,29 +81,30 @@ def _is_never_below(i: Instruction, overflows: bool) -> bool:
 # ---- abs
 
 
-@rule("abs", handler="HandleAbs")
-def abs_of_non_negative(s: Simplifier, i: Instruction) -> bool:
+@pattern("abs", handler="HandleAbs")
+def abs_of_non_negative(r: AlgebraRewrite) -> Result:
     """e = exponential(x); abs(e) => exponential(x)"""
-    return is_non_negative(s, i.operands[0]) and s.replace_with(i, i.operands[0])
+    return is_non_negative(r, r.instruction.operands[0]) and r.instruction.operands[0]
 
 
 # ---- add
 
 
-@rule("add", handler="HandleAdd")
-def add_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_zero(r: AlgebraRewrite) -> Result:
     """add(x, f0) => x"""
+    i = r.instruction
     x, y = i.operands
-    return (is_all(y, 0) and s.replace_if_compatible(i, x)) or (
-        is_all(x, 0) and s.replace_if_compatible(i, y)
+    return (is_all(y, 0) and r.replace_if_compatible(i, x)) or (
+        is_all(x, 0) and r.replace_if_compatible(i, y)
     )
 
 
-@rule("add", handler="HandleAdd")
-def add_constant_first(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_constant_first(r: AlgebraRewrite) -> Result:
     """c = s32[] constant(3); s32[] add(c, n) => c = s32[] constant(3); s32[] add(n, c)"""
-    x, y = i.operands
-    return is_constant(x) and not is_constant(y) and s.replace_with_new(i, "add", (y, x))
+    x, y = r.instruction.operands
+    return is_constant(x) and not is_constant(y) and r.replace_with_new(r.instruction, "add", (y, x))
 
 
 def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruction] | None:
@@ -114,61 +115,65 @@ def two_constants(x: Instruction, y: Instruction) -> tuple[Instruction, Instruct
     return (a, b) if a is not None and b is not None else None
 
 
-def may_join(s: Simplifier, i: Instruction) -> bool:
+def may_join(r: AlgebraRewrite, i: Instruction) -> bool:
     """True if constants that an operation has on both sides are joined: of floats that may round otherwise."""
-    return is_whole(i) or s.is_loose(xla_changes.ALGSIMP_FLOATS_APART)
+    return is_whole(i) or r.is_loose(xla_changes.ALGSIMP_FLOATS_APART)
 
 
-def spread(s: Simplifier, i: Instruction, value: Instruction) -> Instruction:
+def spread(r: AlgebraRewrite, i: Instruction, value: Instruction) -> Instruction:
     """A scalar in the shape of an instruction."""
     if is_scalar(value) and not is_scalar(i):
-        return s.create_like(i, "broadcast", shape_of(i), (value,), dimensions=())
+        return r.create_like(i, "broadcast", shape_of(i), (value,), dimensions=())
     return value
 
 
-@rule("add", handler="HandleAdd")
-def addtwo_constants(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def addtwo_constants(r: AlgebraRewrite) -> Result:
     """fast math: a = add(x, f1); add(a, f2)
     => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; add(x, b)"""
+    i = r.instruction
     x, y = i.operands
-    if x.opcode != "add" or not may_join(s, i) or is_constant(x.operands[0]):
+    if x.opcode != "add" or not may_join(r, i) or is_constant(x.operands[0]):
         return False
     both = two_constants(x.operands[1], y)
     if both is None:
         return False
-    return s.replace_with_new(i, "add", (x.operands[0], spread(s, i, s.binary("add", *both))))
+    return r.replace_with_new(i, "add", (x.operands[0], spread(r, i, r.binary("add", *both))))
 
 
-@rule("add", handler="HandleAdd")
-def add_constant_to_difference(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_constant_to_difference(r: AlgebraRewrite) -> Result:
     """fast math: a = subtract(f1, x); add(a, f2)
     => c = f32[] add(f1.c, f2.c); b = f32[4,3] broadcast(c), dimensions={}; subtract(b, x)"""
+    i = r.instruction
     x, y = i.operands
-    if x.opcode != "subtract" or not may_join(s, i) or is_constant(x.operands[1]):
+    if x.opcode != "subtract" or not may_join(r, i) or is_constant(x.operands[1]):
         return False
     both = two_constants(x.operands[0], y)
     if both is None:
         return False
-    return s.replace_with_new(i, "subtract", (spread(s, i, s.binary("add", *both)), x.operands[1]))
+    return r.replace_with_new(i, "subtract", (spread(r, i, r.binary("add", *both)), x.operands[1]))
 
 
-@rule("add", handler="HandleAdd")
-def add_to_difference(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_to_difference(r: AlgebraRewrite) -> Result:
     """d = subtract(i, j); add(j, d) => i"""
-    if not (is_whole(i) or s.options.enable_fast_math):
+    i = r.instruction
+    if not (is_whole(i) or r.options.enable_fast_math):
         return False
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode == "subtract" and y.operands[1] is x:
-            return s.replace_if_compatible(i, y.operands[0])
+            return r.replace_if_compatible(i, y.operands[0])
     return False
 
 
-@rule("add", handler="HandleAdd")
-def add_to_update_of_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_to_update_of_zero(r: AlgebraRewrite) -> Result:
     """v = f32[1,3] slice(y), slice={[0:1], [0:3]};
     d = f32[4,3] dynamic-update-slice(f0, v, n, n); add(x, d) => v = f32[1,3] slice(y), slice={[0:1], [0:3]};
     e = f32[1,3] dynamic-slice(x, n, n), dynamic_slice_sizes={1,3}; g = f32[1,3] add(e, v);
     f32[4,3] dynamic-update-slice(x, g, n, n)"""
+    i = r.instruction
     for x, y in (i.operands, i.operands[::-1]):
         if y.opcode != "dynamic-update-slice" or y.operands[0].opcode != "broadcast":
             continue
@@ -176,17 +181,18 @@ def add_to_update_of_zero(s: Simplifier, i: Instruction) -> bool:
         if not (is_constant(zero) and is_one_element(zero) and is_all(zero, 0)):
             continue
         part, starts = y.operands[1], y.operands[2:]
-        sliced = s.create_like(
+        sliced = r.create_like(
             x, "dynamic-slice", shape_of(part), (x, *starts), dynamic_slice_sizes=sizes(part)
         )
-        total = s.create_like(y, "add", shape_of(part), (sliced, part))
-        return s.replace_with_new(i, "dynamic-update-slice", (x, total, *starts), shape_of(x))
+        total = r.create_like(y, "add", shape_of(part), (sliced, part))
+        return r.replace_with_new(i, "dynamic-update-slice", (x, total, *starts), shape_of(x))
     return False
 
 
-@rule("add", handler="HandleAdd")
-def add_products(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_products(r: AlgebraRewrite) -> Result:
     """k = multiply(i, j); l = multiply(j, j); add(k, l) => a = add(i, j); multiply(a, j)"""
+    i = r.instruction
     x, y = i.operands
     if x.opcode != "multiply" or y.opcode != "multiply" or not (one_user(x) and one_user(y)):
         return False
@@ -194,8 +200,8 @@ def add_products(s: Simplifier, i: Instruction) -> bool:
         if c not in y.operands or not (is_whole(i) or is_power_of_two(c)):
             continue
         b = y.operands[1] if y.operands[0] is c else y.operands[0]
-        total = s.create_like(x, "add", shape_of(i), (a, b))
-        return s.replace_with_new(i, "multiply", (total, c))
+        total = r.create_like(x, "add", shape_of(i), (a, b))
+        return r.replace_with_new(i, "multiply", (total, c))
     return False
 
 
@@ -206,17 +212,17 @@ def is_power_of_two(i: Instruction) -> bool:
     return value is not None and math.isfinite(value) and abs(math.frexp(value)[0]) == 0.5
 
 
-@rule("add", handler="HandleAdd")
-def add_into_scatter(s: Simplifier, i: Instruction) -> bool:
+@pattern("add", handler="HandleAdd")
+def add_into_scatter(r: AlgebraRewrite) -> Result:
     """k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
     c = scatter(f0, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
     index_vector_dim=1, to_apply=sum; add(x, c)
     => k = s32[2,1] constant({{0}, {1}}); u = f32[2,3] slice(y), slice={[0:2], [0:3]};
     a = add(x, f0); scatter(a, k, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},
     index_vector_dim=1, to_apply=sum"""
-    if s.options.is_layout_sensitive:
+    if r.options.is_layout_sensitive:
         return False
-    x, y = i.operands
+    x, y = r.instruction.operands
     of_x, of_y = _is_sum_scatter(x), _is_sum_scatter(y)
     if of_x and of_y:
         return False
@@ -224,8 +230,8 @@ def add_into_scatter(s: Simplifier, i: Instruction) -> bool:
     if not (of_x or of_y):
         return False
     pair = (other, scatter.operands[0]) if of_y else (scatter.operands[0], other)
-    total = s.binary("add", *pair)
-    return s.set_operands(scatter, (total, *scatter.operands[1:])) and s.replace_with(i, scatter)
+    total = r.binary("add", *pair)
+    return r.set_operands(scatter, (total, *scatter.operands[1:])) and scatter
 
 
 def _is_sum_scatter(i: Instruction) -> bool:
@@ -238,57 +244,62 @@ def _is_sum_scatter(i: Instruction) -> bool:
 # ---- subtract
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_self(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_self(r: AlgebraRewrite) -> Result:
     """subtract(i, i) => i0"""
+    i = r.instruction
     x, y = i.operands
-    return x is y and (is_whole(i) or s.options.enable_fast_math) and s.replace_with(i, s.scalar_like(i, 0))
+    return x is y and (is_whole(i) or r.options.enable_fast_math) and r.scalar_like(i, 0)
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_zero(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_zero(r: AlgebraRewrite) -> Result:
     """subtract(x, f0) => x"""
-    return is_all(i.operands[1], 0) and s.replace_if_compatible(i, i.operands[0])
+    i = r.instruction
+    return is_all(i.operands[1], 0) and r.replace_if_compatible(i, i.operands[0])
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_constant(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_constant(r: AlgebraRewrite) -> Result:
     """subtract(x, f2) => m = f32[] negate(f2.c); b = f32[4,3] broadcast(m), dimensions={}; add(x, b)"""
-    x, y = i.operands
+    x, y = r.instruction.operands
     if is_constant(x):
         return False
     if is_constant(y):
-        negative = s.create_like(y, "negate", shape_of(y), (y,))
+        negative = r.create_like(y, "negate", shape_of(y), (y,))
     elif y.opcode == "broadcast" and is_constant(y.operands[0]):
         c = y.operands[0]
-        negative = s.create_like(c, "negate", shape_of(c), (c,))
-        negative = s.create_like(c, "broadcast", shape_of(y), (negative,), dimensions=dims(y))
+        negative = r.create_like(c, "negate", shape_of(c), (c,))
+        negative = r.create_like(c, "broadcast", shape_of(y), (negative,), dimensions=dims(y))
     else:
         return False
-    return s.replace_with_new(i, "add", (x, negative))
+    return r.replace_with_new(r.instruction, "add", (x, negative))
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_difference(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_difference(r: AlgebraRewrite) -> Result:
     """d = subtract(i, j); subtract(i, d) => j"""
+    i = r.instruction
     x, y = i.operands
-    fits = y.opcode == "subtract" and y.operands[0] is x and (is_whole(i) or s.options.enable_fast_math)
-    return fits and s.replace_if_compatible(i, y.operands[1])
+    fits = y.opcode == "subtract" and y.operands[0] is x and (is_whole(i) or r.options.enable_fast_math)
+    return fits and r.replace_if_compatible(i, y.operands[1])
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_sum(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_sum(r: AlgebraRewrite) -> Result:
     """t = add(i, j); subtract(i, t) => negate(j)"""
+    i = r.instruction
     x, y = i.operands
-    if y.opcode != "add" or x not in y.operands or not (is_whole(i) or s.options.enable_fast_math):
+    if y.opcode != "add" or x not in y.operands or not (is_whole(i) or r.options.enable_fast_math):
         return False
-    return s.replace_with_new(i, "negate", (y.operands[1] if y.operands[0] is x else y.operands[0],))
+    return r.replace_with_new(i, "negate", (y.operands[1] if y.operands[0] is x else y.operands[0],))
 
 
-@rule("subtract", handler="HandleSubtract")
-def subtract_from_sum(s: Simplifier, i: Instruction) -> bool:
+@pattern("subtract", handler="HandleSubtract")
+def subtract_from_sum(r: AlgebraRewrite) -> Result:
     """t = add(i, j); subtract(t, j) => i"""
+    i = r.instruction
     x, y = i.operands
-    if x.opcode != "add" or y not in x.operands or not (is_whole(i) or s.options.enable_fast_math):
+    if x.opcode != "add" or y not in x.operands or not (is_whole(i) or r.options.enable_fast_math):
         return False
-    return s.replace_if_compatible(i, x.operands[0] if x.operands[1] is y else x.operands[1])
+    return r.replace_if_compatible(i, x.operands[0] if x.operands[1] is y else x.operands[1])

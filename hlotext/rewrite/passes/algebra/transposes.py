@@ -3,110 +3,109 @@
 from __future__ import annotations
 
 from hlotext import layout as layouts
-from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout.permutations import compose
+from hlotext.rewrite.kit.facts import dims, is_empty, is_scalar, shape_of, sizes
+from hlotext.rewrite.kit.rules import Result, pattern
 from hlotext.rewrite.passes.algebra.chains import broadcast_transposed, is_elementwise, remove_chain
+from hlotext.rewrite.passes.algebra.context import AlgebraRewrite
 from hlotext.rewrite.passes.algebra.dots import transposed_dot
-from hlotext.rewrite.passes.algebra.engine import (
-    Simplifier,
-    dims,
-    is_empty,
-    is_scalar,
-    rule,
-    shape_of,
-    sizes,
-)
 from hlotext.rewrite.passes.dimensions import is_identity, only_ones_moved
 
 # ---- transposes
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_nothing(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_nothing(r: AlgebraRewrite) -> Result:
     """transpose(x), dimensions={0,1} => x"""
-    return is_identity(dims(i)) and s.replace_with(i, i.operands[0])
+    return is_identity(dims(r.instruction)) and r.instruction.operands[0]
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_twice(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_twice(r: AlgebraRewrite) -> Result:
     """t = f32[3,4] transpose(x), dimensions={1,0}; f32[4,3] transpose(t), dimensions={1,0}
     => transpose(x), dimensions={0,1}"""
+    i = r.instruction
     x = i.operands[0]
     if x.opcode != "transpose":
         return False
-    return s.replace_with_new(i, "transpose", x.operands, dimensions=compose(dims(x), dims(i)))
+    return r.replace_with_new(i, "transpose", x.operands, dimensions=compose(dims(x), dims(i)))
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_ends_chain(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_ends_chain(r: AlgebraRewrite) -> Result:
     """k = f32[1,3,4] broadcast(q3), dimensions={1,2}; t = f32[1,4,3] transpose(k), dimensions={0,2,1};
     r = f32[4,1,3] reshape(t);
     f32[1,3,4] transpose(r), dimensions={1,2,0} => f32[1,3,4] broadcast(q3), dimensions={1,2}"""
-    return remove_chain(s, i)
+    return remove_chain(r, r.instruction)
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_of_dot(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_of_dot(r: AlgebraRewrite) -> Result:
     """t = f32[3,4] transpose(y), dimensions={1,0};
     d = f32[4,4] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0};
     f32[4,4] transpose(d), dimensions={1,0} => t = f32[3,4] transpose(y), dimensions={1,0};
     f32[4,4] dot(t, x), lhs_contracting_dims={0}, rhs_contracting_dims={1}"""
-    return transposed_dot(s, i)
+    return transposed_dot(r, r.instruction)
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_of_ones(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_of_ones(r: AlgebraRewrite) -> Result:
     """k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[3,1] transpose(k), dimensions={1,0}
     => k = f32[1,3] slice(x), slice={[0:1], [0:3]}; f32[3,1] reshape(k)"""
+    i = r.instruction
     longer = [d for n, d in enumerate(dims(i)) if sizes(i)[n] != 1]
     if len(longer) == len(sizes(i)) or longer != sorted(longer):
         return False
-    return s.replace_with_new(i, "reshape", i.operands)
+    return r.replace_with_new(i, "reshape", i.operands)
 
 
-@rule("transpose", handler="HandleTranspose")
-def transpose_as_bitcast(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="HandleTranspose")
+def transpose_as_bitcast(r: AlgebraRewrite) -> Result:
     """layouts: f32[3,4]{0,1} transpose(x), dimensions={1,0} => f32[3,4]{0,1} bitcast(x)"""
+    i = r.instruction
     x = i.operands[0]
-    if not s.options.is_layout_sensitive or not s.has_layouts:
+    if not r.options.is_layout_sensitive or not r.has_layouts:
         return False
-    return layouts.transpose_is_bitcast(shape_of(x), shape_of(i), dims(i)) and s.replace_with_bitcast(i)
+    return layouts.transpose_is_bitcast(shape_of(x), shape_of(i), dims(i)) and r.replace_with_bitcast(i)
 
 
-@rule("transpose", handler="SimplifyTransposeOfBroadcast")
-def transpose_of_broadcast(s: Simplifier, i: Instruction) -> bool:
+@pattern("transpose", handler="SimplifyTransposeOfBroadcast")
+def transpose_of_broadcast(r: AlgebraRewrite) -> Result:
     """b = f32[4,3,5] broadcast(x), dimensions={0,1}; f32[5,4,3] transpose(b), dimensions={2,0,1}
     => f32[5,4,3] broadcast(x), dimensions={1,2}"""
-    return broadcast_transposed(s, i, dims(i))
+    return broadcast_transposed(r, r.instruction, dims(r.instruction))
 
 
 # ---- reversals
 
 
-@rule("reverse", handler="HandleReverse")
-def reverse_nothing(s: Simplifier, i: Instruction) -> bool:
+@pattern("reverse", handler="HandleReverse")
+def reverse_nothing(r: AlgebraRewrite) -> Result:
     """reverse(x), dimensions={} => x"""
-    return all(sizes(i)[d] == 1 for d in dims(i)) and s.replace_with(i, i.operands[0])
+    i = r.instruction
+    return all(sizes(i)[d] == 1 for d in dims(i)) and i.operands[0]
 
 
-@rule("reverse", handler="HandleReverse")
-def reverse_twice(s: Simplifier, i: Instruction) -> bool:
+@pattern("reverse", handler="HandleReverse")
+def reverse_twice(r: AlgebraRewrite) -> Result:
     """a = reverse(x), dimensions={0}; reverse(a), dimensions={0} => x"""
+    i = r.instruction
     x = i.operands[0]
-    if s.options.is_layout_sensitive or x.opcode != "reverse":
+    if r.options.is_layout_sensitive or x.opcode != "reverse":
         return False
     left = tuple(sorted(set(dims(i)) ^ set(dims(x))))
     if not left:
-        return s.replace_with(i, x.operands[0])
-    return s.replace_with(i, s.create("reverse", shape_of(i), x.operands, dimensions=left))
+        return x.operands[0]
+    return r.create("reverse", shape_of(i), x.operands, dimensions=left)
 
 
-@rule("reverse", handler="HandleReverse")
-def reverse_of_operation(s: Simplifier, i: Instruction) -> bool:
+@pattern("reverse", handler="HandleReverse")
+def reverse_of_operation(r: AlgebraRewrite) -> Result:
     """a = add(x, f1); reverse(a), dimensions={0} => r = reverse(x), dimensions={0}; add(r, f1)"""
+    i = r.instruction
     x = i.operands[0]
     if (
-        s.options.is_layout_sensitive
+        r.options.is_layout_sensitive
         or len(x.operands) != 2
         or not is_elementwise(x)
         or x.opcode == "compare"
@@ -116,37 +115,38 @@ def reverse_of_operation(s: Simplifier, i: Instruction) -> bool:
         splat = x.operands[place]
         if splat.opcode == "broadcast" and is_scalar(splat.operands[0]):
             other = x.operands[1 - place]
-            turned = s.create("reverse", shape_of(other), (other,), dimensions=dims(i))
-            return s.replace_with_new(
+            turned = r.create("reverse", shape_of(other), (other,), dimensions=dims(i))
+            return r.replace_with_new(
                 i, x.opcode, (splat, turned) if place == 0 else (turned, splat), shape_of(x)
             )
     return False
 
 
-@rule("reverse", handler="HandleReverse")
-def reverse_of_inserted_ones(s: Simplifier, i: Instruction) -> bool:
+@pattern("reverse", handler="HandleReverse")
+def reverse_of_inserted_ones(r: AlgebraRewrite) -> Result:
     """r = f32[4,1,3] reshape(x); f32[4,1,3] reverse(r), dimensions={2} => k = f32[4,3] reverse(x), dimensions={1};
     f32[4,1,3] reshape(k)"""
-    x = i.operands[0]
-    if s.options.is_layout_sensitive or x.opcode != "reshape":
+    x = r.instruction.operands[0]
+    if r.options.is_layout_sensitive or x.opcode != "reshape":
         return False
     moved = only_ones_moved(sizes(x.operands[0]), sizes(x))
     if moved is None or moved[0]:
         return False
     inner = x.operands[0]
-    turned = tuple(d - sum(n < d for n in moved[1]) for d in dims(i) if sizes(x)[d] != 1)
-    new = s.create("reverse", shape_of(inner), (inner,), dimensions=turned)
-    return s.replace_with(i, s.reshape(shape_of(x), new))
+    turned = tuple(d - sum(n < d for n in moved[1]) for d in dims(r.instruction) if sizes(x)[d] != 1)
+    new = r.create("reverse", shape_of(inner), (inner,), dimensions=turned)
+    return r.reshape(shape_of(x), new)
 
 
 # ---- sorting
 
 
-@rule("sort", handler="HandleSort")
-def sort_of_one(s: Simplifier, i: Instruction) -> bool:
+@pattern("sort", handler="HandleSort")
+def sort_of_one(r: AlgebraRewrite) -> Result:
     """k = f32[1] slice(v), slice={[0:1]}; f32[1] sort(k), dimensions={0}, to_apply=less
     => f32[1] slice(v), slice={[0:1]}"""
+    i = r.instruction
     x = i.operands[0]
     if not is_empty(x) and sizes(x)[dims(i)[0]] > 1:
         return False
-    return s.replace_with(i, x) if len(i.operands) == 1 else s.replace_with_new(i, "tuple", i.operands)
+    return r.replace(i, x) if len(i.operands) == 1 else r.replace_with_new(i, "tuple", i.operands)

@@ -24,12 +24,12 @@ from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.ir.values.types import ELEMENT_TYPES, ElementType
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.rewrite.opcode_methods import OpcodeMethods
-from hlotext.rewrite.typed_numbers import check_number, number_operands
+from hlotext.rewrite.kit.opcode_methods import OpcodeMethods
+from hlotext.rewrite.kit.typed_numbers import check_number, number_operands
 from hlotext.semantics.infer import CannotInfer, Open, ShapeInferenceError, infer_shape, rule_of
 
 if TYPE_CHECKING:
-    from hlotext.rewrite.typed_numbers import Operand
+    from hlotext.rewrite.kit.typed_numbers import Operand
 
 INHERITED = ("metadata", "frontend_attributes")
 """Attributes that a new instruction inherits from the one it replaces (`HloInstruction::SetupDerivedInstruction`);

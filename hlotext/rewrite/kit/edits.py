@@ -1,14 +1,16 @@
-"""Edits with the semantics of XLA's computations: adding, replacing and removing instructions, and the walk over them.
+"""Edits with the semantics of XLA's computations: creating, cloning, replacing and removing instructions.
 
-Passes that are to leave what XLA's leave share these: what a new instruction takes over from an old one, what goes with
-an instruction that nothing uses any more, and in which order a visitor comes by.
+Rules and passes share these: what a new instruction takes over from an old one, and what goes with an instruction that
+nothing uses any more.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from hlotext import layout as layouts
 from hlotext.edit import structure
@@ -20,31 +22,39 @@ from hlotext.ir.nodes.effects import has_side_effect
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.operand_index import has_repeated_operands
-from hlotext.ir.tables import traits
-from hlotext.ir.values.configs import FrontendAttributes
 from hlotext.ir.values.enums import FusionKind
-from hlotext.ir.values.left_out import LeftOut
 from hlotext.ir.values.literal import Literal
 from hlotext.ir.values.shape import Shape, default_layout
-from hlotext.ir.values.types import ElementType
+from hlotext.ir.values.types import ElementType, TypeKind
+from hlotext.rewrite.kit.annotations import NOT_COPIED, copy_annotations, derived_attributes
+from hlotext.rewrite.kit.control import replace_uses_and_control
+from hlotext.rewrite.kit.facts import moves_nothing, shape_of, static
 from hlotext.semantics.facts import VerifierOptions
 from hlotext.semantics.shardings import check_sharding
 
-CONTROL = "control-predecessors"
-NOT_COPIED = traits.PROVENANCE | traits.CONTROL | traits.SHARDING | {"frontend_attributes"}
-"""Attributes that a clone has from `derive`, or not at all."""
 
-
-class XlaEditor:
+class Editor:
     """Changes a module as XLA's `HloComputation` and `HloInstruction` do.
 
     New instructions stand before the instruction `place`, or behind their last operand where that stands later.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
+    >>> root = module.entry.root
+    >>> Editor(module).replace_with_new(root, "cosine", root.operands)
+    True
+    >>> print(module.entry.root)
+    ROOT cosine = f32[4] cosine(x)
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, *, is_layout_sensitive: bool = False) -> None:
         self.module = module
         self.place: Instruction | None = None
+        """New instructions stand before this one; None: behind their operands."""
         self.changed = False
+        """True once `replace` has changed the module."""
+        self.is_layout_sensitive = is_layout_sensitive
+        """True if a value takes another's place only in the same layout, where the text has layouts."""
         self.has_layouts = has_layouts(module)
         self._effects: dict[Computation, bool] = {}
         self._facts = VerifierOptions(False, True, num_partitions=module.attributes.get("num_partitions", 1))
@@ -76,7 +86,7 @@ class XlaEditor:
 
     # ---- new instructions
 
-    def add(
+    def create(
         self,
         opcode: str,
         shape: Shape,
@@ -84,14 +94,20 @@ class XlaEditor:
         *,
         like: Instruction | None = None,
         argument: int | Literal | None = None,
-        attributes: Mapping[str, Any] | None = None,
         computation: Computation | None = None,
         name: str | None = None,
         original: Instruction | None = None,
+        **attributes: Any,
     ) -> Instruction:
-        """Adds an instruction to the computation; with `like`, sharding and metadata come from that one (`AddInstruction`).
+        """A new instruction (`HloComputation::AddInstruction`); attributes that are None are left out.
 
-        For a copy, pass its `original`: an unknown opcode is accepted then.
+        Args:
+            like: Sharding, metadata and frontend attributes come from this one (`SetupDerivedInstruction`); None: nothing is
+                taken over.
+            argument: The literal of a constant, the number of a parameter.
+            computation: None: that of `place`, else that of the operands.
+            name: Is made unique; None: the opcode.
+            original: For a copy, what it is a copy of: an unknown opcode is accepted then.
         """
         home = computation
         if home is None and self.place is not None:
@@ -99,14 +115,13 @@ class XlaEditor:
         if home is None and operands:
             home = operands[0].computation
         assert home is not None
-        given = dict(attributes or {})
+        given = {key: value for key, value in attributes.items() if value is not None}
         if like is not None:
             had_sharding = "sharding" in given
             given = derived_attributes(like, opcode, shape, given)
             if not had_sharding and opcode in ("reshape", "transpose"):
                 given.pop("sharding", None)
-        wanted = name or opcode
-        unique = self.module.instruction_names.unique(wanted)
+        unique = self.module.instruction_names.unique(name or opcode)
         new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
         if like is not None and "sharding" in given and any(check_sharding(new, self._facts)):
             # A sharding for another rank, or for devices that the module lacks, is not handed on.
@@ -114,6 +129,17 @@ class XlaEditor:
             new = Instruction(unique, opcode, shape, tuple(operands), given, argument)
         structure.add(home, new, self._before(home, new), typed=False, original=original)
         return new
+
+    def create_like(
+        self,
+        like: Instruction,
+        opcode: str,
+        shape: Shape,
+        operands: Sequence[Instruction] = (),
+        **settings: Any,
+    ) -> Instruction:
+        """`create` with what is taken over from another instruction (`HloInstruction::AddInstruction`)."""
+        return self.create(opcode, shape, operands, like=like, **settings)
 
     def _before(self, home: Computation, new: Instruction) -> Instruction | None:
         place = self.place if self.place is not None and self.place.computation is home else None
@@ -128,32 +154,52 @@ class XlaEditor:
         number = order.index(last) + 1
         return instructions[number] if number < len(instructions) else None
 
-    def constant(self, literal: Literal, like: Instruction | None = None) -> Instruction:
-        """A constant, with a layout where the module's text has layouts."""
-        shape = literal.shape
-        if shape.is_array and not self.has_layouts:
-            shape = shape.without_layout()
-        elif shape.is_array and shape.layout is None and shape.dimensions:
-            shape = shape.with_default_layout()
-        return self.add("constant", shape, like=like, argument=literal)
-
     def clone(
         self, i: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
     ) -> Instruction:
         """A copy with other operands, and perhaps another shape (`CloneWithNewOperands`)."""
-        wanted = shape if shape is not None else i.shape
-        assert wanted is not None
+        wanted = shape if shape is not None else shape_of(i)
         own = {k: v for k, v in own_attributes(i).items() if k not in NOT_COPIED}
         own = derived_attributes(i, i.opcode, wanted, own)
-        return self.add(
-            i.opcode,
-            wanted,
-            operands,
-            attributes=own,
-            argument=i.literal or i.parameter_number,
-            name=i.name,
-            original=i,
-        )
+        argument = i.literal or i.parameter_number
+        return self.create(i.opcode, wanted, operands, argument=argument, name=i.name, original=i, **own)
+
+    def copy_annotations_from(self, like: Instruction, new: Instruction) -> Instruction:
+        """Gives a new instruction sharding and notes of another (`SetupDerivedInstruction`)."""
+        own = dict(new.attributes)
+        new.change(attributes=derived_attributes(like, new.opcode, shape_of(new), own), typed=False)
+        return new
+
+    def number(self, like: Instruction, value: Any, type_: ElementType) -> Instruction:
+        """A scalar constant."""
+        array = np.asarray(value)
+        if array.dtype.kind in "iu" and type_.is_integral:
+            array = _wrapped(array, type_)
+        literal = Literal.from_array(array.astype(type_.dtype).reshape(()), Shape(type_))
+        return self.create_like(like, "constant", Shape(type_), argument=literal)
+
+    def scalar_like(self, base: Instruction, value: float) -> Instruction:
+        """That number in the shape of an instruction (`MakeScalarLike`)."""
+        shape = static(shape_of(base))
+        scalar = self.number(base, value, shape.element_type)
+        if not shape.dimensions:
+            return scalar
+        return self.create_like(base, "broadcast", shape, (scalar,), dimensions=())
+
+    def zeros(self, shape: Shape) -> Instruction:
+        """Zero everywhere (`BroadcastZeros`)."""
+        plain = static(shape).with_default_layout() if self.has_layouts else static(shape)
+        literal = Literal.from_array(np.zeros((), shape.element_type.dtype), Shape(shape.element_type))
+        zero = self.create("constant", Shape(shape.element_type), argument=literal)
+        return self.create("broadcast", plain, (zero,), dimensions=())
+
+    def binary(self, opcode: str, x: Instruction, y: Instruction) -> Instruction:
+        """An elementwise operation of two values (`MakeBinaryHlo`)."""
+        return self.create(opcode, shape_of(x), (x, y))
+
+    def reshape(self, shape: Shape, x: Instruction) -> Instruction:
+        """`MakeReshapeHlo`."""
+        return self.create_like(x, "reshape", shape, (x,))
 
     # ---- replacing and removing
 
@@ -196,6 +242,57 @@ class XlaEditor:
                 new.name = old.name
         self.changed = True
         return True
+
+    def replace_with_new(
+        self,
+        old: Instruction,
+        opcode: str,
+        operands: Sequence[Instruction],
+        shape: Shape | None = None,
+        *,
+        relay_control: bool = False,
+        **settings: Any,
+    ) -> bool:
+        """Puts a new instruction in the place of an old one, by default of its shape (`ReplaceWithNewInstruction`)."""
+        if not relay_control and (old.control_predecessors or old.control_successors):
+            return False
+        new = self.create(opcode, shape if shape is not None else shape_of(old), operands, **settings)
+        return self.replace(old, new, relay_control=relay_control)
+
+    def replace_if_compatible(self, old: Instruction, new: Instruction) -> bool:
+        """`replace` where shapes are equal and no sharding is lost (`ReplaceInstructionIfCompatible`)."""
+        if old.control_predecessors or not self.same_shape(shape_of(old), shape_of(new)):
+            return False
+        return self.replace(old, new, preserve_sharding=True)
+
+    def replace_with_bitcast(self, i: Instruction, operand: Instruction | None = None) -> bool:
+        """Replaces an instruction with a bitcast of `operand`, by default its first one (`ReplaceWithBitcast`)."""
+        value = operand if operand is not None else i.operands[0]
+        return self.replace(i, self.create_like(i, "bitcast", shape_of(i), (value,)))
+
+    def replace_uses(self, old: Instruction, new: Instruction) -> bool:
+        """Makes all users take another; the old one stays (`ReplaceAllUsesWith`)."""
+        with contextlib.suppress(EditError):
+            old.replace_all_uses_with(new)
+            return True
+        return False
+
+    def set_operands(self, i: Instruction, operands: Sequence[Instruction]) -> bool:
+        """Gives an instruction other operands (`ReplaceOperandWith`)."""
+        with contextlib.suppress(EditError):
+            i.change(operands=operands, typed=False)
+            return True
+        return False
+
+    def same_shape(self, a: Shape, b: Shape) -> bool:
+        """True if shapes are equal, layouts aside where they do not count (`SameShape`)."""
+        if self.is_layout_sensitive:
+            return layouts.shapes_equal(a, b) if self.has_layouts else a == b
+        return a.text_without_layout() == b.text_without_layout()
+
+    def reshape_is_bitcast(self, source: Shape, target: Shape) -> bool:
+        """True if layouts count and a reshape moves nothing (`AlgebraicSimplifierOptions::ReshapeIsBitcast`)."""
+        return self.is_layout_sensitive and moves_nothing(source, target)
 
     def _drop(self, old: Instruction, home: Computation, unused: bool) -> None:
         if old.computation is None or old.user_view or old.is_root:
@@ -246,53 +343,6 @@ def has_layouts(module: Module) -> bool:
     return False
 
 
-def is_unused(i: Instruction) -> bool:
-    """True if nothing uses an instruction (`HloInstruction::IsDead`)."""
-    return not i.user_view and not i.is_root
-
-
-def derived_attributes(
-    like: Instruction, opcode: str, shape: Shape, given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The attributes of an instruction that is made after another (`HloInstruction::SetupDerivedInstruction`)."""
-    found = dict(given)
-    if like.shape is None or not layouts.compatible_kind(like.shape, shape):
-        found.pop("sharding", None)
-    elif like.sharding is not None:
-        found["sharding"] = like.sharding
-    for name in ("metadata", "result_accuracy"):
-        value = like.attributes.get(name)
-        if value is not None and (name == "metadata" or name in found or opcode == like.opcode):
-            found[name] = value
-    notes = like.attributes.get("frontend_attributes")
-    if notes and "_xla_compute_type" in notes:
-        notes = FrontendAttributes({k: v for k, v in notes.items() if k != "_xla_compute_type"})
-    if notes:
-        found["frontend_attributes"] = notes
-    else:
-        found.pop("frontend_attributes", None)
-    if like.opcode == opcode and like.backend_config is not None and "backend_config" not in found:
-        found["backend_config"] = like.backend_config
-    return found
-
-
-def copy_annotations(
-    new: Instruction, old: Instruction, *, preserve_frontend: bool = True, preserve_sharding: bool = True
-) -> None:
-    """Copies annotations to an instruction from the one that it replaces, where it has none of its own."""
-    found: dict[str, Any] = {}
-    mine, theirs = new.metadata, old.metadata
-    if theirs is not None and theirs.op_name and not (mine is not None and mine.op_name):
-        found["metadata"] = theirs
-    if preserve_frontend and old.frontend_attributes and not new.frontend_attributes:
-        found["frontend_attributes"] = old.attributes["frontend_attributes"]
-    if preserve_sharding and new.sharding is None and old.sharding is not None:
-        found["sharding"] = old.sharding
-    if found:
-        with contextlib.suppress(EditError):
-            new.change(attributes={**new.attributes, **found}, typed=False)
-
-
 def post_order_from(i: Instruction, done: Container[Instruction]) -> Iterator[Instruction]:
     """An instruction behind all that it needs and is not done yet; each is to be done before the next is asked for."""
     pending = [i]
@@ -305,42 +355,6 @@ def post_order_from(i: Instruction, done: Container[Instruction]) -> Iterator[In
         pending.pop()
         if item not in done:
             yield item
-
-
-def replace_uses_and_control(old: Instruction, new: Instruction) -> None:
-    """Makes users take another instruction, which takes over control dependencies too; the old one stays."""
-    predecessors, successors = old.control_predecessors, old.control_successors
-    old.replace_all_uses_with(new)
-    if predecessors or successors:
-        relay_control(old, new, predecessors, successors)
-
-
-def relay_control(
-    old: Instruction,
-    new: Instruction,
-    predecessors: Sequence[Instruction],
-    successors: Sequence[Instruction],
-) -> None:
-    """Hands control dependencies from one instruction to another (`CopyAllControlDepsFrom`, `DropAllControlDeps`)."""
-    for successor in successors:
-        kept = [p for p in successor.control_predecessors if p is not old]
-        if new is not successor and new not in kept:
-            kept.append(new)
-        set_control(successor, kept)
-    if predecessors:
-        if old.computation is not None:
-            set_control(old, ())
-        joined = dict.fromkeys((*new.control_predecessors, *(p for p in predecessors if p is not new)))
-        set_control(new, tuple(joined))
-
-
-def set_control(i: Instruction, predecessors: Sequence[Instruction]) -> None:
-    """Gives an instruction these control predecessors."""
-    own = {k: v for k, v in i.attributes.items() if k != CONTROL}
-    if predecessors:
-        left_out = [one for one in i.attributes.get(CONTROL, ()) if isinstance(one, LeftOut)]
-        own[CONTROL] = (*predecessors, *left_out)
-    i.change(attributes=own, typed=False)
 
 
 def deduplicate_fusion_operands(fusion: Instruction) -> None:
@@ -364,58 +378,9 @@ def deduplicate_fusion_operands(fusion: Instruction) -> None:
         remove_unused_parameters(body, [parameters[number] for number, _ in repeated])
 
 
-class PostOrderVisitor(XlaEditor):
-    """Comes by every instruction of a computation, operands first (`DfsHloRewriteVisitor`).
-
-    The walk looks at operands when it first comes to an instruction, so that what a replacement makes is visited only where
-    somebody else uses it too; see `HloComputation::Accept`.
-    """
-
-    def visit(self, i: Instruction) -> None:
-        """Visits an instruction."""
-        raise NotImplementedError
-
-    def mark_visited(self, i: Instruction) -> None:
-        """Keeps the walk from an instruction that was just made (`SetVisited`)."""
-        self._visited.add(i)
-
-    def visit_again(self, i: Instruction) -> None:
-        """Lets the walk come by once more, as if an instruction were new, where something that it comes to uses it."""
-        self._visited.discard(i)
-        self._entered.discard(i)
-
-    _visited: set[Instruction]
-    _entered: set[Instruction]
-
-    def run(self, computation: Computation) -> bool:
-        """Visits a computation; whether anything changed."""
-        self.changed = False
-        visited = self._visited = set()
-        entered = self._entered = set()
-        starts = [i for i in computation.instructions if is_unused(i) and not i.control_successors]
-        for start in (*starts, None):
-            stack = [start if start is not None else computation.root]
-            while stack:
-                i = stack[-1]
-                if i in visited or i.computation is not computation:
-                    stack.pop()
-                elif i in entered:
-                    stack.pop()
-                    visited.add(i)
-                    self.place = i
-                    self.visit(i)
-                else:
-                    entered.add(i)
-                    children = (*i.operands, *i.control_predecessors)
-                    stack.extend(child for child in reversed(children) if child not in entered)
-        self.place = None
-        return self.changed
-
-
-def run_visitor(visitor: PostOrderVisitor, computations: Iterable[Computation]) -> bool:
-    """Visits several computations (`DfsHloRewriteVisitor::RunOnModule`); whether anything changed."""
-    changed = False
-    for computation in computations:
-        if len(computation):
-            changed |= visitor.run(computation)
-    return changed
+def _wrapped(array: np.ndarray[Any, Any], type_: ElementType) -> np.ndarray[Any, Any]:
+    """Whole numbers as they are in a type of so many bits."""
+    value = int(array) & ((1 << type_.bits) - 1)
+    if type_.kind is TypeKind.SIGNED and value >> (type_.bits - 1):
+        value -= 1 << type_.bits
+    return np.asarray(value, np.int64 if value < 0 else np.uint64)

@@ -13,7 +13,7 @@ from hlotext.ir.values.types import ElementType, TypeKind
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlotext.rewrite.builder import Builder
+    from hlotext.rewrite.kit.builder import Builder
 
     Operand: TypeAlias = Instruction | bool | int | float | complex | np.generic
     """An instruction, or a number that becomes a constant of the other operands' type."""

@@ -34,7 +34,7 @@ from hlotext.ir.values.sharding import Domain, Sharding
 from hlotext.ir.values.sparsity import BlockScalingConfig, DotSparsity, SparsityConfig
 from hlotext.ir.values.statistics import Statistics
 from hlotext.ir.values.window import PaddingConfig, Window
-from hlotext.rewrite.typed_numbers import Operand
+from hlotext.rewrite.kit.typed_numbers import Operand
 
 METHODS: Mapping[str, Opcode]
 

@@ -14,9 +14,9 @@ from hlotext.ir.tables.opcode import Opcode, Payload
 from hlotext.matchers import words
 from hlotext.matchers.terms import Line, Reader, Term, Text
 from hlotext.matchers.text import pattern_of
-from hlotext.rewrite.builder import INHERITED, Builder, attribute_name
-from hlotext.rewrite.rewriter import Rewrite, RewriteRule
-from hlotext.rewrite.typed_numbers import number_like, number_operands
+from hlotext.rewrite.kit.builder import INHERITED, Builder, attribute_name
+from hlotext.rewrite.kit.rules import Rewrite, RewriteRule
+from hlotext.rewrite.kit.typed_numbers import number_like, number_operands
 from hlotext.semantics import conditions
 from hlotext.semantics.infer import CannotInfer
 

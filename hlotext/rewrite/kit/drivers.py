@@ -1,0 +1,301 @@
+"""Ways by which rules come to instructions: what all have in common, XLA's walk in post-order, and each match once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+import attrs
+
+from hlotext import layout as layouts
+from hlotext.ir.nodes.computation import Computation, instruction_post_order
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.raw_value import RawValue
+from hlotext.matchers.pattern import Match
+from hlotext.rewrite.kit.facts import is_typed, is_unbounded, is_unused
+from hlotext.rewrite.kit.limits import InstructionBudget
+from hlotext.rewrite.kit.rules import NO_CAPTURES, Result, Rewrite, RewriteRule
+from hlotext.semantics.facts import VerifierOptions
+from hlotext.semantics.operation import errors_of
+
+
+class RewriteError(RuntimeError):
+    """Patterns that did not come to an end within their bound, or a rule that changed a result."""
+
+
+class Listener(Protocol):
+    """Is told of every replacement, before it happens. Of each single edit `Module.listen` tells."""
+
+    def replaced(self, rule: RewriteRule, old: Instruction, new: Instruction) -> None: ...
+
+
+@attrs.define
+class RuleProfile:
+    """Cost and effect of one rule."""
+
+    tried: int = 0
+    """Instructions on which its pattern was tried."""
+    matched: int = 0
+    applied: int = 0
+    """Matches of which the function made something; the others were taken back, if anything had been made."""
+    refused: int = 0
+    """Matches whose replacement an edit refused."""
+    seconds: float = 0.0
+    """In its pattern, its function and the replacement."""
+
+
+Profile: TypeAlias = dict[str, RuleProfile]
+"""Profile of each rule, by name; given to `apply_rules`, which fills it in."""
+
+
+class Driver:
+    """One run of rules over a module."""
+
+    def __init__(
+        self,
+        rewrite: Rewrite,
+        rules: Iterable[RewriteRule],
+        *,
+        computations: Iterable[Computation] | None = None,
+        limit: int | None = None,
+        listeners: Sequence[Listener] = (),
+        profile: Profile | None = None,
+    ) -> None:
+        self.context = rewrite
+        self.module = rewrite.module
+        self.rules = tuple(rules)
+        self.chosen = None if computations is None else frozenset(computations)
+        self.limit = limit
+        """Rewrites after which rules undo one another; None: no bound."""
+        self.listeners = listeners
+        self.profile = profile
+        self.counts: dict[str, int] = {}
+        self.total = 0
+        self.last: deque[str] = deque(maxlen=6)
+        self.is_strict = True
+        """True if an edit that is refused ends the run."""
+        self.refused: dict[str, list[str]] = {}
+        """Edits that were refused, by rule."""
+        self.stops_at: int | None = None
+        """Rewrites after which to stop; None: at the end."""
+        self._by_opcode: dict[str, list[tuple[RewriteRule, bool]]] = {}
+        self._opcodes = [(rule, rule.opcodes, rule.is_plain) for rule in self.rules]
+
+    def run(self) -> None:
+        """Applies the rules to the module."""
+        raise NotImplementedError
+
+    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+        """Applies a rule to its match; True if it made something of it."""
+        raise NotImplementedError
+
+    def computations(self) -> Iterator[Computation]:
+        """The computations to visit, in the order of the text."""
+        return (computation for computation in self.module.computations if self.is_chosen(computation))
+
+    def is_chosen(self, computation: Computation | None) -> bool:
+        """True if a computation is to be visited."""
+        if computation is None or computation.is_sugared:
+            return False
+        return computation.module is self.module and (self.chosen is None or computation in self.chosen)
+
+    def rules_for(self, opcode: str) -> list[tuple[RewriteRule, bool]]:
+        """The rules that may match that opcode, so that most instructions cost one look-up; whether the opcode is all."""
+        found = self._by_opcode.get(opcode)
+        if found is None:
+            found = [
+                (rule, is_plain)
+                for rule, opcodes, is_plain in self._opcodes
+                if opcodes is None or opcode in opcodes
+            ]
+            self._by_opcode[opcode] = found
+        return found
+
+    def visit(self, i: Instruction) -> bool:
+        """Tries the rules on an instruction until one applies. Raises RewriteError where there were too many rewrites."""
+        if self.stops_at is not None and self.total >= self.stops_at:
+            return False
+        for rule, is_plain in self.rules_for(i.opcode):
+            if self.apply(rule, is_plain, i):
+                self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
+                self.total += 1
+                if self.limit is not None:
+                    self.last.append(f"{rule.name} on {i.name}")
+                    if self.stops_at is None and self.total > self.limit:
+                        raise RewriteError(
+                            f"no end after {self.limit} rewrites: rules undo one another; "
+                            f"the last were {', '.join(self.last)}"
+                        )
+                return True
+        return False
+
+    def apply(self, rule: RewriteRule, is_plain: bool, i: Instruction) -> bool:
+        """True if a rule made something of an instruction of one of its opcodes."""
+        if self.profile is not None:
+            return self._apply_timed(rule, i, self.profile.setdefault(rule.name, RuleProfile()))
+        if is_plain:
+            return self.rewrite(rule, i, NO_CAPTURES)
+        match = rule.pattern.match(i, rule.options)
+        return match is not None and self.rewrite(rule, i, match)
+
+    def _apply_timed(self, rule: RewriteRule, i: Instruction, costs: RuleProfile) -> bool:
+        start = time.perf_counter()
+        try:
+            match = rule.pattern.match(i, rule.options)
+            costs.tried += 1
+            costs.matched += match is not None
+            applied = match is not None and self.rewrite(rule, i, match)
+            costs.applied += applied
+        finally:
+            costs.seconds += time.perf_counter() - start
+        return applied
+
+    def replace(self, rule: RewriteRule, i: Instruction, found: Result) -> bool:
+        """Does with an instruction what a rule says, as XLA does; True if that changed anything."""
+        if found is None or isinstance(found, bool):
+            return bool(found)
+        if found is i:
+            return True
+        for listener in self.listeners:
+            listener.replaced(rule, i, found)
+        return self.context.replace(i, found)
+
+
+# ---- in post-order
+
+
+class PostOrder:
+    """Comes by every instruction of a computation, operands first (`DfsHloRewriteVisitor`).
+
+    The walk looks at operands when it first comes to an instruction, so that what a replacement makes is visited only where
+    somebody else uses it too; see `HloComputation::Accept`.
+    """
+
+    def __init__(self, visit: Callable[[Instruction], object]) -> None:
+        self.visit = visit
+        self._visited: set[Instruction] = set()
+        self._entered: set[Instruction] = set()
+
+    def mark_visited(self, i: Instruction) -> None:
+        """Keeps the walk from an instruction that was just made (`SetVisited`)."""
+        self._visited.add(i)
+
+    def visit_again(self, i: Instruction) -> None:
+        """Lets the walk come by once more, as if an instruction were new, where something that it comes to uses it."""
+        self._visited.discard(i)
+        self._entered.discard(i)
+
+    def walk(self, computation: Computation) -> None:
+        """Visits a computation."""
+        if not len(computation):
+            return
+        visited = self._visited = set()
+        entered = self._entered = set()
+        visit = self.visit
+        starts = [i for i in computation.instructions if is_unused(i) and not i.control_successors]
+        for start in (*starts, None):
+            stack = [start if start is not None else computation.root]
+            while stack:
+                i = stack[-1]
+                if i in visited or i.computation is not computation:
+                    stack.pop()
+                elif i in entered:
+                    stack.pop()
+                    visited.add(i)
+                    visit(i)
+                else:
+                    entered.add(i)
+                    children = (*i.operands, *i.control_predecessors)
+                    stack.extend(child for child in reversed(children) if child not in entered)
+
+
+_FACTS = VerifierOptions(layout_sensitive=False, mixed_precision=True)
+
+
+def _is_sound(i: Instruction) -> bool:
+    """True if an instruction by itself is as XLA demands, and of a size that can be told."""
+    if i.shape is None or any(isinstance(value, RawValue) for value in i.attributes.values()):
+        return False
+    try:
+        layouts.allocated_bytes(i.shape)
+    except layouts.LayoutError:
+        return False
+    return not any(True for _ in errors_of(i, _FACTS))
+
+
+class RulesInPostOrder(Driver):
+    """Applies rules to every instruction, operands first, and walks again until none applies.
+
+    Edits are XLA's: what they refuse stays as it is. What is no right instruction is left alone, for rules rely on operands
+    and attributes.
+    """
+
+    def run(self) -> None:
+        for computation in self.computations():
+            while self.walk(computation):
+                pass
+
+    def walk(self, computation: Computation) -> bool:
+        """Walks over a computation once; True if that changed anything."""
+        context = self.context
+        context.changed = False
+        PostOrder(self._come_to).walk(computation)
+        context.place = None
+        return context.changed
+
+    def _come_to(self, i: Instruction) -> None:
+        if self.rules_for(i.opcode) and self.context.may_rewrite(i):
+            self.context.at(i)
+            if self.visit(i):
+                self.context.changed = True
+
+    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+        self.context.match = match
+        try:
+            return self.replace(rule, i, rule.function(self.context))
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+            near = {i, *i.operands, *(o for x in i.operands for o in x.operands), *i.users}
+            if all(_is_sound(x) for x in near):
+                raise
+            return False
+
+
+# ---- each match once
+
+
+class RulesOnce(Driver):
+    """Applies rules once to every instruction that was there before, operands first (XLA's `OpExpanderPass`).
+
+    Instructions with control dependencies stay, and so do those without a size, by which nothing can be expanded, and what
+    runs asynchronously, which is one operation.
+    """
+
+    budget: InstructionBudget | None = None
+    """Bounds what the rules add."""
+
+    def run(self) -> None:
+        """Raises PassLimitError where the rules add too much."""
+        budget = self.budget or InstructionBudget(", ".join(rule.name for rule in self.rules), self.module)
+        found = [
+            i
+            for computation in self.computations()
+            for i in instruction_post_order(computation)
+            if self.rules_for(i.opcode) and is_typed(i) and not is_unbounded(i)
+        ]
+        for i in found:
+            home = i.computation
+            if home is None or i.control_predecessors or i.control_successors:
+                continue
+            if any(caller.opcode == "async-start" for caller in home.callers):
+                continue
+            before = len(home)
+            self.context.at(i)
+            self.visit(i)
+            budget.add(max(0, len(home) - before))
+        self.context.place = None
+
+    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+        self.context.match = match
+        return self.replace(rule, i, rule.function(self.context))

@@ -1,0 +1,183 @@
+"""A rule: a pattern and what becomes of a match; and the context that it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from hlotext.ir import sending
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.matchers.matching import NOTHING_SKIPPED, MatchOptions
+from hlotext.matchers.pattern import Match, Pattern
+from hlotext.rewrite.kit.builder import Builder
+from hlotext.rewrite.kit.edits import Editor
+
+NO_CAPTURES: Match = {}
+
+
+class Rewrite(Editor):
+    """Context of a rule: the instruction, the pattern's captures, a builder, and every edit of `Editor`.
+
+    A driver has one for a run, and `at` moves it from instruction to instruction: what a rule is to keep, it copies.
+
+    >>> import hlotext as hlo
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] sine(x) }")
+    >>> r = Rewrite.of(module.entry.root, {"x": module.entry.root.operands[0]})
+    >>> print(r.b.cosine(r["x"]))
+    cosine = f32[4] cosine(x)
+    """
+
+    def __init__(self, module: Module, options: Any = None, *, is_layout_sensitive: bool = False) -> None:
+        super().__init__(module, is_layout_sensitive=is_layout_sensitive)
+        self.options = options
+        """Options of whoever runs the rules: of a pass, the pass."""
+        self.match = NO_CAPTURES
+        """The pattern's captures by name; none for a pattern of opcodes."""
+        self._builder: Builder | None = None
+
+    @classmethod
+    def of(cls, instruction: Instruction, match: Match = NO_CAPTURES) -> Rewrite:
+        """The context of one match, outside of a driver. Raises EditError for an instruction that is in no module."""
+        home = instruction.computation
+        if home is None or home.module is None:
+            raise EditError(f"{instruction.name} is in no module")
+        rewrite = cls(home.module)
+        rewrite.at(instruction, match)
+        return rewrite
+
+    def at(self, instruction: Instruction, match: Match = NO_CAPTURES) -> None:
+        """Moves on to an instruction: new ones stand before it."""
+        self.place = instruction
+        self.match = match
+        self._builder = None
+
+    @property
+    def instruction(self) -> Instruction:
+        """The matched instruction."""
+        assert self.place is not None
+        return self.place
+
+    @property
+    def b(self) -> Builder:
+        """The builder that inserts before the instruction, and hands on its metadata and sharding."""
+        if self._builder is None:
+            self._builder = Builder.before(self.instruction)
+        return self._builder
+
+    def __getitem__(self, name: str) -> Instruction:
+        found: Instruction = self.match[name]
+        return found
+
+    def like(self, name: str) -> Builder:
+        """The builder, with metadata and sharding of what was captured under a name in place of the root's."""
+        return attrs.evolve(self.b, like=self[name])
+
+    def may_rewrite(self, i: Instruction) -> bool:
+        """True if rules that walk in post-order are asked about an instruction: its shape and its operands' are known."""
+        if i.shape is None:
+            return False
+        return all(o.shape is not None for o in i.operands)
+
+
+Result = Instruction | bool | None
+"""Result of a rule: what takes the instruction's place. True, or the instruction itself: it was changed in place, or the
+rule has replaced it by an edit of the context. None and False: no change."""
+
+RewriteFunction = Callable[[Any], Result]
+"""A function of a `Rewrite`, or of a subclass that a driver is given."""
+
+Context = TypeVar("Context", bound=Rewrite)
+
+
+@attrs.frozen
+class RewriteRule(sending.Uncopied):
+    """A pattern and what becomes of a match."""
+
+    name: str
+    pattern: Pattern
+    function: RewriteFunction
+    options: MatchOptions = NOTHING_SKIPPED
+    handler: str = ""
+    """The function of XLA that it is taken from; empty: none."""
+
+    @property
+    def doc(self) -> str:
+        """Description of the rule: the function's docstring."""
+        return self.function.__doc__ or ""
+
+    @property
+    def opcodes(self) -> frozenset[str] | None:
+        """The opcodes that it can match; None: any."""
+        options = self.pattern.options or self.options
+        return None if options.start else _opcodes_of(self.pattern)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if its pattern says no more than these opcodes: the function looks at everything else."""
+        return self.opcodes is not None and self.pattern == _pattern_of(sorted(self.opcodes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle. Raises TypeError where another process cannot find the function."""
+        place = self.function.__module__, self.function.__qualname__
+        if sending.named(*place) is self:  # it stands under the name of its function
+            return sending.found, place
+        sending.check(self.function, f"the rule {self.name}")
+        return RewriteRule, (self.name, self.pattern, self.function, self.options, self.handler)
+
+
+def _opcodes_of(pattern: Pattern) -> frozenset[str] | None:
+    if pattern.alternatives:
+        parts = [_opcodes_of(alternative) for alternative in pattern.alternatives]
+        return None if None in parts else frozenset(opcode for part in parts if part for opcode in part)
+    return frozenset({pattern.opcode}) if pattern.opcode is not None else None
+
+
+def _pattern_of(opcodes: Sequence[str]) -> Pattern:
+    """The pattern of an instruction of one of these opcodes."""
+    if len(opcodes) == 1:
+        return Pattern(opcode=opcodes[0])
+    return Pattern(alternatives=tuple(Pattern(opcode=opcode) for opcode in opcodes))
+
+
+def pattern(
+    wanted: Pattern | str | Sequence[str],
+    options: MatchOptions = NOTHING_SKIPPED,
+    *,
+    name: str | None = None,
+    handler: str = "",
+) -> Callable[[Callable[[Context], Result]], RewriteRule]:
+    """Makes a function the rule for a pattern of the matchers, or for every instruction of one or more opcodes.
+
+    Args:
+        wanted: The pattern, or opcodes: the function then looks at the instruction itself.
+        options: Instructions to look through.
+        name: What counts and messages call the rule; None: as the function.
+        handler: The function of XLA that it is taken from.
+
+    >>> from hlotext import matchers as m
+    >>> @pattern(m.sine(m.op("x")))
+    ... def sine_to_cosine(r):
+    ...     return r.b.cosine(r["x"])
+    >>> @pattern(("minimum", "maximum"))
+    ... def of_itself(r):
+    ...     x, y = r.instruction.operands
+    ...     return x if x is y else None
+    >>> import hlotext as hlo
+    >>> from hlotext.rewrite import apply_rules
+    >>> module = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] maximum(x, x)  ROOT z = f32[4] sine(y) }")
+    >>> apply_rules(module, [sine_to_cosine, of_itself])
+    {'of_itself': 1, 'sine_to_cosine': 1}
+    >>> print(module.entry.root)
+    ROOT cosine = f32[4] cosine(x)
+    """
+    if not isinstance(wanted, Pattern):
+        wanted = _pattern_of((wanted,) if isinstance(wanted, str) else sorted(wanted))
+
+    def make(function: Callable[[Context], Result]) -> RewriteRule:
+        return RewriteRule(name or function.__name__, wanted, function, options, handler)
+
+    return make

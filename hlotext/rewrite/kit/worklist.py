@@ -1,0 +1,150 @@
+"""The worklist: what a rule has edited, and what is beside that, is visited next, until nothing changes any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hlotext.edit.journal import Edit
+from hlotext.edit.uses import hand_over
+from hlotext.ir.errors import EditError
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.matchers.pattern import Match
+from hlotext.rewrite.effects import is_dead
+from hlotext.rewrite.kit.drivers import Driver
+from hlotext.rewrite.kit.rules import Result, RewriteRule
+
+
+class Worklist(Driver):
+    """Applies rules until none matches anywhere: see `apply_rules`."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.pending: dict[Instruction, None] = {}
+        """Instructions to visit; the last one first."""
+        self.made: dict[Instruction, None] = {}
+        """Instructions that the running rule made, in order."""
+        self.touched: dict[Instruction, bool] = {}
+        """Edits of the running rule, in order; False for instructions that only lost or gained users."""
+
+    # ---- what edits tell
+
+    def inserted(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.made[node] = None
+            self.touched[node] = True
+
+    def modified(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.touched[node] = True
+
+    def removed(self, node: Instruction | Computation) -> None:
+        if isinstance(node, Instruction):
+            self.made.pop(node, None)
+            for operand in node.operands:  # each has one user less
+                self.touched.setdefault(operand, False)
+
+    # ---- rounds
+
+    def run(self) -> None:
+        with self.module.listen(self):
+            while True:
+                before = self.total
+                for computation in reversed(tuple(self.computations())):
+                    wanted = [i for i in reversed(computation.instructions) if self.rules_for(i.opcode)]
+                    self.pending.update(dict.fromkeys(wanted))
+                while self.pending:
+                    i = self.pending.popitem()[0]
+                    if i.computation is not None and self.visit(i):
+                        self._visit_near()
+                if self.total == before:
+                    return
+
+    def _visit_near(self) -> None:
+        """Puts what was edited, and what uses it, on the list."""
+        near: dict[Instruction, None] = {}
+        for i, is_edited in self.touched.items():
+            if self.is_chosen(i.computation):
+                near[i] = None
+                # That one of many others is gone or new says little to a user: the next round is soon enough.
+                if is_edited or len(i.user_view) <= _MANY:
+                    near.update(dict.fromkeys(i.user_view))
+        pending = self.pending
+        for i in reversed(near):
+            if self.rules_for(i.opcode):
+                pending.pop(i, None)
+                pending[i] = None
+
+    # ---- one rule on one instruction
+
+    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+        """Applies a rule to its match, as a whole or not at all."""
+        self.touched, self.made = {}, {}
+        self.context.at(i, match)
+        try:
+            with Edit(self.module, is_transaction=True) as edit:
+                found = rule.function(self.context)
+                if (found is None and i.computation is not None) or found is False:
+                    edit.journal.roll_back(edit.savepoint)
+                    return False
+                self._put(rule, i, found)
+        except Exception as error:
+            if isinstance(error, EditError) and not self.is_strict:
+                # Tried once in each round; said once.
+                said = f"{i.name}: {error}"
+                reasons = self.refused.setdefault(rule.name, [])
+                if said not in reasons:
+                    reasons.append(said)
+                if self.profile is not None:
+                    self.profile[rule.name].refused += 1
+                return False
+            error.add_note(f"in the rule {rule.name}, applied to {i.name}")
+            raise
+        return True
+
+    def _put(self, rule: RewriteRule, old: Instruction, found: Result) -> None:
+        """Puts the result of a rule in the place of an instruction, and takes out what is dead then."""
+        made = list(self.made)
+        if not isinstance(found, Instruction) or found is old:
+            self.touched[old] = True
+            remove_dead_operands(made)
+            return
+        for listener in self.listeners:
+            listener.replaced(rule, old, found)
+        gone = [old] if hand_over(old, found) else _unused_chain(old)
+        remove_dead_operands([*(() if gone else old.operands), *made], gone)
+        # One that was there has more users, which were edited, and others, which were not.
+        self.touched.setdefault(found, False)
+
+
+def _unused_chain(done: Instruction) -> list[Instruction]:
+    """The asynchronous operation that an instruction finishes, if nothing else uses it or waits for it; a rule that matched
+    it would match it again and again.
+    """
+    chain = done.async_chain
+    followed = {user for part in chain for user in (*part.users, *part.control_successors)}
+    return list(chain) if chain and chain[-1] is done and followed <= set(chain) else []
+
+
+_MANY = 64
+"""Users from which on they are not visited at once when another comes or goes: with thousands, that was all there was to
+do."""
+
+
+def remove_dead_operands(candidates: Iterable[Instruction], removed: Iterable[Instruction] = ()) -> int:
+    """Takes out those that nothing uses and that have no effect, and then their operands; how many.
+
+    What is `removed` goes with them, whatever its effects.
+    """
+    gone = dict.fromkeys(removed)
+    pending = [*candidates, *(operand for i in gone for operand in i.operands)]
+    while pending:
+        i = pending.pop()
+        if i not in gone and i.computation is not None and is_dead(i, gone):
+            gone[i] = None
+            pending.extend(i.operands)
+    for home in dict.fromkeys(i.computation for i in gone):
+        if home is not None:
+            home.remove_all([i for i in gone if i.computation is home])
+    return len(gone)

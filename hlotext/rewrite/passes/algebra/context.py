@@ -1,0 +1,70 @@
+"""The context of the rules of `algsimp`: the options of `AlgebraicSimplifier`.
+
+A rule is made for the opcodes of a handler of XLA's. Its result takes the instruction's place; with none the next rule of
+that opcode is asked, in the order of XLA's handler. Its docstring is its
+example, `before => after`, in op lines whose shapes are left out where they follow; what a part needs stands before it, with
+`;` behind. In the examples `x y z` are f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[],
+`n` s32[]; `f0 f1 f2` and `i0 i1` are splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf`
+of a half.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+import attrs
+
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.age import XlaAge
+from hlotext.rewrite.kit.rules import Rewrite
+
+
+@attrs.frozen
+class AlgebraicSimplifierOptions:
+    """The fields of `AlgebraicSimplifierOptions` that rules use."""
+
+    is_layout_sensitive: bool = False
+    executing_on_cpu: bool = False
+    enable_dot_strength_reduction: bool = True
+    enable_dot_to_multiply_rewrite: bool = True
+    supports_non_canonical_dots: bool = True
+    keeps_dot_param_on_rhs: bool = False
+    """Leaves a transpose of a dot whose second operand alone is made of a parameter (seen in dumps for TPU)."""
+    enable_unconditional_reduce_of_concat_replacement: bool = True
+    unconditionally_simplify_reduce_of_transpose_or_reshape: bool = False
+    rewrite_reshape_transpose_as_slice_concatenate: bool = True
+    rewrite_no_op_bitcast_convert_to_bitcast: bool = False
+    enable_hoist_transpose_of_reshape: bool = False
+    enable_conditional_simplification: bool = False
+    enable_remove_no_op_reduce_precision: bool = False
+    prefers_transposes: bool = False
+    """Makes a broadcast that repeats nothing a transpose, where the rank stays (seen in dumps for TPU)."""
+    enable_fast_math: bool = False
+    """True to allow rewrites that round differently. On CPU `xla_cpu_enable_fast_math` enables them."""
+    age: XlaAge = attrs.field(factory=XlaAge)
+    """XLA age whose rules are applied; the newest if unknown."""
+
+
+class AlgebraRewrite(Rewrite):
+    """Context of an algebraic rule."""
+
+    options: AlgebraicSimplifierOptions
+
+    def __init__(self, module: Module, options: AlgebraicSimplifierOptions) -> None:
+        super().__init__(module, options, is_layout_sensitive=options.is_layout_sensitive)
+        self.sums: dict[str, Computation] = {}
+        """Computations that add two numbers, by type, once rules have needed them."""
+
+    def has(self, change: date) -> bool:
+        """True if the XLA whose rules are applied has what was changed on a day."""
+        return self.options.age.has(change)
+
+    def is_loose(self, change: date) -> bool:
+        """True if a rule applies that rounds otherwise: with fast math alone since a day, always before."""
+        return self.options.enable_fast_math or not self.has(change)
+
+    def may_rewrite(self, i: Instruction) -> bool:
+        """False for sparse dots too: `HandleDot` leaves those as they are."""
+        return super().may_rewrite(i) and not (i.opcode == "dot" and len(i.operands) > 2)
