@@ -5,9 +5,11 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.values import Value, formula, source
+from hlotext.lint.slots import before_loops
+from hlotext.lint.values import Value, entered, formula, source
 
 _SAME = frozenset({"bitcast", "broadcast", "convert", "copy", "reshape", "transpose", "opt-barrier"})
+_CUT = frozenset({"dynamic-slice", "slice"})
 _DEEPEST = 12
 
 
@@ -24,9 +26,15 @@ class Selector:
 def selector(value: Value, deepest: int = _DEEPEST) -> Selector | None:
     """The selection that a value makes: `indices == iota`, or a product, conversion or select against zero of such."""
     made = source(value, _SAME)
+    if deepest and (first := before_loops(made)) != made:
+        return selector(first, deepest - 1)
     one, operands = made.instruction, made.operands()
     if not deepest or not operands:
         return None
+    if one.opcode in _CUT:
+        whole = selector(operands[0], deepest - 1)
+        has_all = one.shape is not None and whole is not None and whole.classes in one.shape.dimensions
+        return whole if has_all else None
     if one.opcode == "compare" and str(one.attributes.get("direction")) == "EQ" and len(operands) == 2:
         return _compared(operands)
     if one.opcode in ("and", "multiply"):
@@ -106,3 +114,28 @@ def written(value: Value) -> Instruction | None:
     ):
         one = one.operands[0]
     return one
+
+
+def writers(value: Value) -> list[Instruction]:
+    """The instructions that write a matrix to memory on its way from what it is made of, also slice by slice in loops: all of
+    them end with its last reader."""
+    reader = value.fusions[:1]
+    found: dict[Instruction, None] = {}
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        one = value.instruction
+        writer = value.fusions[0] if value.fusions else one
+        if writer.opcode not in _UNWRITTEN and (writer,) != reader:
+            found.setdefault(writer)
+        if one.opcode in _SAME | _CUT and one.operands:
+            value = value.operands()[0]
+            continue
+        outer = before_loops(value)
+        if outer == value:
+            break
+        value = outer
+    return list(found)
+
+
+_UNWRITTEN = frozenset({"bitcast", "get-tuple-element", "iota", "opt-barrier", "parameter", "reshape"})
+_MOST_STEPS = 100

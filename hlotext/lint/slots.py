@@ -53,6 +53,36 @@ def written_at(value: Instruction) -> list[object]:
     ]
 
 
+def before_loops(value: Value) -> Value:
+    """The initial value of a slot that no iteration changes, out of as many loops as there are; else the value itself."""
+    for _ in range(_MOST_LOOPS):
+        made = source(value, VIEWS)
+        first = _unchanged_in_loop(made.instruction) if not made.fusions else None
+        if first is None:
+            break
+        value = Value(first)
+    return value
+
+
+def _unchanged_in_loop(element: Instruction) -> Instruction | None:
+    """The initial value of the slot that an instruction is an element of; None where an iteration may change it."""
+    body, slot = element.computation, element.attributes.get("index")
+    if element.opcode != "get-tuple-element" or body is None or not isinstance(slot, int):
+        return None
+    (state,) = element.operands
+    callers = body.callers
+    if state.opcode != "parameter" or len(callers) != 1 or callers[0].attributes.get("body") is not body:
+        return None
+    given = unmoved(body.root.operands[slot]) if body.root.opcode == "tuple" else body.root
+    if given.opcode != "get-tuple-element" or given.operands[0] is not state or given.attributes.get("index") != slot:
+        return None
+    before = source(Value(in_calls(callers[0]).operands[0]), VIEWS).instruction
+    return before.operands[slot] if before.opcode == "tuple" and slot < len(before.operands) else None
+
+
+_MOST_LOOPS = 8
+
+
 def memory_of(rounds: Rounds, slot: int) -> list[object]:
     """The writers of a slot's memory, likewise: before the loop, in each iteration, and the loop itself."""
     bodies = [parameter for callee in rounds.loop.called_computations for parameter in callee.parameters]

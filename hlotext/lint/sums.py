@@ -36,12 +36,12 @@ def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, l
         users = [user for user, _ in consumers(whole, VIEWS - {"opt-barrier"})]
         is_cut = bool(users) and all(user.instruction.opcode == "slice" for user in users)
         for value in users if is_cut else [whole]:
-            if slots := _slots_added_to(value, rounds, same):
+            if slots := slots_added_to(value, rounds, same):
                 found[value] = slots
     return found
 
 
-def _slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
+def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
     """The slots that a value is added to; empty if anything else is done with it, or anything else reads the slots."""
     found: list[int] = []
     pending, seen = [value], 0

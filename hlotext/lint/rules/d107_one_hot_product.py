@@ -11,8 +11,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.masks import nonzero_part
 from hlotext.lint.products import Product, products
+from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.selectors import Selector, selector, written
+from hlotext.lint.selectors import Selector, selector, writers, written
+from hlotext.lint.sums import slots_added_to
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
@@ -32,12 +34,12 @@ class OneHotProduct(Rule):
         priced: set[Instruction] = set()
         nonzero: dict[Value, float] = {}
         for product in products(context):
-            for value in product.operands:
+            for side, value in enumerate(product.operands):
                 found = selector(value)
                 if found is not None and found.classes >= _LEAST:
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
-                    yield _report(product, found, written(value), priced, context)
+                    yield _report(product, side, found, priced, context)
                     break
                 rate = nonzero_part(value, nonzero) if found is None else None
                 if rate is not None and rate.part <= _SPARSE:
@@ -46,16 +48,16 @@ class OneHotProduct(Rule):
 
 
 def _report(
-    product: Product, found: Selector, mask: Instruction | None, priced: set[Instruction], context: Context
+    product: Product, side: int, found: Selector, priced: set[Instruction], context: Context
 ) -> Report:
     runs = context.runs(product.whole)
-    instead = context.prices.reading(2 * size_of(product.dot.shape) * runs)
-    seconds = context.prices.seconds(product.whole)
-    if mask is not None and mask not in priced:
-        priced.add(mask)
-        seconds += context.prices.seconds(mask)
-    else:
-        mask = None
+    masks = [one for one in writers(product.operands[side]) if one not in priced]
+    sums = _accumulated(product, context) if not found.is_diagonal and _adds_up(product, found) else []
+    priced.update(masks, sums)
+    # Rows that are added to a sum in place are read, and the sum's rows are read and written.
+    rows = product.operands[1 - side].instruction.shape
+    instead = context.prices.reading((3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * runs)
+    seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums])
     kind = "diagonal" if found.is_diagonal else "one-hot"
     does = "scale rows" if found.is_diagonal else "pick rows, or to add them up"
     return Report(
@@ -68,9 +70,27 @@ def _report(
         else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
-        peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
-        covers=frozenset([mask] if mask is not None else []),
+        peak_bytes=context.saved_peak({one: _less(one, product, runs) for one in masks}) if masks else None,
+        covers=frozenset([*masks, *sums]),
     )
+
+
+def _less(mask: Instruction, product: Product, runs: int) -> float:
+    """The part of a matrix that need not be held: where it is made before the loop that takes slices of it, the rows are."""
+    if mask.computation is product.whole.computation:
+        return 1.0
+    return max(0.0, 1 - size_of(product.dot.shape) * runs / max(1, size_of(mask.shape)))
+
+
+def _accumulated(product: Product, context: Context) -> list[Instruction]:
+    """The instructions that add a product to the state of the loop around it, where nothing else reads it."""
+    loop = context.loop_around(product.whole.computation)
+    rounds = rounds_of(loop) if loop is not None else None
+    if rounds is None or rounds.body is not product.whole.computation:
+        return []
+    slots = slots_added_to(product.value, rounds, same_in_rounds(rounds, Purity()))
+    sums = {unmoved(rounds.given[slot]) for slot in slots}
+    return [one for one in sums if one.opcode in ("add", "fusion") and one is not product.whole]
 
 
 def _adds_up(product: Product, found: Selector) -> bool:
