@@ -418,3 +418,30 @@ def test_a_shift_by_a_fusion_of_several_results_is_found() -> None:
     cut = next(one for one in cost.estimate(hlo.parse(SHIFTED), "cpu").instructions if one.name == "rest")
     assert finding.seconds is not None
     assert finding.seconds >= cut.seconds
+
+
+REPEATED = """HloModule repeated, is_scheduled=true
+
+ENTRY main {
+  k = f32[8,1024,64]{2,1,0} parameter(0)
+  q = f32[8,8,4,64]{3,2,1,0} parameter(1)
+  first = f32[8,8,1024,64]{3,2,1,0} broadcast(k), dimensions={0,2,3}, metadata={source_file="f.py" source_line=3}
+  one = f32[8,8,4,1024]{3,2,1,0} dot(q, first) DIMS
+  second = f32[8,8,1024,64]{3,2,1,0} broadcast(k), dimensions={0,2,3}, metadata={source_file="f.py" source_line=3}
+  two = f32[8,8,4,1024]{3,2,1,0} dot(q, second) DIMS
+  ROOT both = f32[8,8,4,1024]{3,2,1,0} add(one, two)
+}
+"""
+REPEATED = REPEATED.replace(
+    " DIMS",
+    ", lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_contracting_dims={3}",
+)
+
+
+def test_places_of_one_cause_lower_the_peak_together() -> None:
+    """Each array alone saves nothing while the other one is as large."""
+    finding = only(REPEATED, "M114")
+    array, result = 4 * 8 * 8 * 1024 * 64, 4 * 8 * 8 * 4 * 1024
+    assert finding.places == 2
+    assert finding.peak_bytes is not None
+    assert array - result <= finding.peak_bytes <= array

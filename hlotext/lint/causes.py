@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -78,7 +78,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
     """The finding of one rule and cause."""
     rule, report, first = min(places, key=lambda place: _cheapness(place[2]))
     others = [finding for *_, finding in places if finding is not first]
-    seconds, peak = _sum(f.seconds for *_, f in places), _sum(f.peak_bytes for *_, f in places)
+    seconds, peak = _sum(f.seconds for *_, f in places), _saved_peak(places, context)
     prices = context.prices if seconds is not None else None
     time_share = seconds / prices.step if seconds is not None and prices is not None and prices.step else 0.0
     peak_share = _part(peak, context.peak) if peak is not None else 0.0
@@ -104,6 +104,21 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
         other_lines=tuple(sorted({finding.line for finding in others})[:_MOST_LINES]),
         former_fingerprints=tuple(old for *_, finding in places for old in finding.former_fingerprints),
     )
+
+
+def _saved_peak(places: Sequence[Place], context: Context) -> int | None:
+    """By how much the peak falls when all places are repaired: arrays that live at different times do not add up, and each
+    alone may save nothing while others are as large."""
+    spares: dict[Any, float] = {}
+    for _, report, _ in places:
+        if report.peak_bytes is None:
+            for one, share in report.spares.items():
+                spares[one] = max(share, spares.get(one, 0.0))
+    together = context.saved_peak(spares) if spares and len(places) > 1 else None
+    if together is None:
+        return _sum(finding.peak_bytes for *_, finding in places)
+    alone = (f.peak_bytes for _, report, f in places if report.peak_bytes is not None or not report.spares)
+    return together + (_sum(alone) or 0)
 
 
 def _part(peak_bytes: int, peak: int | None) -> float:

@@ -102,8 +102,11 @@ def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:
 
 def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None, int | None]:
     """Cost of a report in seconds and bytes of the peak: its own figures, else those of its instruction."""
-    if report.seconds is not None or report.peak_bytes is not None or not (report.waste or rule.waste):
-        return report.seconds, report.peak_bytes
+    saved = report.peak_bytes
+    if saved is None and report.spares:
+        saved = context.saved_peak(report.spares)
+    if report.seconds is not None or saved is not None or not (report.waste or rule.waste):
+        return report.seconds, saved
     if report.is_held:
         return None, report.bytes
     if report.bytes is None and report.flops is None:

@@ -69,6 +69,6 @@ def _report(outer: Product, side: int, inner: Product, base: Value, context: Con
         "multiply by the matrix and by the factors one after the other, and add the results (x @ w + (x @ a) @ b)",
         flops=2 * (now - then) * inner.batch * context.runs(inner.whole),
         seconds=saved,
-        peak_bytes=context.saved_peak({array: 1.0, inner.whole: 1.0}),
+        spares={array: 1.0, inner.whole: 1.0},
         covers=frozenset(parts),
     )

@@ -241,7 +241,9 @@ class Report:
     seconds: float | None = None
     """See `Finding.seconds`; None for the time of the instruction where the rule names bytes or operations."""
     peak_bytes: int | None = None
-    """See `Finding.peak_bytes`; None for the bytes where they are held."""
+    """See `Finding.peak_bytes`; None for what `spares` tell, else for the bytes where they are held."""
+    spares: Mapping[Any, float] = {}
+    """Arrays that the repair makes smaller, as `Context.saved_peak` takes them; one cause lowers the peak once, by all."""
     is_at_most: bool = False
     """See `Finding.is_at_most`."""
     is_proved: bool | None = None

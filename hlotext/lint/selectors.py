@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, entered, formula, source
 
@@ -137,5 +138,5 @@ def writers(value: Value) -> list[Instruction]:
     return list(found)
 
 
-_UNWRITTEN = frozenset({"bitcast", "get-tuple-element", "iota", "opt-barrier", "parameter", "reshape"})
+_UNWRITTEN = traits.IS_FREE | {"iota", "reshape"}
 _MOST_STEPS = 100

@@ -74,7 +74,11 @@ def _unchanged_in_loop(element: Instruction) -> Instruction | None:
     if state.opcode != "parameter" or len(callers) != 1 or callers[0].attributes.get("body") is not body:
         return None
     given = unmoved(body.root.operands[slot]) if body.root.opcode == "tuple" else body.root
-    if given.opcode != "get-tuple-element" or given.operands[0] is not state or given.attributes.get("index") != slot:
+    if (
+        given.opcode != "get-tuple-element"
+        or given.operands[0] is not state
+        or given.attributes.get("index") != slot
+    ):
         return None
     before = source(Value(in_calls(callers[0]).operands[0]), VIEWS).instruction
     return before.operands[slot] if before.opcode == "tuple" and slot < len(before.operands) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -14,7 +14,8 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
-from hlotext.lint.values import VIEWS, Value
+from hlotext.lint.taken_apart import taken_apart
+from hlotext.lint.values import VIEWS, Value, fetched
 
 _MOST_STEPS = 3000
 """Bound on instructions visited upstream of one result."""
@@ -60,10 +61,11 @@ def updates(context: Context) -> Iterator[Update]:
     entries = config.entries if config is not None else ()
     aliased = {alias.output_index for alias in entries}
     taken = {(alias.parameter_number, alias.parameter_index) for alias in entries}
+    apart = {one.joined: one.whole for one in taken_apart(context)}
     for index, array in arrays_of(entry.root.shape):
         if index in aliased or not array.rank:
             continue
-        found = _origin(entry.root, index, array)
+        found = _origin(entry.root, index, array, apart)
         if found is not None and (found[0].parameter_number, found[1]) not in taken:
             parameter, part, change = found
             taken.add((parameter.parameter_number, part))
@@ -72,11 +74,12 @@ def updates(context: Context) -> Iterator[Update]:
 
 
 def _origin(
-    root: Instruction, index: tuple[int, ...], array: Shape
+    root: Instruction, index: tuple[int, ...], array: Shape, apart: Mapping[Instruction, Value]
 ) -> tuple[Instruction, tuple[int, ...], _Change] | None:
     """The argument that an element of the result is the new value of, the part of it, and what comes in between.
 
-    Nearest first, so that of several the one that the fewest operations lie between counts.
+    Nearest first, so that of several the one that the fewest operations lie between counts. `apart` has the arrays whose
+    slices were changed and joined again, by the instruction that joins them.
     """
     entry = root.computation
     level = [(Value(root), index, _Change.NONE)]
@@ -95,6 +98,10 @@ def _origin(
                 if shape is not None and shape.without_layout() == array.without_layout():
                     # What is given on unchanged is no update.
                     return (instruction, part, change) if change else None
+                continue
+            whole = apart.get(instruction) if not value.fusions else None
+            if whole is not None:
+                following.append((whole, (), change | _Change.PART))
                 continue
             following += [(v, p, change | now) for v, p, now in _before(value, part, array)]
         level = following
@@ -139,13 +146,8 @@ def _before(
         yield Value(operands[0], fusions), part, rounds | _Change.LOOP if rounds else _Change.NONE
     elif opcode in _IN_PLACE and operands:
         yield Value(operands[0], fusions), part, _Change.PART
-    elif opcode == "custom-call" and instruction.attributes.get("custom_call_target") == "ConcatBitcast":
-        # The TPU compiler fetches large arrays in slices, side by side.
-        yield Value(operands[0], fusions), (), _Change.NONE
-    elif opcode == "async-done" and operands:
-        inner = instruction.async_wrapped_instruction
-        if inner is not None and inner.opcode in ("slice", "copy") and instruction.async_chain[0].operands:
-            yield Value(instruction.async_chain[0].operands[0], fusions), (), _Change.NONE
+    elif (moved := fetched(instruction)) is not None:
+        yield Value(moved, fusions), (), _Change.NONE
     elif opcode in _VIEWS and operands:
         if _same(operands[0], array, opcode):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE

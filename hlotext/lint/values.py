@@ -251,6 +251,17 @@ def _is_packed(instruction: Instruction) -> bool:
     return instruction.attributes.get("custom_call_target") == "GatherScatterIndicesBitpacked"
 
 
+def fetched(instruction: Instruction) -> Instruction | None:
+    """The array that the TPU compiler fetches into fast memory here, whole or in slices; None for anything else."""
+    if instruction.attributes.get("custom_call_target") == "ConcatBitcast" and instruction.operands:
+        instruction = instruction.operands[0]
+    if instruction.opcode != "async-done" or not instruction.async_chain:
+        return None
+    inner, start = instruction.async_wrapped_instruction, instruction.async_chain[0]
+    is_moved = inner is not None and inner.opcode in ("slice", "copy") and start.operands
+    return start.operands[0] if is_moved else None
+
+
 _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})
 """Custom calls of the TPU and GPU compilers that only give memory."""
 

@@ -91,7 +91,7 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
         f"{every_round(count, rounds.loop not in prices.rounds)}",
         "carry it as narrow as it was, and let what reads it widen: einsum(..., preferred_element_type=jnp.float32)",
         seconds=seconds,
-        peak_bytes=context.saved_peak(shares),
+        spares=shares,
         cause=f"state of {rounds.loop.name}",
     )
 

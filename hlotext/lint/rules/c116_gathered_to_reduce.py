@@ -37,8 +37,6 @@ class GatheredToReduce(Rule):
                 "results alone",
                 sum(one.sent_bytes for one in found.gathers.values()) * runs,
                 seconds=waited + prices.together(found.work) * (1 - 1 / devices),
-                peak_bytes=context.saved_peak(
-                    {**dict.fromkeys(found.work, 1.0), **dict.fromkeys(found.gathers, 1 - 1 / devices)}
-                ),
+                spares={**dict.fromkeys(found.work, 1.0), **dict.fromkeys(found.gathers, 1 - 1 / devices)},
                 covers=frozenset(found.gathers) | found.work,
             )

@@ -70,7 +70,7 @@ def _report(
         else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
-        peak_bytes=context.saved_peak({one: _less(one, product, runs) for one in masks}) if masks else None,
+        spares={one: _less(one, product, runs) for one in masks} if masks else {},
         covers=frozenset([*masks, *sums]),
     )
 
@@ -120,7 +120,7 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
         "jax.experimental.sparse",
         flops=context.flops(product.dot),
         seconds=max(0.0, context.prices.seconds(product.whole) - instead),
-        peak_bytes=context.saved_peak({mask: 1.0}) if mask is not None else None,
+        spares={mask: 1.0} if mask is not None else {},
         is_proved=context.backend is not Backend.TPU,  # which adds scattered rows one after the other
     )
 

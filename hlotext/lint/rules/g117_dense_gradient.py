@@ -70,7 +70,7 @@ class DenseGradient(Rule):
             "(table.at[ids].add); optimizers with moments need a lazy variant for that",
             2 * size_of(shape) * runs,
             seconds=max(0.0, seconds - kept),
-            peak_bytes=context.saved_peak(held),
+            spares=held,
             covers=frozenset(sent),
             # A TPU adds scattered rows one after the other.
             is_proved=context.backend is not Backend.TPU or _FEW * _FEW * rows < size_of(shape),

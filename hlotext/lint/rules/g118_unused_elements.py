@@ -73,9 +73,7 @@ class UnusedElements(Rule):
                 remedy,
                 flops=round(context.flops(main[first]) * (1 - needed.fraction(main[first].shape))),  # type: ignore[arg-type]
                 seconds=sum(saved[one] for one in group),
-                peak_bytes=context.saved_peak(
-                    {one: 1 - fraction(asked.get(one), one.shape) for one in group}
-                ),
+                spares={one: 1 - fraction(asked.get(one), one.shape) for one in group},
                 covers=frozenset(group),
                 # How far back the edit goes, or how much room it leaves, is for the author to say.
                 is_at_most=len(products) > 1

@@ -93,7 +93,7 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
         "the factors one after the other ((x @ a) @ b), not their product",
         flops=2 * (now - then) * context.runs(last.whole),
         seconds=context.prices.together(wholes) * (1 - then / now),
-        peak_bytes=context.saved_peak({inner.whole: 1.0}),
+        spares={inner.whole: 1.0},
         covers=frozenset(wholes),
     )
 
@@ -148,7 +148,7 @@ def _of_repeated_rows(product: Product, side: int, context: Context) -> Report |
         "multiply the table first, and gather the rows of the product",
         flops=round(context.flops(product.dot) * (1 - 1 / times)),
         seconds=context.prices.seconds(product.whole) * (1 - 1 / times) + context.prices.reading(less),
-        peak_bytes=context.saved_peak({array: 1.0}) if array is not None else None,
+        spares={array: 1.0} if array is not None else {},
     )
 
 
@@ -190,7 +190,7 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
         "((a @ w[:k])[:, None] + (b @ w[k:])[None])",
         flops=round(context.flops(product.dot) * (1 - kept)),
         seconds=spared,
-        peak_bytes=context.saved_peak({array: 1.0}) if array is not None else None,
+        spares={array: 1.0} if array is not None else {},
         covers=frozenset([product.whole, *([array] if array is not None else [])]),
     )
 

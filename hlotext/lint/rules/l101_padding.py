@@ -98,7 +98,7 @@ class Padding(Rule):
                 (allocated - values) * max(1, count),
                 str(array),
                 is_held=True,
-                peak_bytes=context.saved_peak(spared),
+                spares=spared,
                 cause=causes[array],
             )
 

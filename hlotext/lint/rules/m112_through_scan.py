@@ -1,4 +1,4 @@
-"""Arrays that go into a loop slice by slice and come out of it slice by slice, with little changed."""
+"""Arrays that are taken apart and put together again with little changed, in loops or in written-out layers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import attrs
 
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of
+from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread
+from hlotext.lint.taken_apart import SMALL, TakenApart, taken_apart
+from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread, leaves_by
 from hlotext.lint.wording import every_round
 
 _PASSING = VIEWS | {"convert", "transpose"}
-_SMALL = 8
-"""Minimum ratio of an array's size to its update for which it should be written in place."""
 _MOST_STEPS = 100
 
 
@@ -24,7 +23,7 @@ _MOST_STEPS = 100
 class ThroughScan(Rule):
     code = "M112"
     name = "through-scan"
-    title = "an array that goes through a scan as xs and ys to change a small part of it"
+    title = "an array that is taken apart and put together again to change a small part of it"
     waste = "copied"
     needs_optimized = True
 
@@ -35,6 +34,32 @@ class ThroughScan(Rule):
                 path = _path(given, slot, rounds) if slot not in rounds.passed else None
                 if path is not None and count > 1:
                     yield _report(slot, path, rounds, count, context)
+        for apart in taken_apart(context):
+            yield _of_parts(apart, context)
+
+
+def _of_parts(apart: TakenApart, context: Context) -> Report:
+    """The same without a loop: layers that are written out take their slices, and a stack is made of the new ones."""
+    size = size_of(apart.joined.shape)
+    runs = context.runs(apart.joined)
+    # What the caller gets is held anyway, unless the argument is donated, which M103 says.
+    held = [one for one in apart.path if one is not apart.joined or not _is_result(one, context)]
+    fetching = context.prices.reading(apart.fetched * runs)
+    return Report(
+        apart.joined,
+        f"an array of {byte_text(size)} is cut into slices, each is changed in a small part, and they are joined again: all "
+        f"of it is read and written{times(runs)}",
+        "write into the whole array in place (cache.at[layer, :, position].set(...)), read its slices from there, and donate "
+        "it; or keep the slices as arrays of their own, and donate these",
+        2 * size * runs,
+        seconds=max(0.0, context.prices.together(apart.path) - fetching),
+        spares=dict.fromkeys(held, 1.0),
+        covers=frozenset(apart.path),
+    )
+
+
+def _is_result(one: Instruction, context: Context) -> bool:
+    return one.computation is context.module.entry and leaves_by(one, VIEWS | {"tuple"})
 
 
 def _report(slot: int, path: list[Instruction], rounds: Rounds, count: int, context: Context) -> Report:
@@ -79,7 +104,7 @@ def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | 
         return None
     made = inner.operands()
     update = made[-1] if inner.instruction.opcode == "scatter" else made[1]
-    if _SMALL * size_of(update.instruction.shape) > size_of(inner.instruction.shape):
+    if SMALL * size_of(update.instruction.shape) > size_of(inner.instruction.shape):
         return None
     cut = _found(made[0], path, ("dynamic-slice",))
     if cut is None or not cut.instruction.operands:

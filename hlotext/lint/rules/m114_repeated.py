@@ -52,7 +52,7 @@ class Repeated(Rule):
                 "in place of jnp.repeat or broadcast_to",
                 written_bytes(one) * runs,
                 seconds=context.prices.seconds(one) * less + min(again, spare) * less,
-                peak_bytes=context.saved_peak({one: less}),
+                spares={one: 1.0},  # what it repeats is there already
             )
 
 

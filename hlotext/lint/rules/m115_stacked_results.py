@@ -103,6 +103,6 @@ def _report(
         remedy,
         round(size * part),
         is_held=True,
-        peak_bytes=context.saved_peak(dict.fromkeys(memory_of(rounds, slot), part)),
+        spares=dict.fromkeys(memory_of(rounds, slot), part),
         origin=update,
     )
