@@ -110,7 +110,7 @@ def test_configuration_is_read(tmp_path: Path) -> None:
     (tmp_path / "hlotext.toml").write_text("[lint]\nignored = ['G']\n")
     result = run("lint", NOISY)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "hlotext.toml: ignored is no setting" in result.stderr
+    assert "hlotext.toml: no setting 'ignored'; did you mean `ignore`?" in result.stderr
 
 
 def test_directories_are_searched_for_final_modules(tmp_path: Path) -> None:

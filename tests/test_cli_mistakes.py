@@ -31,6 +31,8 @@ CONTENTS = {
     "PROGRAM": b"\x7fELF\x02\x01\x01" + bytes(60),
     "PYTHON": b"import jax\n",
     "MLIR": b"module @m {\n}\n",
+    "STRAY": b"[tool.hlotext]\nfoo = 1\n",
+    "UTF16": "HloModule m\n".encode("utf-16"),
     "JSON": b'{"a": 1}',
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,

@@ -92,7 +92,7 @@ def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[lint]\nselekt = []\n", "selekt is no setting"),
+        ("[lint]\nselekt = []\n", "no setting 'selekt'; did you mean `select`"),
         ('[lint]\nselect = "C"\n', "select must be a list of codes"),
         ('[lint]\nselect = ["Q"]\n', "Q is neither a rule code"),
         ("[lint.rules.Q101]\nmin_bytes = 1\n", "there is no rule of that code"),

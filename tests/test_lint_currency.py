@@ -81,7 +81,7 @@ def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
 
 
 def test_rounds_of_what_is_no_loop_are_refused() -> None:
-    with pytest.raises(ValueError, match="no loop has a body named nobody; bodies: body"):
+    with pytest.raises(ValueError, match="no loop body is named nobody; bodies: body"):
         cost.estimate(hlo.parse(FIRES), "h100", trips={"nobody": 2})
 
 

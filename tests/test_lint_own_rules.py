@@ -113,4 +113,4 @@ def test_what_cannot_be_used_is_one_line(project: Path, text: str, said: str) ->
 
 
 def test_a_file_that_is_not_there(project: Path) -> None:
-    assert "is no Python file" in run("lint", "module.hlo", "--rules", "nosuch.py").stderr
+    assert "nosuch.py does not exist" in run("lint", "module.hlo", "--rules", "nosuch.py").stderr

@@ -322,9 +322,7 @@ ENTRY e {
 }
 """
     found = thunks.predict(hlo.parse(text), platform="gpu")
-    assert [note.message for note in found.notes] == [
-        "no thunk is known that XLA makes of negate here; it is left out"
-    ]
+    assert [note.message for note in found.notes] == ["negate left out: its thunk is unknown"]
 
 
 def test_what_runs_on_a_tpu() -> None:

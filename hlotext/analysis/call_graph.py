@@ -139,7 +139,8 @@ class CallGraph:
         """
         bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         if missing := sorted(set(trips) - set(bodies)):
-            raise ValueError(f"no loop has a body named {missing[0]}; bodies: {', '.join(bodies) or 'none'}")
+            there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
+            raise ValueError(f"no loop body is named {missing[0]}; {there}")
         known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
         callees: dict[Computation, list[CallEdge]] = {}
         for edges in self.callers.values():

@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hlotext import __version__
+from hlotext.cli.usage import usage_message
 from hlotext.findings import escape
 from hlotext.schemas.command_table import COMMANDS, FORMER, GROUPS, QUESTIONS, current
 from hlotext.syntax.source import inputs
@@ -204,9 +205,8 @@ class _Commands(CommandGroup):
 
 def _usage_text(error: click.UsageError) -> str:
     """The error of a command line and the way to its help, in two lines."""
-    message = " ".join(error.format_message().split())
     place = error.ctx.command_path if error.ctx is not None else "hlotext"
-    return f"hlotext: {message}\nTry '{place} --help'.\n"
+    return f"hlotext: {usage_message(error)}\nTry '{place} --help'.\n"
 
 
 def _unwritable(error: OSError) -> int:
@@ -226,8 +226,8 @@ def _internal(ctx: click.Context, error: Exception) -> NoReturn:
     """Says that hlotext itself has failed."""
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    message = " ".join(f"{type(error).__name__}: {error}".split())
-    _refuse(ctx, error, f"internal error: {message} ({DEBUG_VARIABLE}=1 shows where)")
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    _refuse(ctx, error, f"internal error: {said} ({DEBUG_VARIABLE}=1 shows where)")
 
 
 def _refuse(ctx: click.Context, error: Exception, message: str) -> NoReturn:
@@ -243,7 +243,7 @@ def _write_failure(ctx: click.Context, error: Exception | None = None) -> None:
 
     with ctx:
         if isinstance(error, click.UsageError):
-            json_output.note_error("usage", error.format_message())
+            json_output.note_error("usage", usage_message(error))
         elif isinstance(error, click.ClickException):
             # Said here and not when it is shown, which is after the document.
             kind = "unreadable" if error.exit_code == UNREADABLE else "not-found"

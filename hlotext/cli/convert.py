@@ -104,7 +104,9 @@ def command(
                 data = hlo.proto.wrapped(data)
             if kind == _JSON:
                 data = hlo.proto.to_json(data, message).encode()
-    except (hlo.InputError, hlo.HloSyntaxError, ImportError) as error:
+    except hlo.HloSyntaxError as error:
+        raise Unreadable(str(error).partition("\n")[0], str(error)) from None
+    except (hlo.InputError, ImportError) as error:
         raise Unreadable(
             f"{file}: {error}" if isinstance(error, hlo.ProtoError) and not error.file_name else str(error)
         ) from None

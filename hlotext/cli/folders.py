@@ -12,6 +12,7 @@ from hlotext.cli.common import NotFound, Unreadable
 
 T = TypeVar("T")
 _CLONE = "-clone"
+_LISTED = 5
 
 
 def opened(path: str) -> dumps.DumpFolder:
@@ -38,8 +39,9 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
         whole = without_clones(folder.compilations)
         if len(whole) == 1:
             return whole[0]
-        known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:5])
-        raise Unreadable(f"{path} holds {len(folder)} compilations ({known}, ...): choose one with -m")
+        known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:_LISTED])
+        more = ", ..." if len(folder) > _LISTED else ""
+        raise Unreadable(f"{path} holds {len(folder)} compilations ({known}{more}): choose one with -m")
     try:
         return folder[int(module) if module.isdigit() else module]
     except LookupError as error:

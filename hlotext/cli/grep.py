@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 
 import hlotext as hlo
 from hlotext.analysis import MetadataSource, byte_text, total_of, written_bytes
+from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.selection import Selection
 from hlotext.analysis.sizes import parse_bytes
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
@@ -20,6 +22,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.matchers import Match, Pattern, PatternError, parse_pattern
 from hlotext.syntax.printing.xla_styles import TextPrinter
+from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.texts import Which
@@ -140,6 +143,8 @@ def command(
         selection = Selection(line, function, scope)
         least = parse_bytes(min_bytes) if min_bytes is not None else 0
     except PatternError as error:
+        if os.path.exists(pattern):
+            raise click.UsageError(f"PATTERN comes first: hlotext grep 'dot(...)' {pattern}") from None
         # One that matches nothing in silence would be a success to whoever asks that there be none.
         raise click.UsageError(f"{pattern!r} is not a pattern: {error}") from None
     except ValueError as error:
@@ -153,6 +158,8 @@ def command(
     else:
         found = _search(inputs, asked, count, names_only, limit, output_format)
     inputs.finish()
+    if not found and not count and output_format == "text" and why is None:
+        say(f"no match in {pluralize(len(inputs.places) - inputs.unreadable, 'file')}")
     if not found:
         raise click.exceptions.Exit(NOT_FOUND)
 
@@ -215,7 +222,9 @@ def _result_bytes(instruction: Instruction) -> int:
 def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bool:
     """Writes why the instructions of a name do not match; gives whether there are any."""
     found = []
+    names: list[str] = []
     for place, result in inputs:
+        names += (i.name for module in result.modules for i in module.instructions())
         for instruction in (i for module in result.modules for i in module.instructions() if i.name == name):
             reason = asked.pattern.explain(instruction)
             found.append({"file": place, "instruction": name, "matches": not reason, "why": reason})
@@ -223,6 +232,9 @@ def _explain(inputs: Inputs, asked: _Asked, name: str, output_format: str) -> bo
                 echo(f"{printable(place)}: {reason or f'{name} matches'}")
     if output_format == "json":
         write_json({"explanations": found})
+    elif not found:
+        meant = did_you_mean(name, names)
+        say(f"no instruction is named {name}" + (f"; {meant}" if meant else ""))
     return bool(found)
 
 

@@ -219,7 +219,7 @@ def command(
         say_cut(len(found), most)
     else:
         write_report(cut(report, limit), output_format, output_file)
-    if output_format in ("full", "concise") and not quiet:
+    if output_format in ("full", "concise") and not quiet and (found or not has_failed):
         _say_counts(report, compared, baseline)
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)

@@ -176,7 +176,8 @@ def _show_logs(
     if len(logs) < len(paths):
         known = [place for place, _ in logs]
         other = next(place for place in paths if place not in known)
-        raise Unreadable(f"{other} has no out-of-memory message (logs and modules cannot be mixed)")
+        why = "; logs and modules cannot be mixed" if logs else "; --dump is for a log with one"
+        raise Unreadable(f"{other} has no out-of-memory message{why}")
     found = [memory_message.explained(place, message, dump) for place, message in logs]
     if output_format == "json":
         write_json({"messages": [memory_message.json_of(one, limit) for one in found]})
@@ -340,7 +341,11 @@ def _show(
     check: bool,
 ) -> None:
     found, shown = asked.found, asked.found.shown
-    # Names and times that are not there are refused before anything is printed.
+    # Spaces, names and times that are not there are refused before anything is printed.
+    spaces = shown.memory_spaces()
+    if asked.memory_space not in spaces:
+        there = ", ".join(map(str, spaces)) or "none"
+        raise NotFound(f"{found.label}: no memory space {asked.memory_space}; there is {there}")
     explanations, outcomes, time = asked.explanations(), list(asked.outcomes()), asked.time
     platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
     chip = f" {shown.chip.name}" if shown.chip is not None else ""

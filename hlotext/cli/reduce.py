@@ -55,7 +55,7 @@ def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: in
             except subprocess.TimeoutExpired:
                 return False
             except OSError as error:
-                raise Unreadable(f"cannot run {arguments[0]}: {error}") from None
+                raise Unreadable(f"cannot run {arguments[0]}: {error.strerror}") from None
             return run.returncode != 0
 
         try:

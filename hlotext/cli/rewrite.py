@@ -121,7 +121,9 @@ def _passes(names: str | None, rule_files: tuple[str, ...], platform: str, age: 
         ]
     except PassOptionError as error:
         raise click.UsageError(str(error)) from None
-    except (RuleFileError, OSError) as error:
+    except OSError as error:
+        raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
+    except RuleFileError as error:
         raise Unreadable(str(error)) from None
 
 
@@ -151,7 +153,9 @@ def _check(paths: tuple[str, ...]) -> None:
                 echo(
                     f"{printable(path)}:{one.line}: {printable(one.name)}: {printable(one.problem) or 'fine'}"
                 )
-        except (RuleFileError, OSError, NotExecutable) as error:
+        except OSError as error:
+            raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
+        except (RuleFileError, NotExecutable) as error:
             raise Unreadable(str(error)) from None
     if is_wrong:
         raise click.exceptions.Exit(1)

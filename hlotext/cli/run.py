@@ -81,7 +81,7 @@ def command(
     first = _entry(_module(file), computation)
     second = _module(against) if against is not None else None
     try:
-        given = [np.load(place, allow_pickle=False) for place in arrays] if arrays else None
+        given = list(map(_array, arrays)) if arrays else None
         ours = run(first, given, seed=seed, wide=wide, devices=devices, timeout=timeout)
         theirs = None
         if second is not None:
@@ -90,8 +90,6 @@ def command(
         raise Unreadable(f"{error.filename} cannot be read: {error.strerror}") from None
     except NotExecutable as error:
         raise Unreadable(str(error)) from None
-    except ValueError as error:
-        raise Unreadable(f"--input is not a .npy file: {error}") from None
     far = _compared(ours, theirs) if theirs is not None else None
     if output_format == "json":
         write_json(_json(ours, far))
@@ -118,6 +116,14 @@ def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
     if not isinstance(found, hlo.Computation):
         raise NotFound(f"no computation is called {name.removeprefix('%')}")
     return computation_module(found)
+
+
+def _array(place: str) -> Any:
+    """The array of a file that numpy wrote. Raises Unreadable, OSError."""
+    try:
+        return np.load(place, allow_pickle=False)
+    except (ValueError, EOFError):
+        raise Unreadable(f"{place} is not a .npy file") from None
 
 
 def _compared(ours: Execution, theirs: Execution) -> list[float]:

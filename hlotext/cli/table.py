@@ -96,6 +96,8 @@ def command(
 
     Exit status: 0 success, 2 usage error, or an input that could not be read.
     """
+    if os.path.exists(dataset) and not os.path.isdir(dataset):
+        raise click.UsageError(f"{dataset} is a file; -o takes a folder")
     began = time.monotonic()
     try:
         wanted = schema.chosen(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -79,6 +80,8 @@ def command(
         thunks_executables.show(paths, limit, output_format)
         return
     everything = [one for path in paths for one in _of(path, platform)]
+    if not everything:
+        raise Unreadable(f"no module found in {', '.join(paths)}")
     found = [one for one in everything if isinstance(one, _Found)]
     on_tpu = [one for one in everything if isinstance(one, OnTpu)]
     if command_buffers:
@@ -212,8 +215,8 @@ def _show(report: Output, one: _Found, limit: int, *, is_overlap: bool, is_buffe
     report.heading(f"{one.label}: {total:,} thunks {kind} ({tree.platform})")
     if tree.age is not None and tree.age.is_known:
         report.facts([("age", str(tree.age))])
-    for note in tree.notes:
-        say(f"{one.label}: {note.message}")
+    for message, count in Counter(note.message for note in tree.notes).items():
+        say(f"{one.label}: {message}" + (f" ({count:,} times)" if count > 1 else ""))
     if is_overlap:
         _show_overlap(report, tree)
         return

@@ -85,6 +85,8 @@ def command(
         Unreadable(f"{place}{failure.problem}", where={"file": failure.place}).show()
     if output_format == "json":
         write_json(_json(found, ranked))
+    elif not found.modules:
+        pass
     elif output_format == "markdown":
         emit_report("\n".join(_markdown(found, ranked, limit)))
     else:

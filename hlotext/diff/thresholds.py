@@ -7,6 +7,7 @@ import re
 import attrs
 
 from hlotext.diff.totals import TotalChange, Totals
+from hlotext.syntax.source.reporter import did_you_mean
 
 _RULE = re.compile(
     r"(?P<name>[A-Za-z][\w\-]*?)\s*(?:\+\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)\s*(?P<unit>%|[kKMGT]i?B?|B)?)?"
@@ -95,8 +96,10 @@ def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) 
         else:
             try:
                 total = totals[threshold.name]
-            except KeyError as error:
-                raise ThresholdError(f"{error.args[0]}, and changes") from None
+            except KeyError:
+                names = (*totals.NAMES, "changes")
+                meant = did_you_mean(threshold.name, names) or f"expected {', '.join(names)} or an opcode"
+                raise ThresholdError(f"no figure {threshold.name!r}; {meant}") from None
         if total.old is None or total.new is None:
             found.append(Violation(threshold, total))
             continue

@@ -131,7 +131,9 @@ def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostRepo
     folders = _folders([os.fspath(path) for path in paths])
     names = list(folders)
     if len(names) < 2:
-        raise ValueError("at least two hosts are compared: give their folders, or the folder that holds them")
+        raise ValueError(
+            "comparing needs at least two hosts: give their folders, or the folder that holds these"
+        )
     places = list(folders.values())
     if jobs > 1:
         with ProcessPoolExecutor(min(jobs, len(places))) as pool:

@@ -95,7 +95,8 @@ class Baseline:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, BaselineError):
                 raise
-            raise BaselineError(f"{name} is no baseline: {error}") from None
+            why = f"it has no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+            raise BaselineError(f"{name} is not a baseline: {why}") from None
 
     @classmethod
     def load(cls, path: Path) -> Baseline:

@@ -221,7 +221,8 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
             warnings.warn(f"{key} is set no more: take {_RETIRED[key]}", DeprecationWarning, stacklevel=2)
             continue
         if name is None:
-            raise ConfigError(f"{key} is no setting (there are: {', '.join(_KEYS)})")
+            known = did_you_mean(key, list(_KEYS)) or f"settings: {', '.join(_KEYS)}"
+            raise ConfigError(f"no setting {key!r}; {known}")
         values[name] = _VALUES[name](key, value)
     return Config(**values)
 
@@ -310,8 +311,12 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         tables: Any = data
-        if path.name == "pyproject.toml":
+        if path.name == "pyproject.toml" or "tool" in data:
             tables = _table("tool.hlotext", _table("tool", data.get("tool", {})).get("hlotext", {}))
+        if stray := sorted(set(tables) - {"lint"}):
+            raise ConfigError(
+                f"no table or setting {stray[0]!r}; settings of the linter are in the table `lint`"
+            )
         table = dict(_table("lint", tables.get("lint", {})))
         if isinstance(
             files := table.get("rule-files"), list

@@ -117,7 +117,7 @@ def file_rules(path: Path) -> tuple[type[Rule], ...]:
     name = f"hlotext_rules_{len(_of_files)}"
     spec = importlib.util.spec_from_file_location(name, place)
     if spec is None or spec.loader is None or not place.is_file():
-        raise RuleError(f"{path} is no Python file")
+        raise RuleError(f"{path} is not a Python file" if place.exists() else f"{path} does not exist")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # attrs looks there for annotations
     try:

@@ -18,6 +18,7 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.values import Value
+from hlotext.syntax.source.reporter import did_you_mean
 
 By = Literal["op", "scope", "line", "opcode"]
 """Key by which bytes are summed: the program's operation, its scope, the Python line, or HLO's opcode."""
@@ -236,12 +237,13 @@ def moment(assignment: Assignment, place: str) -> int:
         time = int(place)
         if time < len(assignment.schedule):
             return time
-        raise MemoryModelError(f"the schedule ends at {len(assignment.schedule) - 1}")
+        raise MemoryModelError(f"no step {time}: the schedule ends at {len(assignment.schedule) - 1}")
     wanted = place.removeprefix("%")
     for time, instruction in enumerate(assignment.schedule):
         if _name(instruction) == wanted:
             return time
-    raise MemoryModelError(f"no scheduled instruction is named {place}")
+    meant = did_you_mean(wanted, [_name(instruction) for instruction in assignment.schedule])
+    raise MemoryModelError(f"no scheduled instruction is named {place}" + (f"; {meant}" if meant else ""))
 
 
 def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[LiveArray, ...]:

@@ -102,7 +102,7 @@ class Emitter:
             if rule is None:
                 self.note(
                     instruction,
-                    f"no thunk is known that XLA makes of {instruction.opcode} here; it is left out",
+                    f"{instruction.opcode} left out: its thunk is unknown",
                 )
                 continue
             found = rule.emit(self, instruction)

@@ -52,7 +52,7 @@ def run(
             failures.append(Unexamined(path, str(error)))
             continue
         if not found:
-            failures.append(Unexamined(path, "holds no text of a module"))
+            failures.append(Unexamined(path, f"no module found in {path}"))
         texts += [text if text.archive is not None else text.path for text in found]
     modules: list[Examined] = []
     for result in _examined(texts, settings or Settings(), jobs or os.cpu_count() or 1):

@@ -144,7 +144,7 @@ def report_input(
 def _largest(place: str, folder: dumps.DumpFolder) -> tuple[dumps.Compilation, tuple[str, ...]]:
     sized = list(_sized(folder))
     if not sized:
-        raise LookupError(f"{place} holds no module")
+        raise hlo.InputError(f"no module found in {place}")
     chosen = max(sized, key=lambda row: row[0])[1]
     if len(sized) == 1:
         return chosen, ()

@@ -1,0 +1,77 @@
+"""Messages about a mistaken command line: one sentence, with the nearest name where there is one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from hlotext.syntax.source.reporter import did_you_mean
+
+_QUOTED = re.compile(r"'(.*)' is not one of")
+_NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
+
+
+def usage_message(error: click.UsageError) -> str:
+    """The message in one line, without the way to the help."""
+    if isinstance(error, click.NoSuchOption):
+        return _no_such_option(error)
+    if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2
+        return _no_command(error)
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        value = error.param.metavar or error.param.type.name.upper()
+        return f"missing option {' or '.join(error.param.opts)} {value}"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return _bad_value(error, error.param) or _plain(error)
+    return _plain(error)
+
+
+def _plain(error: click.UsageError) -> str:
+    return " ".join(error.format_message().split())
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    options = (
+        [] if error.ctx is None else [o for p in error.ctx.command.get_params(error.ctx) for o in p.opts]
+    )
+    names = {option.lstrip("-"): option for option in options if option.startswith("--")}
+    meant = did_you_mean(error.option_name.lstrip("-"), list(names))
+    near = names.get(meant.partition("`")[2].partition("`")[0])
+    return f"no option {error.option_name}" + (f"; did you mean `{near}`?" if near else "")
+
+
+def _no_command(error: click.UsageError) -> str:
+    group = error.ctx.command if error.ctx is not None else None
+    if error.ctx is None or not isinstance(group, click.Group):
+        return "missing arguments"
+    return f"{error.ctx.info_name} needs a command: {', '.join(group.list_commands(error.ctx))}"
+
+
+def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
+    """The message about a value that is none of a choice, or no number in a range; empty for others."""
+    name = max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
+    kind = param.type
+    if isinstance(kind, click.Choice) and (match := _QUOTED.match(error.message)) is not None:
+        known = list(map(str, kind.choices))
+        meant = did_you_mean(match[1], known)
+        return f"{name} takes {_listed(known)}, not {match[1]!r}" + (f"; {meant}" if meant else "")
+    is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
+    if is_number and (match := _NUMBER.match(error.message)) is not None:
+        what = "a number" if isinstance(kind, click.types.FloatParamType) else "an integer"
+        return f"{name} takes {what}{_range(kind)}, not {match[1]}"
+    return ""
+
+
+def _listed(names: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _range(kind: click.ParamType[Any]) -> str:
+    """The bounds of a number's type, in words."""
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    if least is not None:
+        return f" of at least {least}"
+    return f" of at most {most}" if most is not None else ""
