@@ -103,6 +103,44 @@ def test_why_in_a_compilation() -> None:
     assert (answer.model, {d.rule for d in answer.decisions}) == ("fusion", {"fused"})
 
 
+_REDUCED = """HloModule m
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+
+ENTRY %e (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  BODY
+}
+"""
+_SYNC = """%NAME = f32[8]{0} all-reduce(%x), channel_id=1, use_global_device_ids=true, replica_groups={{0,1}}, to_apply=%add
+  ROOT %n = f32[8]{0} negate(%NAME)"""
+_ASYNC = (
+    _SYNC.replace("%NAME =", "%NAME-start =")
+    .replace("all-reduce(", "all-reduce-start(")
+    .replace("  ROOT", "  %NAME-done = f32[8]{0} all-reduce-done(%NAME-start)\n  ROOT")
+    .replace("negate(%NAME)", "negate(%NAME-done)")
+)
+
+
+def test_a_model_is_asked_under_the_name_of_its_step(tmp_path: Path) -> None:
+    """Neither the first nor the last one."""
+    texts = {
+        "before_optimizations": _SYNC.replace("NAME", "first"),
+        "0000.p.after_rename.before_async-collective-creator": _SYNC.replace("NAME", "second"),
+        "0001.p.after_async-collective-creator.before_rename": _ASYNC.replace("NAME", "third"),
+        "0002.p.after_rename.before_end": _ASYNC.replace("NAME", "fourth"),
+        "sm_9.0_gpu_after_optimizations": _ASYNC.replace("NAME", "fourth"),
+    }
+    for name, body in texts.items():
+        (tmp_path / f"module_0000.m.{name}.txt").write_text(_REDUCED.replace("BODY", body))
+    (answer,) = compiler.why(dumps.open(tmp_path).compilations[0], "fourth-start")
+    assert [decision.instruction for decision in answer.decisions] == ["second"]
+
+
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`hlotext dump why` of a module alone, and `hlotext dump pass` with views."""
     monkeypatch.chdir(ROOT)

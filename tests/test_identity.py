@@ -366,16 +366,18 @@ ENTRY %e (p: f32[4], q: f32[8]) -> f32[8] {{
 """
 
 
-def test_an_element_of_a_tuple_that_is_taken_apart() -> None:
+@pytest.mark.parametrize("element", ["g", "g.1"])
+def test_an_element_of_a_tuple_that_is_taken_apart(element: str) -> None:
     """A loop whose results were put together anew, under its name, and then are not: what is read is the loop again."""
     together = """  %a = f32[4]{0} get-tuple-element(%w), index=0
   %b = f32[8]{0} get-tuple-element(%w), index=1
   %t = (f32[4]{0}, f32[8]{0}) tuple(%a, %b), metadata={op_name="w"}
   %g = f32[8]{0} get-tuple-element(%t), index=1
 """
-    apart = "  %g.1 = f32[8]{0} get-tuple-element(%w.1), index=1\n"
+    apart = f"  %{element} = f32[8]{{0}} get-tuple-element(%w.1), index=1\n"
     old = _LOOP.format("", "(f32[4]{0}, f32[8]{0})", "%p, %q", together)
     new = _LOOP.format(".1", "(f32[4]{0}, f32[8]{0}, f32[4]{0})", "%p, %q, %p", apart)
+    new = new.replace("negate(%g.1)", f"negate(%{element})")
     assert paired(State(old), State(new)).edges["w.1"].before == ("w",)
 
 

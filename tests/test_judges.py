@@ -54,6 +54,20 @@ def test_what_was_put_together_came_with_its_parts_or_where_they_were_merged() -
     assert Witness(texts, Log({}, {}, {})).truth("e") == (frozenset({1, 2}), None)
 
 
+def test_what_reads_the_same_through_a_tuple_may_be_the_same() -> None:
+    """A copy that is taken out and put in again behind a tuple: the log tells of neither."""
+    old = SECOND.replace("%all-reduce.1", "%psum.0")
+    new = old.replace(
+        "%copy.2 = f32[8]{0} copy(%sin.0)",
+        "%t = (f32[8]{0}) tuple(%sin.0)\n  %g = f32[8]{0} get-tuple-element(%t), index=0\n  %copy.3 = f32[8]{0} copy(%g)",
+    ).replace("%copy.2", "%copy.3")
+    assert Witness([read(old), read(new)], Log({}, {}, {})).truth("copy.3") == (None, None)
+
+
+def test_what_a_call_runs_has_not_the_tag_of_the_call() -> None:
+    assert read(FIRST.replace("t1t/psum", "t1t/jit(g)/psum"))["psum.0"].tag == ""
+
+
 def test_names_made_of_op_names_are_translated() -> None:
     """Operations stand in the same order; where they do not, nothing is judged."""
     assert _named_as(FIRST, FIRST.replace("%sin.0", "%t0t_sin.0")) == FIRST

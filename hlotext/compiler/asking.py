@@ -53,7 +53,8 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
     final text does not have, InputError.
     """
     birth = compilation.births([name]).get(name)
-    names = dict.fromkeys((name, *(() if birth is None else (birth.name,))))
+    own = () if birth is None else (*(event.name for event in birth.history), birth.name)
+    names = dict.fromkeys((name, *own))
     known = {model for model, platform in MODELS if platform in (None, compilation.platform)}
     found = []
     for number, step in enumerate(compilation.steps):
@@ -63,8 +64,8 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
         if explanation is None:
             continue
         pairs = [explanation.of(each) for each in names]
-        decisions = {id(d): d for _, own in pairs for d in own}
-        changes = {id(c): c for own, _ in pairs for c in own}
+        decisions = {id(d): d for _, decided in pairs for d in decided}
+        changes = {id(c): c for changed, _ in pairs for c in changed}
         if decisions:
             answer = Answer(
                 step.name, tuple(decisions.values()), tuple(changes.values()), step, explanation.verdict

@@ -33,7 +33,9 @@ from hlotext.syntax.source.inputs import InputError
 _LINE = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\((.*)$", re.M)
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", re.M)
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
-_TAG = re.compile(r"(t\d+t/(?:(?!t\d+t/)[^:])*)$")
+_TAG = re.compile(r"(t\d+t/[^/:]*)$")
+"""An operation's own: what stands behind it names what a call of that tag runs, which has none."""
+_INDEX = re.compile(r"\bindex=(\d+)")
 _DEFINED = re.compile(r"%([\w.\-]+)")
 _CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
 _TRANSFORMED = re.compile(
@@ -66,7 +68,7 @@ class Op:
     calls: str
     home: str
     number: str = ""
-    """Of a parameter."""
+    """Of a parameter, and of an element of a tuple."""
     merged: frozenset[str] = frozenset()
     """The tags of those that it was put together from, as its name lists them."""
 
@@ -110,6 +112,8 @@ def read(text: str) -> dict[str, Op]:
         found[name] = Op(name, opcode, tag, operands, called, home, merged=merged)
         if opcode == "parameter":
             found[name] = attrs.evolve(found[name], number=rest.partition(")")[0])
+        elif opcode == "get-tuple-element" and (index := _INDEX.search(rest)) is not None:
+            found[name] = attrs.evolve(found[name], number=index[1])
     wraps = {op.calls: op for op in found.values() if op.opcode == "async-start" and op.calls}
     for name, op in list(found.items()):
         if op.home in wraps:
@@ -324,6 +328,11 @@ class Witness:
                 number = int(read.number or 0)
                 name = caller.operands[number] if number < len(caller.operands) else name
                 read = text.get(name)
+            elif read is not None and read.opcode == "get-tuple-element":
+                whole, number = text.get(read.operands[0]), int(read.number or 0)
+                if whole is not None and whole.opcode == "tuple" and number < len(whole.operands):
+                    name = whole.operands[number]
+                    read = text.get(name)
             found |= {name, read.tag if read is not None else ""}
         return found - {""}
 
@@ -435,7 +444,9 @@ def main(argv: list[str] | None = None) -> int:
                 row["right"] += one.is_right
                 row["high"] += one.truth is not None and one.confidence == "high"
                 row["high right"] += one.is_right and one.confidence == "high"
-            if one.truth is None and asked.undecided:
+            if one.is_conflict and asked.undecided:
+                print(f"conflict {one.where}: {one.confidence}: {one.steps[one.told]}")
+            elif one.truth is None and asked.undecided:
                 print(f"undecided {one.where}: {one.confidence}: {one.steps[one.told]}")
             elif one.truth is not None and not one.is_right and asked.list:
                 true = " or ".join(one.steps[n] for n in sorted(one.truth))

@@ -263,7 +263,9 @@ class Pairing:
             if element is not None and was is None:  # the tuple was put together anew
                 self.missed.append((*element, old, before))
             elif was is not None and element is None:  # and here there is none any more
-                self.missed.append((new, context, *was))
+                whole = self.new.ops.get(new.operands[0])
+                if whole is not None:
+                    self.missed.append((whole, context, *was))
                 return
         if new.opcode == "fusion" and len(new.operands) != len(old.operands):
             return  # they are reached through their computations
