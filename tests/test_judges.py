@@ -65,7 +65,7 @@ def test_what_reads_the_same_through_a_tuple_may_be_the_same() -> None:
 
 
 def test_what_a_call_runs_has_not_the_tag_of_the_call() -> None:
-    assert read(FIRST.replace("t1t/psum", "t1t/jit(g)/psum"))["psum.0"].tag == ""
+    assert read(FIRST.replace("t1t/psum", "t1t/jit(g)/psum"))["psum.0"].own_tag == ""
 
 
 def test_names_made_of_op_names_are_translated() -> None:

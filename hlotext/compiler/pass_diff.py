@@ -13,6 +13,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.diff import Change, Part
+from hlotext.diff.changes import shape_parts, value_text
 from hlotext.dumps.identity import State, paired
 from hlotext.ir.tables import traits
 
@@ -28,7 +29,6 @@ ADDED, REMOVED, CHANGED, RENAMED, MOVED, ORDERED = (
 LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"original_value", "stack_frame_id"}
 """Attributes that say where an operation comes from; what it waits for is compared by itself."""
 _HEADER_LEFT_OUT = frozenset({"stack_frames", "file_names", "function_names", "file_locations"})
-_SHORT = 100
 
 
 class PassDiff:
@@ -130,14 +130,13 @@ class PassDiff:
         """Differences between two texts of one operation."""
         if new.opcode != old.opcode:
             yield Part("opcode", old.opcode, new.opcode)
-        if new.shape != old.shape:
-            yield from _shape_parts(new.shape, old.shape)
+        yield from shape_parts(old.shape, new.shape)
         if new.parameter_number != old.parameter_number:
             yield Part("parameter number", str(old.parameter_number), str(new.parameter_number))
         if new.literal is not None or old.literal is not None:
             a, b = self._text(old.literal), self._text(new.literal)
             if a != b:
-                yield Part("literal", _short(a), _short(b))
+                yield Part("literal", value_text(a), value_text(b))
         mine, theirs = new.operands, old.operands
         if len(mine) != len(theirs):
             yield Part("operands", _names(theirs), _names(mine))
@@ -160,7 +159,7 @@ class PassDiff:
             if name not in LEFT_OUT:
                 a, b = self._text(theirs.get(name)), self._text(mine.get(name))
                 if a != b:
-                    yield Part(name, _short(a), _short(b))
+                    yield Part(name, value_text(a), value_text(b))
 
     def _text(self, value: Any) -> str:
         """A value's text, found once; of computations their names."""
@@ -185,7 +184,7 @@ class PassDiff:
         for name in dict.fromkeys((*old, *new)):
             a, b = self._text(old.get(name)), self._text(new.get(name))
             if a != b and name not in _HEADER_LEFT_OUT:
-                yield Change(CHANGED, f"header: {name}", parts=(Part(name, _short(a), _short(b)),))
+                yield Change(CHANGED, f"header: {name}", parts=(Part(name, value_text(a), value_text(b)),))
 
     def _order(self) -> Iterator[Change]:
         """Computations of a scheduled module whose operations run in another order than they stood in before."""
@@ -254,21 +253,6 @@ def _where(new: hlo.Instruction, old: hlo.Instruction) -> str:
     return "to other fusions" if now else "to other computations"
 
 
-def _shape_parts(new: hlo.Shape | None, old: hlo.Shape | None) -> Iterator[Part]:
-    if new is None or old is None or new.is_tuple or old.is_tuple:
-        yield Part("shape", _short(str(old or "")), _short(str(new or "")))
-    elif new.element_type != old.element_type:
-        yield Part("type", str(old.element_type), str(new.element_type))
-        if new.dimensions != old.dimensions:
-            yield Part("dimensions", str(list(old.dimensions)), str(list(new.dimensions)))
-    elif new.dimensions != old.dimensions:
-        yield Part("dimensions", str(list(old.dimensions)), str(list(new.dimensions)))
-    elif new.layout != old.layout:
-        yield Part("layout", str(old.layout or ""), str(new.layout or ""))
-    else:
-        yield Part("shape", str(old), str(new))
-
-
 def _what(new: hlo.Instruction, old: hlo.Instruction, parts: tuple[Part, ...]) -> str:
     """A change in a few words, equal for equal changes."""
     if new.opcode != old.opcode:
@@ -278,11 +262,7 @@ def _what(new: hlo.Instruction, old: hlo.Instruction, parts: tuple[Part, ...]) -
 
 
 def _names(nodes: tuple[hlo.Instruction, ...]) -> str:
-    return _short(", ".join(node.name for node in nodes))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
+    return value_text(", ".join(node.name for node in nodes))
 
 
 def _longest_rise(places: list[int]) -> int:

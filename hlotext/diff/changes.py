@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.formatting import attribute_text
 
 ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
 
@@ -142,3 +143,32 @@ class Changes(Sequence[Change]):
     def counts(self) -> Counter[str]:
         """Number of changes of each kind."""
         return Counter(change.kind for change in self._changes)
+
+
+def value_text(value: object) -> str:
+    """A value in HLO's notation, cut where it is long."""
+    text = attribute_text(value)
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
+
+
+_SHORT = 120
+"""Characters of a value that are shown."""
+
+
+def shape_parts(old: hlo.Shape | None, new: hlo.Shape | None) -> Iterator[Part]:
+    """Differences between two shapes."""
+    if old == new:
+        return
+    if old is None or new is None or old.is_tuple or new.is_tuple:
+        yield Part("shape", value_text(old), value_text(new))
+        return
+    if old.element_type != new.element_type:
+        yield Part("type", str(old.element_type), str(new.element_type))
+    if old.dimensions != new.dimensions:
+        yield Part("dimensions", value_text(list(old.dimensions)), value_text(list(new.dimensions)))
+    elif old.layout != new.layout:
+        yield Part("layout", value_text(old.layout), value_text(new.layout))
+    elif old.dynamic_dimensions != new.dynamic_dimensions:
+        yield Part("dynamic dimensions", str(old), str(new))
+    elif old.element_type == new.element_type:
+        yield Part("shape", value_text(old), value_text(new))

@@ -12,8 +12,17 @@ import hlotext as hlo
 from hlotext import analysis, dumps, rewrite
 from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.analysis.entries import only_counts_differ
-from hlotext.analysis.formatting import attribute_text
-from hlotext.diff.changes import ADDED, CHANGED, REMOVED, RENAMED, Change, Changes, Part
+from hlotext.diff.changes import (
+    ADDED,
+    CHANGED,
+    REMOVED,
+    RENAMED,
+    Change,
+    Changes,
+    Part,
+    shape_parts,
+    value_text,
+)
 from hlotext.diff.pairing import Pairing
 from hlotext.diff.totals import Totals
 from hlotext.diff.value_graph import Graph, base_opcode
@@ -25,8 +34,6 @@ from hlotext.ir.values.value import mimebundle
 
 _PASSES = "strip-metadata,canonical-names"
 """Passes applied to a module before it becomes a golden file."""
-_SHORT = 120
-"""Characters of a value that are shown."""
 _HEADER_LEFT_OUT = frozenset({"entry_computation_layout", "allow_spmd_sharding_propagation_to_output"})
 """Header attributes that repeat the entry's shapes."""
 _WRAPPING = traits.BINDS_OPERANDS
@@ -195,14 +202,14 @@ class _Finder:
             return
         if new.opcode != old.opcode:
             yield Part("opcode", old.opcode, new.opcode)
-        yield from _shape_parts(old.shape, new.shape)
+        yield from shape_parts(old.shape, new.shape)
         if new.parameter_number != old.parameter_number and new not in self.pairing.renumbered:
             yield Part("parameter number", str(old.parameter_number), str(new.parameter_number))
         value = self.pairing.structure.value
         if (new.literal is None) != (old.literal is None) or (
             new.literal is not None and value(new.literal) != value(old.literal)
         ):
-            yield Part("literal", _text(old.literal), _text(new.literal))
+            yield Part("literal", value_text(old.literal), value_text(new.literal))
         yield from self._operands(new, old)
         yield from _attribute_parts(value, new, old)
         yield from self._controls(new, old)
@@ -301,7 +308,7 @@ class _Finder:
                 continue
             a, b = (_without_own_hash(side.get(name)) for side in (old, new))
             if str(a) != str(b) and not only_counts_differ(a, b):
-                yield Change(CHANGED, f"header: {name}", parts=(Part(name, _text(a), _text(b)),))
+                yield Change(CHANGED, f"header: {name}", parts=(Part(name, value_text(a), value_text(b)),))
 
 
 def _without_own_hash(value: Any) -> Any:
@@ -361,37 +368,18 @@ def _members(graph: Graph, wrapping: hlo.Instruction) -> list[hlo.Instruction]:
     ]
 
 
-def _shape_parts(old: hlo.Shape | None, new: hlo.Shape | None) -> Iterator[Part]:
-    """Differences between two shapes."""
-    if old == new:
-        return
-    if old is None or new is None or old.is_tuple or new.is_tuple:
-        yield Part("shape", _text(old), _text(new))
-        return
-    if old.element_type != new.element_type:
-        yield Part("type", str(old.element_type), str(new.element_type))
-    if old.dimensions != new.dimensions:
-        yield Part("dimensions", _text(list(old.dimensions)), _text(list(new.dimensions)))
-    elif old.layout != new.layout:
-        yield Part("layout", _text(old.layout), _text(new.layout))
-    elif old.dynamic_dimensions != new.dynamic_dimensions:
-        yield Part("dynamic dimensions", str(old), str(new))
-    elif old.element_type == new.element_type:
-        yield Part("shape", _text(old), _text(new))
-
-
 def _attribute_parts(value: Any, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
     """Attributes that differ, callees and control dependencies aside."""
     mine, theirs = new.attributes, old.attributes
     for name in dict.fromkeys((*theirs, *mine)):
         if name in LEFT_OUT or any(names_nodes(side.get(name)) for side in (mine, theirs)):
             if name == "channel_id" and (name in mine) != (name in theirs):
-                yield Part(name, _text(theirs.get(name)), _text(mine.get(name)))
+                yield Part(name, value_text(theirs.get(name)), value_text(mine.get(name)))
             continue
         a: Hashable = value(theirs[name]) if name in theirs else None
         b: Hashable = value(mine[name]) if name in mine else None
         if a != b:
-            yield Part(name, _text(theirs.get(name)), _text(mine.get(name)))
+            yield Part(name, value_text(theirs.get(name)), value_text(mine.get(name)))
 
 
 def _of(node: hlo.Instruction, inputs: tuple[hlo.Instruction, ...]) -> str:
@@ -427,8 +415,3 @@ def _opcodes(nodes: list[hlo.Instruction]) -> str:
 def _names(nodes: Any) -> str:
     names = [node.name for node in nodes]
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-
-
-def _text(value: Any) -> str:
-    text = attribute_text(value)
-    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."

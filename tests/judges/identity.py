@@ -33,8 +33,7 @@ from hlotext.syntax.source.inputs import InputError
 _LINE = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][a-z0-9-]*)\((.*)$", re.M)
 _HEAD = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$", re.M)
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
-_TAG = re.compile(r"(t\d+t/[^/:]*)$")
-"""An operation's own: what stands behind it names what a call of that tag runs, which has none."""
+_TAG = re.compile(r"(t\d+t/(?:(?!t\d+t/)[^:])*)$")
 _INDEX = re.compile(r"\bindex=(\d+)")
 _DEFINED = re.compile(r"%([\w.\-]+)")
 _CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
@@ -71,6 +70,11 @@ class Op:
     """Of a parameter, and of an element of a tuple."""
     merged: frozenset[str] = frozenset()
     """The tags of those that it was put together from, as its name lists them."""
+
+    @property
+    def own_tag(self) -> str:
+        """Its tag, unless that is a call's: what a call runs may have none, and stands behind that of the call."""
+        return self.tag if self.tag.count("/") < 2 else ""
 
     @property
     def is_combined(self) -> bool:
@@ -193,7 +197,7 @@ class Witness:
 
     def _by_tag(self, op: Op, end: int | None = None) -> frozenset[int] | None:
         """By the texts up to one, the last if none is given."""
-        if not op.tag:
+        if not op.own_tag:
             return None
         key = base(op.opcode), op.tag
         counts = [count[key] for count in self._counts[: None if end is None else end + 1]]
@@ -306,7 +310,7 @@ class Witness:
             for one in old.values()
             if base(one.opcode) == kind and (one.name not in new or one.home != op.home)
         )
-        alike = kind != "copy" and not op.tag  # without a tag nothing tells whether it was moved here
+        alike = kind != "copy" and not op.own_tag  # without a tag nothing tells whether it was moved here
         return None if any(alike or read & self._read(one, at - 1) for one in rivals) else ""
 
     def _is_put_in(self, op: Op, old: dict[str, Op]) -> bool:
@@ -414,7 +418,8 @@ def verdicts(folder: Path) -> Iterator[Verdict]:
         where = f"{folder.name}: {op.name}"
         if is_conflict:
             where += f" (tag {sorted(one or ())}, log {sorted(other or ())})"
-        is_denied = op.opcode == "while" and witness.is_of_program(op) != (cause.cause == "program")
+        is_told = op.opcode == "while" and bool(op.own_tag)
+        is_denied = is_told and witness.is_of_program(op) != (cause.cause == "program")
         if is_denied:
             where += f" (cause {cause.cause})"
         yield Verdict(where, truth, is_conflict, told, cause.confidence, base(op.opcode), names, is_denied)
