@@ -43,7 +43,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.types import element_type
 from hlotext.memory.compare import AssignmentDifference
 from hlotext.reports import FindingsReport
-from hlotext.rewrite.passes import algebra
+from hlotext.rewrite.passes.simplify import algebra
 from hlotext.semantics import infer
 from tests import dump_cases, support
 

@@ -26,7 +26,7 @@ from hlotext.ir.values.sharding import Sharding
 from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.outlining import inline, outline
 from hlotext.rewrite.passes import DeadCodeElimination
-from hlotext.rewrite.passes.dce import remove_unreached
+from hlotext.rewrite.passes.cleanup.dce import remove_unreached
 from hlotext.rewrite.propagation import change_shape
 from hlotext.semantics.facts import facts_of
 from hlotext.syntax.printing.attributes import _derived

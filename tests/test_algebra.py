@@ -20,9 +20,9 @@ from hlotext.ir.tables import xla_changes
 from hlotext.rewrite import RewriteRule
 from hlotext.rewrite.kit.drivers import RulesInPostOrder
 from hlotext.rewrite.passes import PassOptionError, parse_passes
-from hlotext.rewrite.passes.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRewrite
-from hlotext.rewrite.passes.algsimp import PLATFORMS, AlgebraicSimplifier
 from hlotext.rewrite.passes.compilation_stage import layouts_count
+from hlotext.rewrite.passes.simplify.algebra import RULES, AlgebraicSimplifierOptions, AlgebraRewrite
+from hlotext.rewrite.passes.simplify.algsimp import PLATFORMS, AlgebraicSimplifier
 
 PARAMETERS = {
     **dict.fromkeys("xyz", "f32[4,3]"), **dict.fromkeys("ij", "s32[4,3]"), **dict.fromkeys("pq", "pred[4,3]"),

@@ -13,10 +13,12 @@ from hlotext.analysis import trip_count
 from hlotext.edit import integrity
 from hlotext.edit.cloning import clone_computation
 from hlotext.rewrite import entry_layout, importing, ordering
-from hlotext.rewrite.passes import anonymize, combine_collectives, unroll_loops
-from hlotext.rewrite.passes.anonymize import Anonymize
-from hlotext.rewrite.passes.combine_collectives import CombineCollectives
-from hlotext.rewrite.passes.unroll_loops import UnrollLoops
+from hlotext.rewrite.passes.cleanup import anonymize
+from hlotext.rewrite.passes.cleanup.anonymize import Anonymize
+from hlotext.rewrite.passes.devices import combine_collectives
+from hlotext.rewrite.passes.devices.combine_collectives import CombineCollectives
+from hlotext.rewrite.passes.loops import unroll_loops
+from hlotext.rewrite.passes.loops.unroll_loops import UnrollLoops
 from tests import support
 
 

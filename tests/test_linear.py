@@ -22,7 +22,8 @@ from hlotext.ir.nodes.order import Order
 from hlotext.rewrite.kit import limits
 from hlotext.rewrite.kit.limits import PassLimitError
 from hlotext.rewrite.kit.worklist import Worklist
-from hlotext.rewrite.passes import PASSES, cse
+from hlotext.rewrite.passes import PASSES
+from hlotext.rewrite.passes.cleanup import cse
 from tests import cli_support
 from tests.bench.kinds import MODULES
 

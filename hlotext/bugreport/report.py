@@ -23,7 +23,7 @@ from hlotext.dumps.settings import chosen_settings
 from hlotext.ir.files import write_text
 from hlotext.ir.values.literal import Literal
 from hlotext.messages import Message
-from hlotext.rewrite.passes.anonymize import Anonymize
+from hlotext.rewrite.passes.cleanup.anonymize import Anonymize
 from hlotext.rewrite.reduction import reduce
 
 _MODULE = "module.txt"

@@ -22,7 +22,7 @@ from hlotext.ir import gc_control
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.age import XlaAge
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
-from hlotext.rewrite.passes.dce import DeadCodeElimination
+from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
 
 
 @attrs.frozen

@@ -25,8 +25,8 @@ from hlotext.memory.dataflow import Dataflow, aliased_outputs, analyse
 from hlotext.memory.in_place import GPU_NO_OPS, NO_OPS, InPlacePairs, Pair
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
-from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
+from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
+from hlotext.rewrite.passes.simplify.tuple_simplifier import TupleSimplifier
 
 SOURCE = "CopyInsertion::AddCopiesToResolveInterference"
 _DISJOINT = "xla_disjoint_read_write_regions"

@@ -26,9 +26,9 @@ from hlotext.lint.selectors import is_zero
 from hlotext.lint.values import Value
 from hlotext.memory.what_if import donate
 from hlotext.rewrite.kit.limits import InstructionBudget
-from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.loop_rebuilding import LoopEditor, body_of
-from hlotext.rewrite.passes.while_loop_invariant_code_motion import hoist
+from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
+from hlotext.rewrite.passes.loops.loop_rebuilding import LoopEditor, body_of
+from hlotext.rewrite.passes.loops.while_loop_invariant_code_motion import hoist
 from hlotext.verify import verify
 
 

@@ -14,7 +14,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape
-from hlotext.rewrite.passes.dce import DeadCodeElimination, remove_unreached
+from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination, remove_unreached
 
 
 def extract(instruction: Instruction, depth: int | None = None) -> Module:

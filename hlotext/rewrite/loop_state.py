@@ -20,9 +20,9 @@ from hlotext.rewrite.effects import is_dead
 from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.kit.rules import RewriteRule
-from hlotext.rewrite.passes.loop_rebuilding import body_of, condition_of, parameter_of
-from hlotext.rewrite.passes.tuple_simplifier import RULES
-from hlotext.rewrite.passes.while_loop_simplifier import Loops
+from hlotext.rewrite.passes.loops.loop_rebuilding import body_of, condition_of, parameter_of
+from hlotext.rewrite.passes.loops.while_loop_simplifier import Loops
+from hlotext.rewrite.passes.simplify.tuple_simplifier import RULES
 from hlotext.rewrite.reduction.loop_state import renumber_config
 
 Step = Callable[[Builder, Instruction, Sequence[Instruction]], Instruction]

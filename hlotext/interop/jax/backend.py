@@ -14,7 +14,7 @@ from hlotext.analysis import Backend
 from hlotext.compiler.copies import CopyInsertion
 from hlotext.compiler.platforms import platform_of
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
+from hlotext.rewrite.passes.calls.flatten_call_graph import FlattenCallGraph
 from hlotext.thunks import cpu
 
 

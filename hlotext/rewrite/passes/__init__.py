@@ -14,106 +14,106 @@ from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
-    from hlotext.rewrite.passes.algsimp import AlgebraicSimplifier
-    from hlotext.rewrite.passes.all_reduce_promotion import AllReducePromotion
-    from hlotext.rewrite.passes.all_to_all_decomposer import AllToAllDecomposer
-    from hlotext.rewrite.passes.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-    from hlotext.rewrite.passes.call_inliner import CallInliner
-    from hlotext.rewrite.passes.comparison_expander import ComparisonExpander
-    from hlotext.rewrite.passes.computation_deduplicator import ComputationDeduplicator
-    from hlotext.rewrite.passes.conditional_canonicalizer import ConditionalCanonicalizer
-    from hlotext.rewrite.passes.constant_folding import ConstantFolding
-    from hlotext.rewrite.passes.control_flow import WhileToOneTrip
-    from hlotext.rewrite.passes.convert_mover import ConvertMover
-    from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
-    from hlotext.rewrite.passes.cse_barrier_expander import CseBarrierExpander
-    from hlotext.rewrite.passes.dce import DeadCodeElimination
-    from hlotext.rewrite.passes.dot_decomposer import DotDecomposer
-    from hlotext.rewrite.passes.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-    from hlotext.rewrite.passes.flatten_call_graph import FlattenCallGraph
-    from hlotext.rewrite.passes.float_normalization import FloatNormalization
-    from hlotext.rewrite.passes.gather_simplifier import GatherSimplifier
-    from hlotext.rewrite.passes.hlo_constant_splitter import HloConstantSplitter
-    from hlotext.rewrite.passes.hlo_module_dce import HloModuleDCE
-    from hlotext.rewrite.passes.layout_normalization import (
+    from hlotext.rewrite.passes.calls.call_inliner import CallInliner
+    from hlotext.rewrite.passes.calls.flatten_call_graph import FlattenCallGraph
+    from hlotext.rewrite.passes.calls.map_inline import MapInline
+    from hlotext.rewrite.passes.calls.rename_fusions import RenameFusions, RenameInstructions
+    from hlotext.rewrite.passes.calls.root_instruction_sinker import RootInstructionSinker
+    from hlotext.rewrite.passes.cleanup.computation_deduplicator import ComputationDeduplicator
+    from hlotext.rewrite.passes.cleanup.cse import CommonSubexpressionElimination
+    from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
+    from hlotext.rewrite.passes.cleanup.hlo_constant_splitter import HloConstantSplitter
+    from hlotext.rewrite.passes.cleanup.hlo_module_dce import HloModuleDCE
+    from hlotext.rewrite.passes.cleanup.strip import CanonicalNames, RemoveShardings, StripMetadata
+    from hlotext.rewrite.passes.devices.sharding_remover import ShardingRemover
+    from hlotext.rewrite.passes.devices.single_device import SingleDevice
+    from hlotext.rewrite.passes.expand.all_to_all_decomposer import AllToAllDecomposer
+    from hlotext.rewrite.passes.expand.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
+    from hlotext.rewrite.passes.expand.comparison_expander import ComparisonExpander
+    from hlotext.rewrite.passes.expand.cse_barrier_expander import CseBarrierExpander
+    from hlotext.rewrite.passes.expand.dot_decomposer import DotDecomposer
+    from hlotext.rewrite.passes.expand.reshape_decomposer import ReshapeDecomposer
+    from hlotext.rewrite.passes.expand.select_and_scatter_expander import SelectAndScatterExpander
+    from hlotext.rewrite.passes.expand.stable_sort_expander import StableSortExpander
+    from hlotext.rewrite.passes.expand.topk_decomposer import TopkDecomposer
+    from hlotext.rewrite.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
+    from hlotext.rewrite.passes.layout.layout_normalization import (
         BitcastSimplifier,
         LayoutNormalization,
     )
-    from hlotext.rewrite.passes.map_inline import MapInline
-    from hlotext.rewrite.passes.rename_fusions import RenameFusions, RenameInstructions
-    from hlotext.rewrite.passes.reshape_decomposer import ReshapeDecomposer
-    from hlotext.rewrite.passes.reshape_mover import ReshapeMover
-    from hlotext.rewrite.passes.root_instruction_sinker import RootInstructionSinker
-    from hlotext.rewrite.passes.scatter_simplifier import ScatterSimplifier
-    from hlotext.rewrite.passes.select_and_scatter_expander import SelectAndScatterExpander
-    from hlotext.rewrite.passes.sharding_remover import ShardingRemover
-    from hlotext.rewrite.passes.simplify_fp_conversions import SimplifyFPConversions
-    from hlotext.rewrite.passes.single_device import SingleDevice
-    from hlotext.rewrite.passes.sort_iota_fusion import SortIotaFusion
-    from hlotext.rewrite.passes.sort_simplifier import SortSimplifier
-    from hlotext.rewrite.passes.stable_sort_expander import StableSortExpander
-    from hlotext.rewrite.passes.strip import CanonicalNames, RemoveShardings, StripMetadata
-    from hlotext.rewrite.passes.topk_decomposer import TopkDecomposer
-    from hlotext.rewrite.passes.transpose_folding import TransposeFolding
-    from hlotext.rewrite.passes.tree_reduction_rewriter import TreeReductionRewriter
-    from hlotext.rewrite.passes.tuple_simplifier import TupleSimplifier
-    from hlotext.rewrite.passes.while_loop_constant_sinking import WhileLoopConstantSinking
-    from hlotext.rewrite.passes.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
-    from hlotext.rewrite.passes.while_loop_simplifier import WhileLoopSimplifier
-    from hlotext.rewrite.passes.zero_sized_hlo_elimination import ZeroSizedHloElimination
+    from hlotext.rewrite.passes.loops.control_flow import WhileToOneTrip
+    from hlotext.rewrite.passes.loops.while_loop_constant_sinking import WhileLoopConstantSinking
+    from hlotext.rewrite.passes.loops.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
+    from hlotext.rewrite.passes.loops.while_loop_simplifier import WhileLoopSimplifier
+    from hlotext.rewrite.passes.precision.all_reduce_promotion import AllReducePromotion
+    from hlotext.rewrite.passes.precision.float_normalization import FloatNormalization
+    from hlotext.rewrite.passes.precision.simplify_fp_conversions import SimplifyFPConversions
+    from hlotext.rewrite.passes.simplify.algsimp import AlgebraicSimplifier
+    from hlotext.rewrite.passes.simplify.conditional_canonicalizer import ConditionalCanonicalizer
+    from hlotext.rewrite.passes.simplify.constant_folding import ConstantFolding
+    from hlotext.rewrite.passes.simplify.convert_mover import ConvertMover
+    from hlotext.rewrite.passes.simplify.dynamic_dimension_simplifier import DynamicDimensionSimplifier
+    from hlotext.rewrite.passes.simplify.gather_simplifier import GatherSimplifier
+    from hlotext.rewrite.passes.simplify.reshape_mover import ReshapeMover
+    from hlotext.rewrite.passes.simplify.scatter_simplifier import ScatterSimplifier
+    from hlotext.rewrite.passes.simplify.sort_iota_fusion import SortIotaFusion
+    from hlotext.rewrite.passes.simplify.sort_simplifier import SortSimplifier
+    from hlotext.rewrite.passes.simplify.transpose_folding import TransposeFolding
+    from hlotext.rewrite.passes.simplify.tuple_simplifier import TupleSimplifier
+    from hlotext.rewrite.passes.simplify.zero_sized_hlo_elimination import ZeroSizedHloElimination
 
 _CLASSES = {
-    "algsimp": "algsimp:AlgebraicSimplifier",
-    "anonymize": "anonymize:Anonymize",
-    "bitcast-simplifier": "layout_normalization:BitcastSimplifier",
-    "call-inliner": "call_inliner:CallInliner",
-    "canonical-names": "strip:CanonicalNames",
-    "combine-collectives": "combine_collectives:CombineCollectives",
-    "cse": "cse:CommonSubexpressionElimination",
-    "constant-folding": "constant_folding:ConstantFolding",
-    "dce": "dce:DeadCodeElimination",
-    "flatten-call-graph": "flatten_call_graph:FlattenCallGraph",
-    "layout-normalization": "layout_normalization:LayoutNormalization",
-    "remove-shardings": "strip:RemoveShardings",
-    "reshape-decomposer": "reshape_decomposer:ReshapeDecomposer",
-    "reshape-mover": "reshape_mover:ReshapeMover",
-    "single-device": "single_device:SingleDevice",
-    "strip-metadata": "strip:StripMetadata",
-    "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
-    "unroll-loops": "unroll_loops:UnrollLoops",
-    "while-to-one-trip": "control_flow:WhileToOneTrip",
-    "computation-deduplicator": "computation_deduplicator:ComputationDeduplicator",
-    "dot-decomposer": "dot_decomposer:DotDecomposer",
-    "dynamic-dimension-simplifier": "dynamic_dimension_simplifier:DynamicDimensionSimplifier",
-    "transpose-folding": "transpose_folding:TransposeFolding",
-    "simplify-while-loops": "while_loop_simplifier:WhileLoopSimplifier",
-    "batched-gather-scatter-normalizer": "batched_gather_scatter_normalizer:BatchedGatherScatterNormalizer",
-    "gather-simplifier": "gather_simplifier:GatherSimplifier",
-    "scatter-simplifier": "scatter_simplifier:ScatterSimplifier",
-    "while-loop-invariant-code-motion": "while_loop_invariant_code_motion:WhileLoopInvariantCodeMotion",
-    "while-loop-constant-sinking": "while_loop_constant_sinking:WhileLoopConstantSinking",
-    "hlo-module-dce": "hlo_module_dce:HloModuleDCE",
-    "comparison-expander": "comparison_expander:ComparisonExpander",
-    "conditional-canonicalizer": "conditional_canonicalizer:ConditionalCanonicalizer",
-    "stable-sort-expander": "stable_sort_expander:StableSortExpander",
-    "zero-sized-hlo-elimination": "zero_sized_hlo_elimination:ZeroSizedHloElimination",
-    "sort-simplifier": "sort_simplifier:SortSimplifier",
-    "convert-mover": "convert_mover:ConvertMover",
-    "cse-barrier-expander": "cse_barrier_expander:CseBarrierExpander",
-    "map-inline": "map_inline:MapInline",
-    "simplify-fp-conversions": "simplify_fp_conversions:SimplifyFPConversions",
-    "all-to-all-decomposer": "all_to_all_decomposer:AllToAllDecomposer",
-    "hlo-constant-splitter": "hlo_constant_splitter:HloConstantSplitter",
-    "sharding-remover": "sharding_remover:ShardingRemover",
-    "root-instruction-sinker": "root_instruction_sinker:RootInstructionSinker",
-    "rename-fusions": "rename_fusions:RenameFusions",
-    "rename-instructions": "rename_fusions:RenameInstructions",
-    "float-normalization": "float_normalization:FloatNormalization",
-    "topk-decomposer": "topk_decomposer:TopkDecomposer",
-    "tree-reduction-rewriter": "tree_reduction_rewriter:TreeReductionRewriter",
-    "select-and-scatter-expander": "select_and_scatter_expander:SelectAndScatterExpander",
-    "sort-iota-fusion": "sort_iota_fusion:SortIotaFusion",
-    "all-reduce-promotion": "all_reduce_promotion:AllReducePromotion",
+    "algsimp": "simplify.algsimp:AlgebraicSimplifier",
+    "anonymize": "cleanup.anonymize:Anonymize",
+    "bitcast-simplifier": "layout.layout_normalization:BitcastSimplifier",
+    "call-inliner": "calls.call_inliner:CallInliner",
+    "canonical-names": "cleanup.strip:CanonicalNames",
+    "combine-collectives": "devices.combine_collectives:CombineCollectives",
+    "cse": "cleanup.cse:CommonSubexpressionElimination",
+    "constant-folding": "simplify.constant_folding:ConstantFolding",
+    "dce": "cleanup.dce:DeadCodeElimination",
+    "flatten-call-graph": "calls.flatten_call_graph:FlattenCallGraph",
+    "layout-normalization": "layout.layout_normalization:LayoutNormalization",
+    "remove-shardings": "cleanup.strip:RemoveShardings",
+    "reshape-decomposer": "expand.reshape_decomposer:ReshapeDecomposer",
+    "reshape-mover": "simplify.reshape_mover:ReshapeMover",
+    "single-device": "devices.single_device:SingleDevice",
+    "strip-metadata": "cleanup.strip:StripMetadata",
+    "tuple-simplifier": "simplify.tuple_simplifier:TupleSimplifier",
+    "unroll-loops": "loops.unroll_loops:UnrollLoops",
+    "while-to-one-trip": "loops.control_flow:WhileToOneTrip",
+    "computation-deduplicator": "cleanup.computation_deduplicator:ComputationDeduplicator",
+    "dot-decomposer": "expand.dot_decomposer:DotDecomposer",
+    "dynamic-dimension-simplifier": "simplify.dynamic_dimension_simplifier:DynamicDimensionSimplifier",
+    "transpose-folding": "simplify.transpose_folding:TransposeFolding",
+    "simplify-while-loops": "loops.while_loop_simplifier:WhileLoopSimplifier",
+    "batched-gather-scatter-normalizer": "expand.batched_gather_scatter_normalizer:BatchedGatherScatterNormalizer",
+    "gather-simplifier": "simplify.gather_simplifier:GatherSimplifier",
+    "scatter-simplifier": "simplify.scatter_simplifier:ScatterSimplifier",
+    "while-loop-invariant-code-motion": "loops.while_loop_invariant_code_motion:WhileLoopInvariantCodeMotion",
+    "while-loop-constant-sinking": "loops.while_loop_constant_sinking:WhileLoopConstantSinking",
+    "hlo-module-dce": "cleanup.hlo_module_dce:HloModuleDCE",
+    "comparison-expander": "expand.comparison_expander:ComparisonExpander",
+    "conditional-canonicalizer": "simplify.conditional_canonicalizer:ConditionalCanonicalizer",
+    "stable-sort-expander": "expand.stable_sort_expander:StableSortExpander",
+    "zero-sized-hlo-elimination": "simplify.zero_sized_hlo_elimination:ZeroSizedHloElimination",
+    "sort-simplifier": "simplify.sort_simplifier:SortSimplifier",
+    "convert-mover": "simplify.convert_mover:ConvertMover",
+    "cse-barrier-expander": "expand.cse_barrier_expander:CseBarrierExpander",
+    "map-inline": "calls.map_inline:MapInline",
+    "simplify-fp-conversions": "precision.simplify_fp_conversions:SimplifyFPConversions",
+    "all-to-all-decomposer": "expand.all_to_all_decomposer:AllToAllDecomposer",
+    "hlo-constant-splitter": "cleanup.hlo_constant_splitter:HloConstantSplitter",
+    "sharding-remover": "devices.sharding_remover:ShardingRemover",
+    "root-instruction-sinker": "calls.root_instruction_sinker:RootInstructionSinker",
+    "rename-fusions": "calls.rename_fusions:RenameFusions",
+    "rename-instructions": "calls.rename_fusions:RenameInstructions",
+    "float-normalization": "precision.float_normalization:FloatNormalization",
+    "topk-decomposer": "expand.topk_decomposer:TopkDecomposer",
+    "tree-reduction-rewriter": "expand.tree_reduction_rewriter:TreeReductionRewriter",
+    "select-and-scatter-expander": "expand.select_and_scatter_expander:SelectAndScatterExpander",
+    "sort-iota-fusion": "simplify.sort_iota_fusion:SortIotaFusion",
+    "all-reduce-promotion": "precision.all_reduce_promotion:AllReducePromotion",
 }
 """Module and class of each pass of this package, by its name."""
 

@@ -16,9 +16,9 @@ from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.rewrite.passes.cse import CommonSubexpressionElimination
-from hlotext.rewrite.passes.dce import DeadCodeElimination
-from hlotext.rewrite.passes.strip import RemoveShardings, StripMetadata
+from hlotext.rewrite.passes.cleanup.cse import CommonSubexpressionElimination
+from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
+from hlotext.rewrite.passes.cleanup.strip import RemoveShardings, StripMetadata
 from hlotext.rewrite.reduction import header, sizes, transformations
 from hlotext.rewrite.reduction.loop_state import drop_unused_state
 from hlotext.verify import verify

@@ -1,0 +1,1 @@
+"""Passes over calls and the computations that are called."""

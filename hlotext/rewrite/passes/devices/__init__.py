@@ -1,0 +1,1 @@
+"""Passes over collectives and shardings."""

@@ -1,0 +1,1 @@
+"""Passes that take an operation apart into simpler ones."""

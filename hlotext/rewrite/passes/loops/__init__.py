@@ -1,0 +1,1 @@
+"""Passes over while loops, and what they share."""

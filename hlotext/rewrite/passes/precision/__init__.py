@@ -1,0 +1,1 @@
+"""Passes that compute in another floating-point type."""
