@@ -5,62 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import attrs
 
-from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.rewrite.passes.base import Age, Pass, PassResult, Property
 from hlotext.syntax.source.reporter import did_you_mean
-
-if TYPE_CHECKING:
-    from hlotext.rewrite.passes.calls.call_inliner import CallInliner
-    from hlotext.rewrite.passes.calls.flatten_call_graph import FlattenCallGraph
-    from hlotext.rewrite.passes.calls.map_inline import MapInline
-    from hlotext.rewrite.passes.calls.rename_fusions import RenameFusions, RenameInstructions
-    from hlotext.rewrite.passes.calls.root_instruction_sinker import RootInstructionSinker
-    from hlotext.rewrite.passes.cleanup.computation_deduplicator import ComputationDeduplicator
-    from hlotext.rewrite.passes.cleanup.cse import CommonSubexpressionElimination
-    from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
-    from hlotext.rewrite.passes.cleanup.hlo_constant_splitter import HloConstantSplitter
-    from hlotext.rewrite.passes.cleanup.hlo_module_dce import HloModuleDCE
-    from hlotext.rewrite.passes.cleanup.strip import CanonicalNames, RemoveShardings, StripMetadata
-    from hlotext.rewrite.passes.devices.sharding_remover import ShardingRemover
-    from hlotext.rewrite.passes.devices.single_device import SingleDevice
-    from hlotext.rewrite.passes.expand.all_to_all_decomposer import AllToAllDecomposer
-    from hlotext.rewrite.passes.expand.batched_gather_scatter_normalizer import BatchedGatherScatterNormalizer
-    from hlotext.rewrite.passes.expand.comparison_expander import ComparisonExpander
-    from hlotext.rewrite.passes.expand.cse_barrier_expander import CseBarrierExpander
-    from hlotext.rewrite.passes.expand.dot_decomposer import DotDecomposer
-    from hlotext.rewrite.passes.expand.reshape_decomposer import ReshapeDecomposer
-    from hlotext.rewrite.passes.expand.select_and_scatter_expander import SelectAndScatterExpander
-    from hlotext.rewrite.passes.expand.stable_sort_expander import StableSortExpander
-    from hlotext.rewrite.passes.expand.topk_decomposer import TopkDecomposer
-    from hlotext.rewrite.passes.expand.tree_reduction_rewriter import TreeReductionRewriter
-    from hlotext.rewrite.passes.layout.layout_normalization import (
-        BitcastSimplifier,
-        LayoutNormalization,
-    )
-    from hlotext.rewrite.passes.loops.control_flow import WhileToOneTrip
-    from hlotext.rewrite.passes.loops.while_loop_constant_sinking import WhileLoopConstantSinking
-    from hlotext.rewrite.passes.loops.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
-    from hlotext.rewrite.passes.loops.while_loop_simplifier import WhileLoopSimplifier
-    from hlotext.rewrite.passes.precision.all_reduce_promotion import AllReducePromotion
-    from hlotext.rewrite.passes.precision.float_normalization import FloatNormalization
-    from hlotext.rewrite.passes.precision.simplify_fp_conversions import SimplifyFPConversions
-    from hlotext.rewrite.passes.simplify.algsimp import AlgebraicSimplifier
-    from hlotext.rewrite.passes.simplify.conditional_canonicalizer import ConditionalCanonicalizer
-    from hlotext.rewrite.passes.simplify.constant_folding import ConstantFolding
-    from hlotext.rewrite.passes.simplify.convert_mover import ConvertMover
-    from hlotext.rewrite.passes.simplify.dynamic_dimension_simplifier import DynamicDimensionSimplifier
-    from hlotext.rewrite.passes.simplify.gather_simplifier import GatherSimplifier
-    from hlotext.rewrite.passes.simplify.reshape_mover import ReshapeMover
-    from hlotext.rewrite.passes.simplify.scatter_simplifier import ScatterSimplifier
-    from hlotext.rewrite.passes.simplify.sort_iota_fusion import SortIotaFusion
-    from hlotext.rewrite.passes.simplify.sort_simplifier import SortSimplifier
-    from hlotext.rewrite.passes.simplify.transpose_folding import TransposeFolding
-    from hlotext.rewrite.passes.simplify.tuple_simplifier import TupleSimplifier
-    from hlotext.rewrite.passes.simplify.zero_sized_hlo_elimination import ZeroSizedHloElimination
 
 _CLASSES = {
     "algsimp": "simplify.algsimp:AlgebraicSimplifier",
@@ -115,7 +65,7 @@ _CLASSES = {
     "sort-iota-fusion": "simplify.sort_iota_fusion:SortIotaFusion",
     "all-reduce-promotion": "precision.all_reduce_promotion:AllReducePromotion",
 }
-"""Module and class of each pass of this package, by its name."""
+"""Every pass of this package by its name: module and class, imported on access."""
 
 
 class _Passes(Mapping[str, type[Pass]]):
@@ -154,12 +104,14 @@ MODELS: dict[str, str] = {
 }
 """Models of XLA's passes in higher layers, by name: module and class, imported on access."""
 
-if not TYPE_CHECKING:
-    _kinds: dict[str, list[str]] = {}
-    for _place in _CLASSES.values():
-        _module, _, _kind = _place.partition(":")
-        _kinds.setdefault(_module, []).append(_kind)
-    __getattr__ = lazy_submodules(__name__, **_kinds)
+
+def __getattr__(name: str) -> Any:
+    """The class of a pass, imported when it is asked for: `passes.DeadCodeElimination`."""
+    for place in _CLASSES.values():
+        module, kind = place.split(":")
+        if kind == name:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def find_pass(name: str) -> type[Pass] | None:
@@ -243,60 +195,12 @@ def _value(default: object, text: str, option: str) -> object:
 __all__ = [
     "MODELS",
     "PASSES",
-    "AlgebraicSimplifier",
-    "AllReducePromotion",
-    "AllToAllDecomposer",
-    "BatchedGatherScatterNormalizer",
-    "BitcastSimplifier",
-    "CallInliner",
-    "CanonicalNames",
-    "CommonSubexpressionElimination",
-    "ComparisonExpander",
-    "ComputationDeduplicator",
-    "ConditionalCanonicalizer",
-    "ConstantFolding",
-    "ConvertMover",
-    "CseBarrierExpander",
-    "DeadCodeElimination",
-    "DotDecomposer",
-    "DynamicDimensionSimplifier",
-    "FlattenCallGraph",
-    "FloatNormalization",
-    "GatherSimplifier",
-    "HloConstantSplitter",
-    "HloModuleDCE",
-    "LayoutNormalization",
-    "MapInline",
     "Pass",
     "PassOptionError",
     "PassResult",
     "Property",
-    "RemoveShardings",
-    "RenameFusions",
-    "RenameInstructions",
-    "ReshapeDecomposer",
-    "ReshapeMover",
-    "RootInstructionSinker",
-    "ScatterSimplifier",
-    "SelectAndScatterExpander",
-    "ShardingRemover",
-    "SimplifyFPConversions",
-    "SingleDevice",
-    "SortIotaFusion",
-    "SortSimplifier",
-    "StableSortExpander",
-    "StripMetadata",
-    "TopkDecomposer",
-    "TransposeFolding",
-    "TreeReductionRewriter",
-    "TupleSimplifier",
-    "WhileLoopConstantSinking",
-    "WhileLoopInvariantCodeMotion",
-    "WhileLoopSimplifier",
-    "WhileToOneTrip",
-    "ZeroSizedHloElimination",
     "all_passes",
     "find_pass",
     "make_pass",
     "parse_passes",
-]  # fmt: skip
+]
