@@ -53,7 +53,8 @@ def apply_rules(
     - `post-order`: operands before their users, again and again until nothing changes (`DfsHloRewriteVisitor`).
     - `once`: every instruction that was there before, operands first, and nothing that the rules make (`OpExpanderPass`).
 
-    Replacements are made as XLA makes them then (`Editor.replace`): what an edit refuses stays as it is.
+    Replacements are made as XLA makes them then (`Editor.replace`): what an edit refuses stays as it is, and so do bodies of
+    fusions unless they are named.
 
     Args:
         module: Is changed in place.

@@ -191,7 +191,8 @@ class Builder(OpcodeMethods):
 
     def _inherited(self) -> dict[str, Any]:
         like = self.like._attributes if self.like is not None else {}
-        return dict(derived_attributes({k: like[k] for k in INHERITED if k in like}))
+        own = {k: like[k] for k in INHERITED if k in like}
+        return dict(derived_attributes(own)) if own else own
 
     def _name(self, name: str) -> str:
         module = self.computation.module
@@ -466,7 +467,7 @@ def one_of(opcode: str, **given: object) -> None:
 
 def attribute_name(row: Opcode | None, key: str) -> str:
     """The attribute's name in the text for a keyword: `control_predecessors` is `control-predecessors`."""
-    if row is not None:
+    if row is not None and key not in ATTRIBUTES:
         for name in opcodes.allowed_attributes(row):
             if name.replace("-", "_") == key.rstrip("_"):
                 return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import attrs
 
@@ -53,6 +53,9 @@ Profile: TypeAlias = dict[str, RuleProfile]
 class Driver:
     """One run of rules over a module."""
 
+    enters_fusions: ClassVar[bool] = False
+    """True if bodies of fusions are visited where no computations are named. XLA's passes leave them."""
+
     def __init__(
         self,
         rewrite: Rewrite,
@@ -99,7 +102,11 @@ class Driver:
         """True if a computation is to be visited."""
         if computation is None or computation.is_sugared:
             return False
-        return computation.module is self.module and (self.chosen is None or computation in self.chosen)
+        if self.chosen is None:
+            return computation.module is self.module and (
+                self.enters_fusions or not computation.is_fusion_body
+            )
+        return computation.module is self.module and computation in self.chosen
 
     def rules_for(self, opcode: str) -> list[tuple[RewriteRule, bool]]:
         """The rules that may match that opcode, so that most instructions cost one look-up; whether the opcode is all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from hlotext.edit.journal import Edit
 from hlotext.edit.uses import hand_over
@@ -18,6 +18,8 @@ from hlotext.rewrite.kit.rules import Result, RewriteRule
 
 class Worklist(Driver):
     """Applies rules until none matches anywhere: see `apply_rules`."""
+
+    enters_fusions: ClassVar[bool] = True
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)

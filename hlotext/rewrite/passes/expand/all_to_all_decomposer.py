@@ -14,7 +14,7 @@ from hlotext.ir.values.window import SliceDimension, SliceDimensions
 from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.facts import dims, resized, shape_of, sizes
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 @attrs.frozen
@@ -34,8 +34,7 @@ class AllToAllDecomposer(Pass):
     summary: ClassVar[str] = "Decomposes array all-to-alls into all-to-alls with one operand per part."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [decompose], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [decompose], driver="once"))
 
 
 @pattern("all-to-all", name="all-to-alls")
@@ -61,7 +60,7 @@ def decompose(r: Rewrite) -> Result:
 
 
 def _matches(i: Instruction) -> bool:
-    if i.opcode != "all-to-all" or len(i.operands) != 1 or len(dims(i)) != 1 or shape_of(i).is_tuple:
+    if len(i.operands) != 1 or len(dims(i)) != 1 or shape_of(i).is_tuple:
         return False
     count = _group_size(i)
     return not i.attributes.get("constrain_layout") and count > 0 and not sizes(i)[dims(i)[0]] % count

@@ -15,7 +15,7 @@ from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import retyped
 from hlotext.rewrite.kit.facts import resized, shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
     is_whole_gather,
     is_whole_scatter,
@@ -44,8 +44,7 @@ class BatchedGatherScatterNormalizer(Pass):
     summary: ClassVar[str] = "Rewrites batch dimensions of gathers and scatters as index dimensions."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [normalize], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [normalize], driver="once"))
 
 
 @pattern(("gather", "scatter"), name="batches")

@@ -18,7 +18,7 @@ from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import retyped
 from hlotext.rewrite.kit.facts import shape_of, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 NO_NEGATIVE_ZERO = ("fnuz",)
 """Ends of names of types in which the bits of a negative zero mean NaN."""
@@ -44,8 +44,7 @@ class ComparisonExpander(Pass):
     summary: ClassVar[str] = "Expands total-order comparisons of floats into comparisons of integers."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [compare_bits], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [compare_bits], driver="once"))
 
 
 @pattern("compare", name="comparisons")
@@ -68,7 +67,7 @@ def compare_bits(r: Rewrite) -> Result:
 
 
 def _matches(i: Instruction) -> bool:
-    if i.opcode != "compare" or len(i.operands) != 2:
+    if len(i.operands) != 2:
         return False
     type_ = type_of(i.operands[0])
     if order_of(i.attributes, type_) is not ComparisonOrder.TOTAL:

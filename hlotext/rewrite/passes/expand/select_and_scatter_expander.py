@@ -19,7 +19,7 @@ from hlotext.rewrite.kit.builder import Builder, retyped
 from hlotext.rewrite.kit.facts import shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
 from hlotext.rewrite.outlining import inline
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import is_tiled
 
 S32, PRED = ELEMENT_TYPES["s32"], Shape(ELEMENT_TYPES["pred"])
@@ -44,8 +44,7 @@ class SelectAndScatterExpander(Pass):
     summary: ClassVar[str] = "Expands select-and-scatter into a reduce-window and a scatter."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [expand], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [expand], driver="once"))
 
 
 @pattern("select-and-scatter", name="selections")
@@ -89,7 +88,7 @@ def expand(r: Rewrite) -> Result:
 
 def _matches(i: Instruction) -> bool:
     callees = [i.attributes.get(name) for name in ("select", "scatter")]
-    if i.opcode != "select-and-scatter" or len(i.operands) != 3 or "window" not in i.attributes:
+    if len(i.operands) != 3 or "window" not in i.attributes:
         return False
     found = [c for c in callees if isinstance(c, Computation)]
     whole = len(found) == 2 and all(len(c.parameters) == 2 for c in found)

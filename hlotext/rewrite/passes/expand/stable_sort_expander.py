@@ -17,7 +17,7 @@ from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import retyped
 from hlotext.rewrite.kit.facts import dims, shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 S32 = ELEMENT_TYPES["s32"]
 PRED = Shape(ELEMENT_TYPES["pred"])
@@ -45,8 +45,7 @@ class StableSortExpander(Pass):
     )
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [expand], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [expand], driver="once"))
 
 
 @pattern("sort", name="sorts")
@@ -70,7 +69,7 @@ def expand(r: Rewrite) -> Result:
 
 
 def _matches(i: Instruction) -> bool:
-    if i.opcode != "sort" or not i.attributes.get("is_stable") or len(dims(i)) != 1:
+    if not i.attributes.get("is_stable") or len(dims(i)) != 1:
         return False
     callees = i.called_computations
     whole = len(callees) == 1 and len(callees[0].parameters) == 2 * len(i.operands) > 0

@@ -22,7 +22,7 @@ from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import Builder, retyped
 from hlotext.rewrite.kit.facts import shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age, nonfusion_computations
+from hlotext.rewrite.passes.base import Age, Pass, PassResult, is_age
 
 S32, F32, PRED = (ELEMENT_TYPES[word] for word in ("s32", "f32", "pred"))
 _UNSTABLE = re.compile(r"is_stable\s*=\s*false", re.IGNORECASE)
@@ -52,13 +52,11 @@ class TopkDecomposer(Pass):
     """XLA age whose words for the order of floats are written."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
         return PassResult.of(
             apply_rules(
                 module,
                 [decompose],
                 driver="once",
-                computations=chosen,
                 options=age_for(module, self.age or None),
             )
         )

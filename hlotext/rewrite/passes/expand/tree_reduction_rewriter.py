@@ -12,7 +12,7 @@ from hlotext.ir.values.window import Window, WindowDimension
 from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.facts import dims, shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.properties import is_descending, is_tiled
 
 
@@ -43,8 +43,7 @@ class TreeReductionRewriter(Pass):
     """Leaves what a library reduces."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [split], driver="once", computations=chosen, options=self))
+        return PassResult.of(apply_rules(module, [split], driver="once", options=self))
 
 
 @pattern("reduce", name="reductions")
@@ -69,7 +68,7 @@ def split(r: Rewrite) -> Result:
 
 def _matches(r: Rewrite) -> bool:
     i = r.instruction
-    if i.opcode != "reduce" or len(i.operands) != 2 or not shape_of(i).is_array or r.options.window < 1:
+    if len(i.operands) != 2 or not shape_of(i).is_array or r.options.window < 1:
         return False
     if len(i.called_computations) != 1 or (r.options.leaves_library and is_library_reduction(i)):
         return False

@@ -15,7 +15,7 @@ from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.builder import Builder, retyped
 from hlotext.rewrite.kit.facts import shape_of, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 
 
 @attrs.frozen
@@ -41,8 +41,7 @@ class AllReducePromotion(Pass):
     """Promotes u16 and s16 instead of bf16, as for GPU."""
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [promote], driver="once", computations=chosen, options=self))
+        return PassResult.of(apply_rules(module, [promote], driver="once", options=self))
 
 
 @pattern(("all-reduce", "reduce-scatter"), name="reductions")
@@ -62,7 +61,7 @@ def promote(r: Rewrite) -> Result:
 
 def _matches(r: Rewrite) -> bool:
     i = r.instruction
-    if i.opcode not in ("all-reduce", "reduce-scatter") or not shape_of(i).is_array or not i.operands:
+    if not shape_of(i).is_array or not i.operands:
         return False
     callees = i.called_computations
     if len(callees) != 1 or len(callees[0].root.operands) != 2:

@@ -14,7 +14,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.facts import shape_of, sizes, type_of
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
     elide_ones,
     expand_first,
@@ -46,15 +46,14 @@ class GatherSimplifier(Pass):
     summary: ClassVar[str] = "Canonicalizes gathers to a two-dimensional index array and full slices."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [simplify], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [simplify], driver="once"))
 
 
 @pattern("gather", name="gathers")
 def simplify(r: Rewrite) -> Result:
     """`ExpandInstruction`"""
     i = r.instruction
-    if not _matches(i):
+    if not (is_whole_gather(i) and not numbers(i, "operand_batching_dims") and not _is_simplified(i)):
         return None
     operand, start = i.operands
     slices = numbers(i, "slice_sizes")
@@ -80,10 +79,6 @@ def simplify(r: Rewrite) -> Result:
         **set_flags(i, "indices_are_sorted"),
     )
     return _back(r, i, new, [size for d, size in enumerate(sizes(start)) if d != vector_dim])
-
-
-def _matches(i: Instruction) -> bool:
-    return is_whole_gather(i) and not numbers(i, "operand_batching_dims") and not _is_simplified(i)
 
 
 def _is_simplified(i: Instruction) -> bool:

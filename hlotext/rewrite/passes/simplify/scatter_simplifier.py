@@ -12,7 +12,7 @@ from hlotext.ir.values.shape import Shape
 from hlotext.rewrite.kit.apply import apply_rules
 from hlotext.rewrite.kit.facts import shape_of, sizes
 from hlotext.rewrite.kit.rules import Result, Rewrite, pattern
-from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
+from hlotext.rewrite.passes.base import Pass, PassResult
 from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
     collapse_first,
     index_rows,
@@ -46,15 +46,14 @@ class ScatterSimplifier(Pass):
     summary: ClassVar[str] = "Canonicalizes scatters to a two-dimensional index array and full windows."
 
     def run(self, module: Module) -> PassResult:
-        chosen = nonfusion_computations(module)
-        return PassResult.of(apply_rules(module, [simplify], driver="once", computations=chosen))
+        return PassResult.of(apply_rules(module, [simplify], driver="once"))
 
 
 @pattern("scatter", name="scatters")
 def simplify(r: Rewrite) -> Result:
     """`ExpandInstruction`"""
     i = r.instruction
-    if not _matches(i):
+    if not (is_whole_scatter(i) and bool(_rank(i)) and not _has_batches(i) and not _is_simplified(i)):
         return None
     count = len(i.operands) // 2
     operands, updates = i.operands[:count], i.operands[count + 1 :]
@@ -70,10 +69,6 @@ def simplify(r: Rewrite) -> Result:
         **set_flags(i, "indices_are_sorted", "unique_indices"),
     }
     return r.create_like(i, "scatter", shape, (*operands, indices, *flat), **own)
-
-
-def _matches(i: Instruction) -> bool:
-    return is_whole_scatter(i) and bool(_rank(i)) and not _has_batches(i) and not _is_simplified(i)
 
 
 def _rank(i: Instruction) -> int:
