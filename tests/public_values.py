@@ -43,6 +43,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.types import element_type
 from hlotext.memory.compare import AssignmentDifference
 from hlotext.reports import FindingsReport
+from hlotext.rewrite import kit
 from hlotext.rewrite.passes.simplify import algebra
 from hlotext.semantics import infer
 from tests import dump_cases, support
@@ -313,7 +314,8 @@ def _rewrite(_: Path) -> Any:
         rewrite.Pipeline(rewrite.parse_passes("dce")).run(module), rewrite.Pipeline(rewrite.parse_passes("dce")),
         rewrite.Builder.after(module.entry.root), rewrite.reduce(hlo.parse(SMALL), lambda _: True),
         rewrite.RuleProfile(), rewrite.read_rules('[a]\nrule = "abs(abs($x)) => abs($x)"'), rewrite.ApplyRules(),
-        rewrite.Rewrite.of(module.entry.root), rewrite.Editor(module),
+        rewrite.Rewrite.of(module.entry.root), rewrite.Editor(module), kit.PostOrder(print),
+        kit.InstructionBudget("p", module),
         algebra.AlgebraRewrite(hlo.parse(SMALL), algebra.AlgebraicSimplifierOptions()), rewrite.passes.AllReducePromotion(),
         rewrite.passes.Property("p", is_empty),
         infer.rule_of("negate"), infer.Op("negate", (hlo.parse_shape("f32[2]"),)),
