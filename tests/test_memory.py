@@ -10,6 +10,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import memory
+from hlotext.memory.assignment import peak_bytes
 from hlotext.testing import inspect
 from tests.support import DATA, read_text
 
@@ -110,6 +111,13 @@ def test_traces_of_the_fast_memory_are_those_of_libtpu(dump: Path) -> None:
     witness = json.loads(read_text(dump / "witness.json.xz"))
     traces = [[(kind, *names[number]) for kind, number, _ in trace] for trace in witness["traces"]]
     assert not mine or sorted(mine) in [sorted(trace) for trace in traces]
+
+
+def test_the_peak_needs_no_places(dump: Path) -> None:
+    """Bytes that live at once are the same where each lies by itself as where XLA puts them, and nothing else changes."""
+    module = module_of(dump)
+    peak = peak_bytes(module)
+    assert peak == memory.assign(module).peak().bytes == memory.assign(module_of(dump)).peak().bytes
 
 
 def test_peak_memory_in_a_line() -> None:

@@ -175,7 +175,7 @@ class _Finder:
         for node in self.old.nodes:
             if node in wrapped:
                 found.append(wrapped[node])
-            if self.old.is_real(node) and node not in self.pairing.back:
+            if node not in self.pairing.back and self.old.is_real(node):
                 found.append(Change(REMOVED, _of(node, self.old.inputs(node)), None, node))
         return Changes([*header, *self._only_once(found)], renamed)
 

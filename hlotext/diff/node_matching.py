@@ -74,8 +74,7 @@ class Matching:
         self._pairs: dict[hlo.Instruction, hlo.Instruction] = {}
         self._taken: dict[hlo.Instruction, hlo.Instruction] = {}
         self._likenesses: dict[tuple[hlo.Instruction, hlo.Instruction], float] = {}
-        self._old_real = [node for node in old.nodes if old.is_real(node)]
-        self._new_real = [node for node in new.nodes if new.is_real(node)]
+        self._old_real, self._new_real = old.real, new.real
         for mine, theirs in known.items():
             self._pair(mine, theirs)
         self._run()
@@ -205,9 +204,9 @@ class Matching:
         for operand in self.new.inputs(node)[:4]:
             partner = self._pairs.get(self.new.core(operand))
             if partner is not None:
-                for user, _ in self._near(node, self.old.core_users.get(self.old.core(partner), ()))[:8]:
+                for user, _ in self._near(node, self.old.core_users(self.old.core(partner)))[:8]:
                     found[user] = None
-        for user, slot in self.new.core_users.get(self.new.core(node), ())[:8]:
+        for user, slot in self.new.core_users(self.new.core(node))[:8]:
             partner = self._pairs.get(user)
             inputs = self.old.inputs(partner) if partner is not None else ()
             if slot < len(inputs):
@@ -281,10 +280,10 @@ class Matching:
             if partner is not None:
                 seen, agreed = seen + 1, agreed + ((partner, slot) in users)
         if agreed < max(seen, 1):
-            others = set(self.old.core_users.get(self.old.core(old), ())[:64])
+            others = set(self.old.core_users(self.old.core(old))[:64])
             known = [
                 (partner, slot) in others
-                for user, slot in self.new.core_users.get(self.new.core(new), ())[:16]
+                for user, slot in self.new.core_users(self.new.core(new))[:16]
                 if (partner := self._pairs.get(user)) is not None
             ]
             if known and _FORM * sum(known) / len(known) > (agreed / seen if seen else 0):

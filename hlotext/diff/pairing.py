@@ -60,8 +60,7 @@ class Pairing:
     # ---- finding pairs
 
     def _run(self) -> None:
-        self._old_real = [node for node in self.old.nodes if self.old.is_real(node)]
-        self._new_real = [node for node in self.new.nodes if self.new.is_real(node)]
+        self._old_real, self._new_real = self.old.real, self.new.real
         self._trusted()
         self._arguments()
         self._same_values()
@@ -144,8 +143,8 @@ class Pairing:
         """A number for what each operation computes, from its inputs on."""
         found: dict[hlo.Instruction, int] = {}
         classes = self.old_classes if graph is self.old else self.new_classes
-        for node in graph.nodes:
-            if not graph.is_real(node) or node in found:
+        for node in graph.real:
+            if node in found:
                 continue
             stack = [node]
             while stack:
@@ -213,6 +212,10 @@ class Pairing:
             return
         theirs = [(user, slot) for user, slot in self.old.users.get(old, ()) if user not in self.back]
         if not theirs or len(mine) > 1000 or len(theirs) > 1000:
+            return
+        if len(mine) == len(theirs) == 1:
+            if mine[0][1] == theirs[0][1]:
+                self._try(mine[0][0], theirs[0][0], say)
             return
         by_key: dict[tuple[int, int], list[hlo.Instruction]] = defaultdict(list)
         for user, slot in theirs:

@@ -145,6 +145,6 @@ def _peak(module: hlo.Module) -> float | None:
     if not module.is_scheduled:
         return None
     try:
-        return memory.assign(module, places_fast_memory=False).peak().bytes
+        return memory.assignment.peak_bytes(module)
     except ValueError:
         return None

@@ -67,6 +67,7 @@ class Graph:
         self._sources: dict[hlo.Instruction, hlo.Instruction] = {}
         self._inputs: dict[hlo.Instruction, tuple[hlo.Instruction, ...]] = {}
         self._cores: dict[hlo.Instruction, hlo.Instruction] = {}
+        self._core_users: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = {}
 
     # ---- looking through
 
@@ -140,21 +141,29 @@ class Graph:
         """True if a node is an operation of its own, not one that passes a value on."""
         return self.source(node) is node
 
+    @functools.cached_property
+    def real(self) -> list[hlo.Instruction]:
+        """The operations: the nodes that do not pass a value on, in their order."""
+        source = self.source
+        return [node for node in self.nodes if source(node) is node]
+
     def inputs(self, node: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
         """The operations that a node reads."""
         found = self._inputs.get(node)
         if found is None:
-            found = self._inputs[node] = tuple(map(self.source, node.operands))
+            sources = self._sources
+            found = self._inputs[node] = tuple(
+                [sources.get(operand) or self.source(operand) for operand in node._operands]
+            )
         return found
 
     @functools.cached_property
     def users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
         """Users of each operation, with operand numbers."""
         found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
-        for node in self.nodes:
-            if self.is_real(node):
-                for slot, operand in enumerate(self.inputs(node)):
-                    found[operand].append((node, slot))
+        for node in self.real:
+            for slot, operand in enumerate(self.inputs(node)):
+                found[operand].append((node, slot))
         return found
 
     def core(self, node: hlo.Instruction) -> hlo.Instruction:
@@ -175,14 +184,24 @@ class Graph:
             self._cores[node] = end
         return end
 
-    @functools.cached_property
-    def core_users(self) -> dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]]:
-        """Users of each operation's elements in whatever form, with operand numbers; forms of it are not users."""
-        found: dict[hlo.Instruction, list[tuple[hlo.Instruction, int]]] = defaultdict(list)
-        for node in self.nodes:
-            if self.is_real(node) and base_opcode(node) not in _VIEWS:
-                for slot, operand in enumerate(self.inputs(node)):
-                    found[self.core(operand)].append((node, slot))
+    def core_users(self, core: hlo.Instruction) -> list[tuple[hlo.Instruction, int]]:
+        """Users of an operation's elements in whatever form, with operand numbers; forms of it are not users.
+
+        `core` is one that `core` gives. Found for those that are asked for: mostly few are.
+        """
+        found = self._core_users.get(core)
+        if found is None:
+            found = []
+            forms = [core]
+            for form in forms:
+                for user, slot in self.users.get(form, ()):
+                    if base_opcode(user) not in _VIEWS:
+                        found.append((user, slot))
+                    elif not slot and user is not core and self.core(user) is core:
+                        forms.append(user)
+            if len(forms) > 1:
+                found.sort(key=lambda use: (self.place[use[0]], use[1]))
+            self._core_users[core] = found
         return found
 
     # ---- what a node is

@@ -94,23 +94,28 @@ class ValueNumbering:
     def classes(self, module: hlo.Module) -> dict[hlo.Computation, int]:
         """A number for each computation: the same for those that hold the same, in the same order, and call the same."""
         found: dict[hlo.Computation, int] = {}
+        known = self._known
         for computation in module.computations:
             place: dict[hlo.Instruction, int] = {}
             lines: list[Hashable] = []
-            for node in computation.instructions:
-                number, may_name = self._local(node)
-                operands = [place.get(operand, -1) for operand in node._operands]
-                callees: list[int] = []
-                before: list[int] = []
+            for order, node in enumerate(computation._instructions):
+                # Of what calls, `_local` makes the key; asked here first, most lines are answered without a call.
+                number, may_name = known.get((id(node._head), id(node._attributes))) or self._local(node)
+                operands = node._operands
+                line: Hashable
+                if len(operands) == 1:
+                    line = number, place.get(operands[0], -1)
+                else:
+                    line = (number, *[place.get(operand, -1) for operand in operands])
                 if may_name:
-                    if node.opcode not in CALLS_NOTHING:
+                    callees: list[int] = []
+                    if node._head.opcode not in CALLS_NOTHING:
                         callees = [found.get(callee, -1) for callee in node.called_computations]
                     before = [place.get(other, -1) for other in node.control_predecessors]
-                if callees or before:
-                    lines.append((number, tuple(operands), tuple(callees), tuple(before)))
-                else:
-                    lines.append((number, *operands))
-                place[node] = len(place)
+                    if callees or before:
+                        line = line, tuple(callees), tuple(before)
+                lines.append(line)
+                place[node] = order
             root = place.get(computation.root, -1) if lines else -1
             key = (computation.execution_thread, root, tuple(lines))
             found[computation] = self._classes.setdefault(key, len(self._classes))

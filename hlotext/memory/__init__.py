@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hlotext.ir.lazy_imports import lazy_submodules
 
 if TYPE_CHECKING:
+    from hlotext.memory import assignment as assignment
     from hlotext.memory.allocations import Allocation, Slice
     from hlotext.memory.assignment import Assignment, assign
     from hlotext.memory.compare import AssignmentDifference, differences
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy_submodules(
     __name__,
+    "assignment",
     **{
         "allocations": ("Allocation", "Slice"),
         "assignment": ("Assignment", "assign"),

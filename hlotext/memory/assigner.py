@@ -20,6 +20,7 @@ from hlotext.memory.heap import (
     place_by_size,
     place_by_time,
     place_repaired,
+    side_by_side,
     simulate,
 )
 from hlotext.memory.live_ranges import LiveRanges
@@ -96,6 +97,7 @@ class Assigner:
         platform: Platform,
         *,
         places_fast_memory: bool = True,
+        places_heaps: bool = True,
     ) -> None:
         self._flow = flow
         self._schedule = schedule
@@ -103,6 +105,7 @@ class Assigner:
         self._sharing = sharing
         self._platform = platform
         self._places_fast_memory = places_fast_memory
+        self._places_heaps = places_heaps
         self._open: list[Opened] = []
         self._of: dict[Value, Opened] = {}
         self._gaps: dict[int, ReusableAllocations] = {}
@@ -375,9 +378,9 @@ class Assigner:
             return set()
         mine = [n for n in numbers if self._buffers.members[n][0].memory_space == space]
         values = [value for n in mine for value in self._buffers.members[n]]
-        simulation = simulate(values, self._buffers, self._flow, self._sharing)
         events = trace_of_fast_space(values, self._flow, self._schedule)
         if self._places_fast_memory:
+            simulation = simulate(values, self._buffers, self._flow, self._sharing)
             simulation = with_results_over_operands(with_slices_in_place(simulation, self._flow), self._flow)
             placement = place_repaired(simulation, self._platform.alignment(space))
         else:
@@ -394,6 +397,8 @@ class Assigner:
         for space, values in sorted(by_space.items()):
             simulation = simulate(values, self._buffers, self._flow, self._sharing)
             place = place_by_time if space in self._platform.merged_spaces else place_by_size
+            if not self._places_heaps:
+                place = side_by_side
             placement = place(simulation, self._platform.alignment(space))
             self._add_heap(space, simulation.events, placement, False)
             self._open[-1].allocation.is_size_estimated = self._is_estimated(space, placement)

@@ -221,6 +221,20 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
     return best
 
 
+def side_by_side(simulation: Simulation, alignment: int) -> HeapResult:
+    """A place of its own for each, for those who ask what lives, not where: offsets and the sum mean nothing.
+
+    Where together they need more than any memory has, it is `place_by_size` that says whether they do.
+    """
+    chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
+    end = 0
+    for interval in simulation.intervals:
+        for each in (interval, *interval.members):
+            chunks[each.value] = end, interval.size
+        end += interval.size
+    return HeapResult(end, chunks) if end <= _END else place_by_size(simulation, alignment)
+
+
 _Place = Callable[[Sequence["Interval"], int | None], "HeapResult | Interval"]
 """Places intervals in an order; or returns the first one that reaches the limit."""
 
