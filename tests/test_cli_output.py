@@ -303,3 +303,23 @@ def test_a_pager_for_what_is_longer_than_the_terminal() -> None:
     assert "paged:" not in screen(80, *arguments, height=1000, PAGER=pager)
     assert "paged:" not in screen(80, "--no-pager", *arguments, height=10, PAGER=pager)
     assert "paged:" not in screen(80, *arguments, height=10, PAGER="cat")
+
+
+def test_no_dimension_of_an_array_is_cut() -> None:
+    """Half a shape is another one: other columns give way, layouts go first."""
+    columns = [TerminalColumn("value"), TerminalColumn("shape"), TerminalColumn("line")]
+    rows = [
+        ("a_long_name_of_a_fusion.33", "f32[2,8,2048,2048]{3,2,1,0:T(8,128)}", "model.py:24 layers.attention")
+    ]
+    for width in range(50, 100):
+        fitted = fit(columns, rows, width)
+        assert any("f32[2,8,2048,2048]" in line for line in fitted.rows[0][1])
+
+
+def test_a_sentence_as_a_heading_is_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    """It holds colons, but no place whose folders could go."""
+    text = (
+        "1 compilation in both folders: settings differ (one), programs differ (4 arguments -> 5: with ws[3])"
+    )
+    Output(60, is_coloured=False).heading(text)
+    assert " ".join(capsys.readouterr().out.split()) == text

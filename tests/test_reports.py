@@ -49,7 +49,7 @@ class Described(Code):
 
 CODES = {
     "C101": Described("C101", Severity.WARNING, "an all-gather in a loop"),
-    "X101": Described("X101", Severity.ERROR, "a token that cannot stand here"),
+    "X101": Described("X101", Severity.ERROR, "unexpected token"),
     "G101": Described("G101", Severity.NOTE, "a loop"),
 }
 

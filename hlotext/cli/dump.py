@@ -98,7 +98,7 @@ def list_(path: str, limit: int, output_format: str) -> None:
         f"{folder.path}: {pluralize(len(folder), 'compilation')}, {pluralize(len(folder.files), 'file')}"
     )
     for note in folder.notes:
-        echo(f"  note: {note}")
+        out.note(f"note: {note}")
     has_folders = len({c.folder for c in folder}) > 1
     without = () if has_folders else ("folder",)
     out.table(_COMPILATIONS.table("compilations", folder.compilations, limit, without=without))
@@ -208,7 +208,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
         f"{c.name}, number {c.number}, {c.platform or 'platform unknown'}: {pluralize(len(c.steps), 'step')}"
     )
     for note in (*c.notes, *(row.note for row in rows if row.note is not None)):
-        echo(f"  note: {note}")
+        out.note(f"note: {note}")
     shown = [row for row in rows if show_all or not row.is_quiet or not row.step.is_pass]
     has_times = any(row.milliseconds is not None for row in rows)
     without = () if has_times else ("ms",)
@@ -437,7 +437,7 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
     places = source_locations(c.after) if c.after is not None else {}
     out.table(Listing[Cause]("dump.moved", lambda one: _moved(one, places)).table("Largest", largest, limit))
     if not c.identity.shows_passes and any(cause.cause == UNKNOWN for cause in found):
-        echo(f"note: no pass was dumped; for causes, compile with {ASK_FOR_PASSES}")
+        out.note(f"note: no pass was dumped; for causes, compile with {ASK_FOR_PASSES}")
 
 
 def _moved(cause: Cause, places: Mapping[hlo.Instruction, tuple[SourceLocation, MetadataSource]]) -> Cells:

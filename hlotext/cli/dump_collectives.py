@@ -65,7 +65,7 @@ def command(
         out.heading(f"{c.name}: no collectives")
         return
     for note in dict.fromkeys(note for one in found for note in one.notes):
-        echo(f"note: {note}")
+        out.note(f"note: {note}")
     groups = wording.groups(found)
     shown = groups[: limit or None]
     for group in shown:

@@ -122,6 +122,10 @@ class Output:
             self._line(text)
             return
         place, mark, name = text.rpartition(": ")
+        if cell_width(text) > self.width and " " in (place if mark else text):  # a sentence
+            for line in wrapped(text, self.width, " " * INDENT):
+                self._line(self._styled(line, "bold"))
+            return
         text = (
             f"{shorter(place, self.width - cell_width(mark + name), Kind.PLACE)}{mark}{name}"
             if mark

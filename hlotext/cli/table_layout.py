@@ -102,6 +102,8 @@ class Fitted:
     """The numbers of columns without room that tell rows apart: their cells go below each row."""
 
 
+_LONG_ARRAY = 36
+"""Columns for an array's shape without its layout; only longer ones are cut."""
 _PIPED = 120
 """Columns for a shape in a pipe."""
 _LEAST = {Kind.NAME: 16, Kind.SHAPE: 16, Kind.PLACE: 18, Kind.SCOPE: 16, Kind.PROSE: 24}
@@ -123,6 +125,7 @@ def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width:
     natural = [max(size, cell_width(columns[n].title)) for n, size in enumerate(natural)]
     if width is None:
         return Fitted(tuple(numbers), tuple(natural), tuple(tuple((cell,) for cell in row) for row in rows))
+    columns = [_roomy(column, [row[n] for row in rows]) for n, column in enumerate(columns)]
     # What no row has is not missed.
     kept = [n for n in numbers if not rows or any(row[n] for row in rows)] or [0]
     below: list[int] = []
@@ -187,6 +190,14 @@ def _bound(column: TerminalColumn, natural: int, bounds: dict[Kind, int]) -> int
     if column.is_number or column.kind is Kind.WORD:
         return natural
     return min(natural, max(bounds[column.kind], cell_width(column.title), column.least))
+
+
+def _roomy(column: TerminalColumn, cells: Sequence[str]) -> TerminalColumn:
+    """The column, of shapes with room for every dimension of its arrays: half a shape is another one."""
+    if column.kind is not Kind.SHAPE:
+        return column
+    arrays = [cell_width(_bare(cell)) for cell in cells if not cell.startswith("(")]
+    return attrs.evolve(column, least=max([column.least, *(size for size in arrays if size <= _LONG_ARRAY)]))
 
 
 def _least(column: TerminalColumn, natural: int) -> int:

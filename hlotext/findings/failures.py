@@ -12,7 +12,7 @@ from hlotext.ir.nodes.source import Source, Span
 
 INTERNAL = "X900"
 """The code of a check or rule that failed. It is always reported."""
-FAILED = Code(INTERNAL, Severity.ERROR, "a check that failed: a fault of hlotext", "hlotext.findings")
+FAILED = Code(INTERNAL, Severity.ERROR, "a check crashed: a bug in hlotext", "hlotext.findings")
 NOWHERE = Span(0, 0, 1, 1, 1, 1)
 """The place of what has none."""
 

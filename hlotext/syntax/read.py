@@ -131,7 +131,7 @@ class _Reading:
     def _note_foreign(self, start: int) -> None:
         """Notes the line of a text between modules that belongs to none."""
         line = self.source.line(self.source.position(start)[0])
-        self.reporter.note("X206", "text that belongs to no module", start, start + len(line))
+        self.reporter.note("X206", "text outside any module", start, start + len(line))
 
     def _reject(self, start: int) -> None:
         text = self.text

@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class AxisOverSlowLink(Rule):
     code = "C112"
     name = "axis-over-slow-link"
-    title = "most of what is sent goes over the slowest links"
+    title = "most traffic uses the slowest links"
     waste = "waited"
     backends = frozenset({Backend.GPU, Backend.TPU})
     needs_optimized = True

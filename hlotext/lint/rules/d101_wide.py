@@ -17,7 +17,7 @@ from hlotext.lint.parts.wide_weights import WideWeights
 class Wide(MergedRule):
     code = "D101"
     name = "wide"
-    title = "arithmetic in a wider type, or in more passes, than the data has"
+    title = "arithmetic in a wider type, or in more passes, than the data needs"
     waste = "wide"
     former = ("D103", "D105")
     parts = (

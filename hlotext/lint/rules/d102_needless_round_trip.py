@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class NeedlessRoundTrip(Rule):
     code = "D102"
     name = "needless-round-trip"
-    title = "elements widened and narrowed again with nothing in between"
+    title = "values widened and narrowed again with nothing in between"
     waste = "wide"
     is_default = False
     opcodes = frozenset({"convert"})

@@ -16,7 +16,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class RepeatedReducePrecision(Rule):
     code = "D104"
     name = "repeated-reduce-precision"
-    title = "a reduce-precision that changes nothing"
+    title = "a reduce-precision without effect"
     waste = "wide"
     severity = Severity.NOTE
     is_default = False  # `jax.checkpoint` puts them there on purpose, and in a fusion they take no time

@@ -27,7 +27,7 @@ _SPARSE = 1 / 64
 class OneHotProduct(Rule):
     code = "D107"
     name = "one-hot-product"
-    title = "a matrix product with a one-hot or diagonal matrix, which only picks or scales rows"
+    title = "a matrix multiplication by a one-hot or diagonal matrix"
     waste = "dense"
 
     def check_module(self, context: Context) -> Iterator[Report]:

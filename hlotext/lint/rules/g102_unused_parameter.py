@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class UnusedParameter(Rule):
     code = "G102"
     name = "unused-parameter"
-    title = "an argument that nothing reads"
+    title = "an unused argument"
     waste = "held"
     min_bytes: ClassVar[int] = 1
     """Bytes of one argument from which on it is worth a finding."""

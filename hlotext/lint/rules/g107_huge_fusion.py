@@ -15,7 +15,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class HugeFusion(Rule):
     code = "G107"
     name = "huge-fusion"
-    title = "a fusion of very many instructions"
+    title = "a very large fusion"
     is_default = False
     opcodes = frozenset({"fusion"})
 

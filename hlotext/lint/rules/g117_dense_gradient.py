@@ -25,7 +25,7 @@ _MOST_STEPS = 60
 class DenseGradient(Rule):
     code = "G117"
     name = "dense-gradient"
-    title = "a dense gradient of a table of which few rows are used"
+    title = "a dense gradient of an embedding table with few used rows"
     waste = "dense"
     needs_optimized = True
     opcodes = frozenset({"scatter"})

@@ -34,7 +34,7 @@ _WORK = ELEMENTWISE | _PRODUCTS | traits.REPEATS_ELEMENTS | {"fusion", "reduce"}
 class UnusedElements(Rule):
     code = "G118"
     name = "unused-elements"
-    title = "a product or sort of which only a part is used"
+    title = "a matrix multiplication or sort whose result is only partly used"
     waste = "dense"
     needs_optimized = True
 

@@ -29,7 +29,7 @@ _Use = tuple[Product, int]
 class ProductOrder(Rule):
     code = "G119"
     name = "product-order"
-    title = "a chain of products in the order that takes more operations"
+    title = "a matrix chain multiplied in the more expensive order"
     waste = "dense"
     needs_optimized = True
 

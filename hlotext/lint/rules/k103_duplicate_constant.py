@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class DuplicateConstant(Rule):
     code = "K103"
     name = "duplicate-constant"
-    title = "a constant that repeats another one"
+    title = "a duplicate constant"
     waste = "held"
     is_default = False
     opcodes = frozenset({"constant"})

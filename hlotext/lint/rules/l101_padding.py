@@ -31,7 +31,7 @@ from hlotext.memory.subshapes import ShapeIndex
 class Padding(Rule):
     code = "L101"
     name = "padding"
-    title = "an array that padding makes several times as large"
+    title = "an array that padding enlarges several times"
     waste = "held"
     backends = frozenset({Backend.TPU})
     yields_to = frozenset({"L103"})

@@ -19,7 +19,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class DonationWithoutUse(Rule):
     code = "M102"
     name = "donation-without-use"
-    title = "a donated argument that fits no result"
+    title = "a donated argument that matches no result"
     waste = "held"
     severity = Severity.NOTE
     needs_schedule = True

@@ -26,7 +26,7 @@ from hlotext.memory.what_if import WhatIf, donate
 class MissingDonation(Rule):
     code = "M103"
     name = "missing-donation"
-    title = "arguments that a step updates and does not donate"
+    title = "updated arguments that are not donated"
     waste = "held"
     needs_schedule = True
 

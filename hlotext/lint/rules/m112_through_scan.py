@@ -23,7 +23,7 @@ _MOST_STEPS = 100
 class ThroughScan(Rule):
     code = "M112"
     name = "through-scan"
-    title = "an array that is taken apart and put together again to change a small part of it"
+    title = "an array sliced and concatenated again to update a small part"
     waste = "copied"
     needs_optimized = True
 

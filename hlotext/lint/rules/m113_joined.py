@@ -22,7 +22,7 @@ _MOST_STEPS = 50
 class Joined(Rule):
     code = "M113"
     name = "joined"
-    title = "an array that is rewritten to append something small"
+    title = "an array rewritten to append a small part"
     waste = "copied"
     needs_optimized = True
     yields_to = frozenset({"M111"})

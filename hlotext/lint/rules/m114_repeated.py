@@ -25,7 +25,7 @@ _MOST_USERS = 50
 class Repeated(Rule):
     code = "M114"
     name = "repeated"
-    title = "a broadcast that is written to memory before it is used"
+    title = "a materialized broadcast"
     waste = "copied"
     needs_optimized = True
 

@@ -26,7 +26,7 @@ _SUMMED = VIEWS | {"convert", "transpose"}
 class StackedResults(Rule):
     code = "M115"
     name = "stacked-results"
-    title = "results stacked by a loop, of which only a part or a sum is used"
+    title = "stacked loop results used only in part or as a sum"
     waste = "held"
     needs_optimized = True
 

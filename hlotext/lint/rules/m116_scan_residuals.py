@@ -26,7 +26,7 @@ _MUCH = 0.3
 class ScanResiduals(Rule):
     code = "M116"
     name = "scan-residuals"
-    title = "intermediate values that a long scan keeps for its backward pass"
+    title = "residuals that a long scan keeps for its backward pass"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
     needs_optimized = True

@@ -14,7 +14,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class DeprecatedSyntax(Rule):
     code = "X301"
     name = "deprecated-syntax"
-    title = "an attribute that XLA no longer has"
+    title = "an attribute removed from XLA"
     is_default = False
 
     def check_module(self, context: Context) -> Iterator[Report]:
