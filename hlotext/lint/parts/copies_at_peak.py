@@ -51,8 +51,8 @@ class CopiesAtPeak(Rule):
         why = "to change the layout" if changes_layout(largest) else "because what is copied is still needed"
         yield Report(
             largest,
-            f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} live together with their source when memory "
-            f"is fullest, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest is made {why}",
+            f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} that stay live together with their source "
+            f"at the peak, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest is made {why}",
             "use the old value up before the new one is made, donate it, or let both have one layout",
             total,
             "copies",

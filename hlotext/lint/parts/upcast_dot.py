@@ -55,8 +55,8 @@ class UpcastDot(Rule):
             beside = [one for one in around if one not in wholes]
             yield Report(
                 product.dot,
-                f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is made in f32, of "
-                "operands that were narrower",
+                f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is computed in f32 "
+                "from narrower operands",
                 "keep the operands narrow, with preferred_element_type=f32 where the sum has to be: convert what is added to "
                 "them (such as a table of positions), not them",
                 flops=context.flops(product.dot),

@@ -36,6 +36,6 @@ class NeedlessRoundTrip(Rule):
         if narrow is start and middle.is_floating and start.is_floating and middle.bits > start.bits:
             yield Report(
                 instruction,
-                f"{start} becomes {middle} and {start} again without any computation",
+                f"{start} is converted to {middle} and back to {start} without any computation in between",
                 "use the values before the first convert",
             )

@@ -59,12 +59,12 @@ def _report(
     instead = context.prices.reading((3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * runs)
     seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums])
     kind = "diagonal" if found.is_diagonal else "one-hot"
-    does = "scale rows" if found.is_diagonal else "pick rows, or to add them up"
+    does = "scale rows" if found.is_diagonal else "pick or add up rows"
     return Report(
         product.dot,
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} with a {kind} matrix of "
-        f"{found.classes:,} {'rows' if found.is_diagonal else 'classes'} runs{times(runs)}: "
-        f"it multiplies by zeros to {does}",
+        f"{found.classes:,} {'rows' if found.is_diagonal else 'classes'}{times(runs)} "
+        f"multiplies by zeros to {does}",
         "multiply by the vector itself (d[:, None] * a)"
         if found.is_diagonal
         else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",

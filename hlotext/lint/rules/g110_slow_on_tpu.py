@@ -47,8 +47,8 @@ class SlowOnTpu(Rule):
         elif not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements:
             yield Report(
                 instruction,
-                f"scatter of {_updates(instruction):,} updates to places that may repeat, one after the other",
-                "say unique_indices=True where that is true, or sort and add up first (segment_sum)",
+                f"scatter of {_updates(instruction):,} updates whose indices may repeat runs serially",
+                "pass unique_indices=True if that is true, or sort and sum first (segment_sum)",
             )
 
 

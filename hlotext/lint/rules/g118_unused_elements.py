@@ -65,7 +65,11 @@ class UnusedElements(Rule):
             needed = asked.get(main[first])
             assert isinstance(needed, Demand)
             words, remedy = _said(needed, main[first])
-            more = f", nor all of {len(products) - 1} more that lead to it" if len(products) > 1 else ""
+            more = (
+                f"; the same holds for {len(products) - 1} more that it depends on"
+                if len(products) > 1
+                else ""
+            )
             yield Report(
                 main[first],
                 f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} only "

@@ -46,8 +46,8 @@ class Repeated(Rule):
             spare = sum(context.prices.seconds(reader) for reader in set(readers))
             yield Report(
                 one,
-                f"an array is written {factor} times over, {byte_text(written_bytes(one))}{times(runs)}, for what could "
-                "read it once",
+                f"a broadcast writes an array {factor} times, {byte_text(written_bytes(one))}{times(runs)}, although its "
+                "users could read it once",
                 "let the operation that uses it broadcast: split its dimensions into groups (einsum over one more dimension) "
                 "in place of jnp.repeat or broadcast_to",
                 written_bytes(one) * runs,
