@@ -218,6 +218,16 @@ def test_imports_inside_functions_are_listed() -> None:
     }
 
 
+def test_folders_of_passes_are_small() -> None:
+    """A family of passes is read as a list."""
+    sizes = {
+        str(folder.relative_to(PACKAGE)): len(list(folder.glob("*.py")))
+        for folder in (PACKAGE / "rewrite").rglob("*")
+        if folder.is_dir()
+    }
+    assert {name: size for name, size in sizes.items() if size > 25} == {}
+
+
 def test_short_files_are_short_by_design() -> None:
     """A file is a chapter, of thirty lines or more, unless it is one of many alike, or what a room is."""
     short = {

@@ -331,3 +331,83 @@ def test_what_replaces_the_end_of_an_asynchronous_operation_waits_as_all_of_it_d
     assert made.control_predecessors == (module.instruction("n"),)
     module.entry.remove_all(start.async_chain)
     assert hlo.verify(module) == []
+
+
+@rewrite.pattern(("sine", "cosine"))
+def turns(r: rewrite.Rewrite) -> rewrite.Result:
+    """sine(x) => cosine(sine(x)), of which an endless number could be made."""
+    i = r.instruction
+    return r.create_like(i, "cosine", i.shape, (r.clone(i, i.operands),)) if i.shape is not None else None
+
+
+@rewrite.pattern("negate")
+def cancels(r: rewrite.Rewrite) -> rewrite.Result:
+    """negate(negate(x)) => x, by an edit of the context."""
+    x = r.instruction.operands[0]
+    return x.opcode == "negate" and r.replace(r.instruction, x.operands[0])
+
+
+CHAIN = """ENTRY e {
+  x = f32[4] parameter(0)
+  a = f32[4] negate(x)
+  b = f32[4] negate(a)
+  c = f32[4] negate(b)
+  ROOT d = f32[4] negate(c)
+}"""
+
+
+@pytest.mark.parametrize("driver", ["worklist", "post-order", "once"])
+def test_a_rule_of_opcodes_replaces_by_an_edit_with_each_driver(driver: str) -> None:
+    module = hlo.parse(CHAIN)
+    profile: rewrite.Profile = {}
+    assert rewrite.apply_rules(module, [cancels], driver=driver, profile=profile) == {"cancels": 2}
+    assert module.entry.root.opcode == "parameter"
+    assert profile["cancels"].applied == 2
+    assert integrity.problems(module) == []
+
+
+def test_once_visits_what_was_there_before() -> None:
+    module = hlo.parse(TEXT)
+    assert rewrite.apply_rules(module, [turns], driver="once") == {"turns": 1}
+    assert [i.opcode for i in module.entry] == ["parameter", "sine", "cosine", "negate", "abs"]
+
+
+@pytest.mark.parametrize("driver", ["worklist", "post-order"])
+def test_rules_without_an_end_are_told_from_others_and_taken_back(driver: str) -> None:
+    module = hlo.parse(TEXT)
+    with pytest.raises(rewrite.RewriteError, match="no end after 5 rewrites"), module.transaction():
+        rewrite.apply_rules(module, [turns], driver=driver, max_rewrites=5)
+    assert str(module) == TEXT
+
+
+def test_drivers_of_xla_leave_fusions_and_hand_options_on() -> None:
+    text = f"""f {{
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] negate(x)
+}}
+
+{TEXT.replace("sine(x)", "fusion(x), kind=kLoop, calls=f")}"""
+    asked = []
+
+    @rewrite.pattern("negate")
+    def asks(r: rewrite.Rewrite) -> None:
+        asked.append((r.instruction.name, r.options))
+
+    module = hlo.parse(text)
+    for driver in ("post-order", "once"):
+        assert rewrite.apply_rules(module, [asks], driver=driver, options=7) == {}
+    assert asked == [("b", 7), ("b", 7)]
+    assert rewrite.apply_rules(module, [asks]) == {}
+    assert ("y", None) in asked
+    with pytest.raises(ValueError, match="driver is worklist, post-order, once, not twice"):
+        rewrite.apply_rules(module, [asks], driver="twice")
+
+
+def test_a_rule_that_replaces_and_returns_none_has_replaced() -> None:
+    @rewrite.pattern(m.negate(m.op("x")))
+    def replaces(r: rewrite.Rewrite) -> None:
+        r.instruction.replace_with(r["x"])
+
+    module = hlo.parse(TEXT)
+    assert rewrite.apply_rules(module, [replaces]) == {"replaces": 1}
+    assert [i.opcode for i in module.entry] == ["parameter", "sine", "abs"]

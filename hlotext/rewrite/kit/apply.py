@@ -54,7 +54,8 @@ def apply_rules(
     - `once`: every instruction that was there before, operands first, and nothing that the rules make (`OpExpanderPass`).
 
     Replacements are made as XLA makes them then (`Editor.replace`): what an edit refuses stays as it is, and so do bodies of
-    fusions unless they are named.
+    fusions unless they are named. The run is one transaction, and what a rule made before it gave up is not taken back: a
+    rule for these looks before it edits.
 
     Args:
         module: Is changed in place.

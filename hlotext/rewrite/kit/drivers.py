@@ -120,32 +120,34 @@ class Driver:
             self._by_opcode[opcode] = found
         return found
 
-    def visit(self, i: Instruction) -> bool:
-        """Tries the rules on an instruction until one applies. Raises RewriteError where there were too many rewrites."""
+    def visit(self, i: Instruction, rules: Iterable[tuple[RewriteRule, bool]]) -> bool:
+        """Tries these rules on an instruction until one applies. Raises RewriteError where there were too many rewrites."""
         if self.stops_at is not None and self.total >= self.stops_at:
             return False
-        for rule, is_plain in self.rules_for(i.opcode):
-            if self.apply(rule, is_plain, i):
-                self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
-                self.total += 1
-                if self.limit is not None:
-                    self.last.append(f"{rule.name} on {i.name}")
-                    if self.stops_at is None and self.total > self.limit:
-                        raise RewriteError(
-                            f"no end after {self.limit} rewrites: rules undo one another; "
-                            f"the last were {', '.join(self.last)}"
-                        )
+        profile = self.profile
+        for rule, is_plain in rules:
+            if profile is not None:
+                is_applied = self._apply_timed(rule, i, profile.setdefault(rule.name, RuleProfile()))
+            elif is_plain:
+                is_applied = self.rewrite(rule, i, NO_CAPTURES)
+            else:
+                match = rule.pattern.match(i, rule.options)
+                is_applied = match is not None and self.rewrite(rule, i, match)
+            if is_applied:
+                self._count(rule, i)
                 return True
         return False
 
-    def apply(self, rule: RewriteRule, is_plain: bool, i: Instruction) -> bool:
-        """True if a rule made something of an instruction of one of its opcodes."""
-        if self.profile is not None:
-            return self._apply_timed(rule, i, self.profile.setdefault(rule.name, RuleProfile()))
-        if is_plain:
-            return self.rewrite(rule, i, NO_CAPTURES)
-        match = rule.pattern.match(i, rule.options)
-        return match is not None and self.rewrite(rule, i, match)
+    def _count(self, rule: RewriteRule, i: Instruction) -> None:
+        self.counts[rule.name] = self.counts.get(rule.name, 0) + 1
+        self.total += 1
+        if self.limit is None:
+            return
+        self.last.append(f"{rule.name} on {i.name}")
+        if self.stops_at is None and self.total > self.limit:
+            raise RewriteError(
+                f"no end after {self.limit} rewrites: rules undo one another; the last were {', '.join(self.last)}"
+            )
 
     def _apply_timed(self, rule: RewriteRule, i: Instruction, costs: RuleProfile) -> bool:
         start = time.perf_counter()
@@ -240,9 +242,11 @@ class RulesInPostOrder(Driver):
     """
 
     def run(self) -> None:
-        for computation in self.computations():
-            while self.walk(computation):
-                pass
+        """Changes the module as a whole or not at all."""
+        with self.module.transaction():
+            for computation in self.computations():
+                while self.walk(computation):
+                    pass
 
     def walk(self, computation: Computation) -> bool:
         """Walks over a computation once; True if that changed anything."""
@@ -253,15 +257,21 @@ class RulesInPostOrder(Driver):
         return context.changed
 
     def _come_to(self, i: Instruction) -> None:
-        if self.rules_for(i.opcode) and self.context.may_rewrite(i):
-            self.context.at(i)
-            if self.visit(i):
-                self.context.changed = True
+        context = self.context
+        rules = self.rules_for(i.opcode)
+        if rules and context.may_rewrite(i):
+            context.at(i)
+            if self.visit(i, rules):
+                context.changed = True
 
     def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
-        self.context.match = match
+        context = self.context
+        context.match = match
         try:
-            return self.replace(rule, i, rule.function(self.context))
+            found = rule.function(context)
+            if found is None or found is False:
+                return False
+            return self.replace(rule, i, found)
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
             near = {i, *i.operands, *(o for x in i.operands for o in x.operands), *i.users}
             if all(_is_sound(x) for x in near):
@@ -279,12 +289,13 @@ class RulesOnce(Driver):
     runs asynchronously, which is one operation.
     """
 
-    budget: InstructionBudget | None = None
-    """Bounds what the rules add."""
-
     def run(self) -> None:
-        """Raises PassLimitError where the rules add too much."""
-        budget = self.budget or InstructionBudget(", ".join(rule.name for rule in self.rules), self.module)
+        """Changes the module as a whole or not at all. Raises PassLimitError where the rules add too much."""
+        with self.module.transaction():
+            self._visit_all()
+
+    def _visit_all(self) -> None:
+        budget = InstructionBudget(", ".join(rule.name for rule in self.rules), self.module)
         found = [
             i
             for computation in self.computations()
@@ -299,7 +310,7 @@ class RulesOnce(Driver):
                 continue
             before = len(home)
             self.context.at(i)
-            self.visit(i)
+            self.visit(i, self.rules_for(i.opcode))
             budget.add(max(0, len(home) - before))
         self.context.place = None
 

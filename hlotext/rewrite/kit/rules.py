@@ -15,6 +15,7 @@ from hlotext.matchers.matching import NOTHING_SKIPPED, MatchOptions
 from hlotext.matchers.pattern import Match, Pattern
 from hlotext.rewrite.kit.builder import Builder
 from hlotext.rewrite.kit.edits import Editor
+from hlotext.rewrite.kit.facts import is_typed
 
 NO_CAPTURES: Match = {}
 
@@ -30,6 +31,9 @@ class Rewrite(Editor):
     >>> print(r.b.cosine(r["x"]))
     cosine = f32[4] cosine(x)
     """
+
+    instruction: Instruction
+    """The matched instruction."""
 
     def __init__(self, module: Module, options: Any = None, *, is_layout_sensitive: bool = False) -> None:
         super().__init__(module, is_layout_sensitive=is_layout_sensitive)
@@ -51,15 +55,9 @@ class Rewrite(Editor):
 
     def at(self, instruction: Instruction, match: Match = NO_CAPTURES) -> None:
         """Moves on to an instruction: new ones stand before it."""
-        self.place = instruction
+        self.place = self.instruction = instruction
         self.match = match
         self._builder = None
-
-    @property
-    def instruction(self) -> Instruction:
-        """The matched instruction."""
-        assert self.place is not None
-        return self.place
 
     @property
     def b(self) -> Builder:
@@ -78,9 +76,7 @@ class Rewrite(Editor):
 
     def may_rewrite(self, i: Instruction) -> bool:
         """True if rules that walk in post-order are asked about an instruction: its shape and its operands' are known."""
-        if i.shape is None:
-            return False
-        return all(o.shape is not None for o in i.operands)
+        return is_typed(i)
 
 
 Result = Instruction | bool | None

@@ -58,7 +58,7 @@ class Worklist(Driver):
                     self.pending.update(dict.fromkeys(wanted))
                 while self.pending:
                     i = self.pending.popitem()[0]
-                    if i.computation is not None and self.visit(i):
+                    if i.computation is not None and self.visit(i, self.rules_for(i.opcode)):
                         self._visit_near()
                 if self.total == before:
                     return

@@ -18,6 +18,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.age import XlaAge
+from hlotext.rewrite.kit.facts import is_all, is_typed
 from hlotext.rewrite.kit.rules import Rewrite
 
 
@@ -67,4 +68,20 @@ class AlgebraRewrite(Rewrite):
 
     def may_rewrite(self, i: Instruction) -> bool:
         """False for sparse dots too: `HandleDot` leaves those as they are."""
-        return super().may_rewrite(i) and not (i.opcode == "dot" and len(i.operands) > 2)
+        return is_typed(i) and (i.opcode != "dot" or len(i.operands) == 2)
+
+    def drop_neutral(self, number: float) -> bool:
+        """`op(x, number) => x`, on either side."""
+        i = self.instruction
+        x, y = i.operands
+        return (is_all(y, number) and self.replace_if_compatible(i, x)) or (
+            is_all(x, number) and self.replace_if_compatible(i, y)
+        )
+
+    def keep_absorbing(self, number: float) -> bool:
+        """`op(x, number) => number`, on either side."""
+        i = self.instruction
+        x, y = i.operands
+        return (is_all(y, number) and self.replace_if_compatible(i, y)) or (
+            is_all(x, number) and self.replace_if_compatible(i, x)
+        )

@@ -28,41 +28,25 @@ from hlotext.rewrite.passes.simplify.algebra.sums import is_non_negative
 @pattern("and", handler="HandleAnd")
 def and_true(r: AlgebraRewrite) -> Result:
     """and(p, yes) => p"""
-    i = r.instruction
-    x, y = i.operands
-    return is_pred(x) and (
-        (is_all(y, 1) and r.replace_if_compatible(i, x)) or (is_all(x, 1) and r.replace_if_compatible(i, y))
-    )
+    return is_pred(r.instruction.operands[0]) and r.drop_neutral(1)
 
 
 @pattern("and", handler="HandleAnd")
 def and_zero(r: AlgebraRewrite) -> Result:
     """and(i, i0) => i0"""
-    i = r.instruction
-    x, y = i.operands
-    return (is_all(y, 0) and r.replace_if_compatible(i, y)) or (
-        is_all(x, 0) and r.replace_if_compatible(i, x)
-    )
+    return r.keep_absorbing(0)
 
 
 @pattern("or", handler="HandleOr")
 def or_true(r: AlgebraRewrite) -> Result:
     """or(p, yes) => yes"""
-    i = r.instruction
-    x, y = i.operands
-    return is_pred(x) and (
-        (is_all(y, 1) and r.replace_if_compatible(i, y)) or (is_all(x, 1) and r.replace_if_compatible(i, x))
-    )
+    return is_pred(r.instruction.operands[0]) and r.keep_absorbing(1)
 
 
 @pattern("or", handler="HandleOr")
 def or_zero(r: AlgebraRewrite) -> Result:
     """or(i, i0) => i"""
-    i = r.instruction
-    x, y = i.operands
-    return (is_all(y, 0) and r.replace_if_compatible(i, x)) or (
-        is_all(x, 0) and r.replace_if_compatible(i, y)
-    )
+    return r.drop_neutral(0)
 
 
 @pattern("xor", handler="HandleXor")

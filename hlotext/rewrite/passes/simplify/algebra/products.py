@@ -37,11 +37,7 @@ from hlotext.rewrite.passes.simplify.algebra.sums import is_non_negative, may_jo
 @pattern("multiply", handler="HandleMultiply")
 def multiply_one(r: AlgebraRewrite) -> Result:
     """multiply(x, f1) => x"""
-    i = r.instruction
-    x, y = i.operands
-    return (is_all(y, 1) and r.replace_if_compatible(i, x)) or (
-        is_all(x, 1) and r.replace_if_compatible(i, y)
-    )
+    return r.drop_neutral(1)
 
 
 @pattern("multiply", handler="HandleMultiply")

@@ -93,11 +93,7 @@ def abs_of_non_negative(r: AlgebraRewrite) -> Result:
 @pattern("add", handler="HandleAdd")
 def add_zero(r: AlgebraRewrite) -> Result:
     """add(x, f0) => x"""
-    i = r.instruction
-    x, y = i.operands
-    return (is_all(y, 0) and r.replace_if_compatible(i, x)) or (
-        is_all(x, 0) and r.replace_if_compatible(i, y)
-    )
+    return r.drop_neutral(0)
 
 
 @pattern("add", handler="HandleAdd")
