@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlotext.cli import output
-from hlotext.cli.output import Kind, Output, TerminalColumn, TerminalTable
+from hlotext.cli.output import Command, Kind, Output, TerminalColumn, TerminalTable
 from hlotext.cli.table_layout import GAP, INDENT, cell_width, fit, shorter
 from tests import support
 
@@ -323,3 +323,21 @@ def test_a_sentence_as_a_heading_is_wrapped(capsys: pytest.CaptureFixture[str]) 
     )
     Output(60, is_coloured=False).heading(text)
     assert " ".join(capsys.readouterr().out.split()) == text
+
+
+def test_commands_can_be_pasted_and_long_names_leave_room(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command goes on behind a backslash, no argument of it is broken; a long name stands above its value."""
+    report = Output(60, is_coloured=False)
+    command = (
+        "hlotext lint /a/long/folder/module_0000.jit_step.after_optimizations.txt --select D107 --by 'a b'"
+    )
+    value = "a value that needs a good part of the line in order to be read"
+    report.facts(
+        [("more", Command(command)), ("after_adding_copies_to_resolve_interference (step 63)", value)]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    place = next(n for n, line in enumerate(lines) if "after_adding" in line)
+    shell = "\n".join(lines[:place]).replace("\\\n", " ").removeprefix("  more")
+    assert " ".join(shell.split()) == command
+    assert len(lines) - place <= 4
+    assert " ".join(" ".join(lines[place + 1 :]).split()) == value

@@ -100,7 +100,7 @@ def show(out: Output, found: Explained, limit: int) -> None:
     message, held = found.message, found.message.memory
     assert held is not None
     out.heading(f"{found.place}: {message.text}")
-    sizes = (("asked for", held.used), ("available", held.capacity), ("over by", held.must_go))
+    sizes = (("requested", held.used), ("available", held.capacity), ("over by", held.must_go))
     facts = [(title, byte_text(size)) for title, size in sizes if size is not None]
     if message.module:
         facts.append(("module", message.module))

@@ -17,6 +17,7 @@ from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError, decode, read_data
 
 _LIMIT = 12
+_CHIP_MEMORY = ("hbm", "vmem", "smem")
 _FACTS = {
     "from": "from sharding",
     "to": "to sharding",
@@ -137,9 +138,13 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
     ]
     memory = message.memory
     if memory is not None:
-        space = f" of {memory.space}" if memory.space else ""
+        space = (
+            f" of {memory.space.upper() if memory.space in _CHIP_MEMORY else memory.space}"
+            if memory.space
+            else ""
+        )
         sizes = (
-            ("asked for", memory.used),
+            ("requested", memory.used),
             ("available", memory.capacity),
             ("over by", memory.must_go),
             ("program", memory.program),

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import click
 
-from hlotext.cli.table_layout import GAP, INDENT, Kind, TerminalColumn, cell_width, fit, shorter, wrapped
+from hlotext.cli.table_layout import (
+    GAP,
+    INDENT,
+    Kind,
+    TerminalColumn,
+    cell_width,
+    command_lines,
+    fit,
+    shorter,
+    wrapped,
+)
 from hlotext.cli.table_options import asked, number_of
 from hlotext.findings import escape
 
@@ -42,6 +52,8 @@ T = TypeVar("T")
 _LONG_WORK = 4_000_000
 """Bytes of input from which on a progress bar is worth it: about a second."""
 _NARROWEST = 40
+_NAMES = 20
+"""Columns that names of facts may always take; longer ones than a quarter of the terminal stand above their values."""
 """Columns that reports take at least: with fewer nothing is left to read."""
 
 
@@ -105,6 +117,12 @@ def styled(text: str, style: str) -> str:
     return click.style(text, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
 
 
+class Command(str):
+    """A command line as the value of a fact, which is broken so that it can be pasted."""
+
+    __slots__ = ()
+
+
 class Output:
     """Where a report goes: headings, facts, tables and HLO text, in the width of the terminal, in colour or not."""
 
@@ -137,10 +155,16 @@ class Output:
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         """Names and values, one pair a line; longer values go on in the next line."""
-        rows = [(printable(name), printable(value)) for name, value in facts]
-        longest = max((len(name) for name, _ in rows), default=0)
-        for name, value in rows:
-            lines = [value] if self.width is None else wrapped(value, self.width - INDENT - longest - GAP)
+        rows = [(printable(name), printable(value), isinstance(value, Command)) for name, value in facts]
+        longest = max((len(name) for name, *_ in rows), default=0)
+        if self.width is not None:
+            longest = min(longest, max(_NAMES, self.width // 4))
+        for name, value, is_command in rows:
+            broken = command_lines if is_command else wrapped
+            lines = [value] if self.width is None else broken(value, self.width - INDENT - longest - GAP)
+            if len(name) > longest:  # a line of its own, so that all values keep their room
+                self._line(f"{' ' * INDENT}{self._styled(name, 'dim')}")
+                name = ""
             for number, line in enumerate(lines):
                 lead = self._styled(f"{name if not number else '':{longest}}", "dim")
                 self._line(f"{' ' * INDENT}{lead}{' ' * GAP}{line}".rstrip())

@@ -48,7 +48,8 @@ _KNOWN = {
     "scope": (Kind.SCOPE, 5),
     "op_name": (Kind.SCOPE, 5),
     "file": (Kind.PLACE, 9),
-    **dict.fromkeys(("opcode", "family"), (Kind.NAME, 4)),
+    "opcode": (Kind.NAME, 4),
+    "family": (Kind.PROSE, 4),
     "kind": (Kind.WORD, 8),
     **dict.fromkeys(
         ("summary", "problem", "finding", "finds", "answers", "reason", "why", "because", "meaning", "note"),
@@ -394,6 +395,20 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
         line += word
         used += cell_width(word)
     return [*lines, line.rstrip(" ")]
+
+
+_ARGUMENTS = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^ '\"])+")
+
+
+def command_lines(text: str, width: int) -> list[str]:
+    """A command line for the shell in lines that end with a backslash, so that it can be pasted; no argument is broken."""
+    lines: list[str] = []
+    for word in _ARGUMENTS.findall(text):
+        if lines and cell_width(lines[-1]) + cell_width(word) + len("  \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:

@@ -251,7 +251,7 @@ def _launch(launch: thunks.Launch) -> str:
     grid = "x".join(str(n) for n in launch.grid if n != 1) or "1"
     threads = "x".join(str(n) for n in launch.threads if n != 1) or "1"
     shared = f", {launch.shared_memory:,} B shared" if launch.shared_memory else ""
-    return f"{grid} blocks of {threads}{shared}"
+    return f"{grid} {'block' if grid == '1' else 'blocks'} of {threads}{shared}"
 
 
 def _remark(thunk: thunks.Thunk) -> str:

@@ -16,7 +16,7 @@ from hlotext.analysis.formatting import format_percent, pluralize, seconds
 from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import TerminalTable, emit_report, output
+from hlotext.cli.output import Command, TerminalTable, emit_report, output
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
 
@@ -194,7 +194,7 @@ def _action_facts(action: triage.Action) -> list[tuple[str, str]]:
         facts.append(("line", f"{action.file}:{action.line}"))
     if len(action.modules) > 1:
         facts.append(("in", f"{len(action.modules)} modules, most in {action.modules[0]}"))
-    facts.append(("more", _command(action)))
+    facts.append(("more", Command(_command(action))))
     return facts
 
 
