@@ -22,7 +22,7 @@ from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.figures import TABLES as NEEDED
 from hlotext.tables.history import BuildStep, History, ModuleHistory, history
-from hlotext.view.report import benchmark, builds_comment, builds_page
+from hlotext.view.report import benchmark, builds_comment, builds_page, figure_texts
 
 TABLES = ",".join(NEEDED)
 
@@ -128,6 +128,13 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     accepted.write_text("step b5\n")
     assert run("report", dataset, "-o", place, "--accepted", accepted).exit_code == 2
     assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
+
+
+def test_figures_that_differ_look_different() -> None:
+    """Rounded to three digits they may be one text, which no change explains."""
+    assert figure_texts("flops", 99_860_520, 99_881_000) == ("99,860,520", "99,881,000")
+    assert figure_texts("flops", 1e6, 2e6) == ("1.00 M", "2.00 M")
+    assert figure_texts("flops", 1e6, 1e6) == ("1.00 M", "1.00 M")
 
 
 def test_formats_for_other_programs(dataset: Path) -> None:

@@ -388,7 +388,7 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     assert rows
     expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
     assert found is not None
-    assert sorted((str(r["code"]), int(float(r["bytes"] or 0))) for r in found.records()) == expected
+    assert sorted((str(r["code"]), int(float(r.get("bytes") or 0))) for r in found.records()) == expected
 
 
 def test_equal_arrays_of_layers_are_one_row(tmp_path: Path) -> None:
@@ -468,3 +468,24 @@ def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None
     assert found.text.count('<svg class="overlay"') == 1
     same = Page(report_page(sides[0], sides[0]))
     assert not [name for name in same.tables if "differences" in name]
+
+
+def test_lines_that_moved_are_compared_with_themselves(tmp_path: Path) -> None:
+    """A comment above the program changes no figure of any line; a line that changed says where it was and is."""
+    paths = []
+    for number, width in enumerate((256, 256, 512)):
+        at = 1 + 2 * number
+        place = tmp_path / f"{number}.txt"
+        place.write_text(
+            f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  p = f32[{width},64]{{1,0}} parameter(0)\n"
+            "  q = f32[64]{0} parameter(1)\n"
+            f'  a = f32[{width},64]{{1,0}} sine(p), metadata={{op_name="sin" source_file="m.py" source_line={at}}}\n'
+            f'  b = f32[64]{{0}} sine(q), metadata={{op_name="sin" source_file="m.py" source_line={at + 2}}}\n'
+            f'  ROOT r = f32[64]{{0}} custom-call(a, b), custom_call_target="t", '
+            f'metadata={{op_name="t" source_file="m.py" source_line={at + 4}}}\n}}\n'
+        )
+        paths.append(place)
+    sides = [report_input(place, platform="tpu") for place in paths]
+    assert "ab-differences-moved" not in Page(report_page(*sides[:2])).tables
+    moved = Page(report_page(sides[0], sides[2])).tables["ab-differences-moved"].records()
+    assert {row["name"] for row in moved} == {"m.py:1", "m.py:5 → 9", "m.py:5"}

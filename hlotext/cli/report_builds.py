@@ -70,7 +70,7 @@ def write(
         )
     worse = found.regressions(fail_on)
     for module, figure, good, value in worse:
-        before, now = (report.figure_text(figure, one) for one in (good, value))
+        before, now = report.figure_texts(figure, good, value)
         say(f"{printable(module)}: {FIGURES[figure][0]} {before} -> {now} since the last good build")
     if worse:
         raise click.exceptions.Exit(FINDINGS)

@@ -63,7 +63,7 @@ ranked as (
 )
 select
     g.module, g.build, g.before_build, g.figure, g.before, g.value,
-    round(100 * (g.value - g.before) / nullif(g.before, 0), 1) as percent,
+    round(100 * (g.value - g.before) / nullif(g.before, 0), 4) as percent,
     r.operation, r.label, r.shape, r.more_bytes, r.file, r.line
 from grown g
 left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure and r.place <= cast($rows as int)

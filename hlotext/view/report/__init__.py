@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hlotext.ir.lazy_imports import lazy_submodules
-from hlotext.view.report.builds_text import benchmark, builds_comment, figure_text
+from hlotext.view.report.builds_text import benchmark, builds_comment, figure_texts
 from hlotext.view.report.report_input import ReportInput, report_input
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = [
     "benchmark",
     "builds_comment",
     "builds_page",
-    "figure_text",
+    "figure_texts",
     "report_input",
     "report_page",
 ]

@@ -15,7 +15,7 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
 from hlotext.view.page.packing import asset, policy, script
-from hlotext.view.report.builds_text import change_of, figure_text
+from hlotext.view.report.builds_text import change_of, figure_text, figure_texts
 from hlotext.view.report.parts import PageTable, Tile, columns_of, cut
 from hlotext.view.report.templates import environment
 
@@ -74,7 +74,7 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
     numbers = {(one.build, one.module): one.number for one in cards}
     own = script("common.js", "tables.js", "builds.js")
     worse = [card for card in cards if card.kind == "worse"]
-    rows = [(build, path, error) for build, path, error in found.unreadable]
+    rows = [(build, path, error.removeprefix(f"{path}:")) for build, path, error in found.unreadable]
     notes = [
         f"{FIGURES[figure][0]} is not known: not all builds have the table `{FIGURES[figure][2]}` "
         f"(`hlotext table --append --tables {FIGURES[figure][2]}`)."
@@ -124,8 +124,7 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
     rows = [
         (
             FIGURES[one.figure][0],
-            figure_text(one.figure, one.before),
-            figure_text(one.figure, one.value),
+            *figure_texts(one.figure, one.before, one.value),
             change_of(one.before, one.value)[1],
         )
         for one in steps
@@ -162,9 +161,8 @@ def _rows(found: History, module: ModuleHistory, numbers: dict[tuple[str, str], 
         change, text = change_of(first, last)
         steps = [one for one in found.steps if (one.module, one.figure) == (module.name, figure)]
         picture = _picture(found.builds, figure, values, steps, numbers)
-        yield _Row(
-            title, picture, first, figure_text(figure, first), last, figure_text(figure, last), change, text
-        )
+        texts = figure_texts(figure, first, last)
+        yield _Row(title, picture, first, texts[0], last, texts[1], change, text)
 
 
 def _picture(
@@ -176,12 +174,12 @@ def _picture(
 ) -> Markup:
     """The trend as a line that breaks where a build has no value, with a mark at each step, as SVG."""
     low, high = min(values.values()), max(values.values())
-    span = float(high - low) or 1.0
+    span = float(high - low)
     wide = (_WIDE - 2 * _EDGE) / max(1, len(builds) - 1)
     x = {build: _EDGE + n * wide for n, build in enumerate(builds)}
 
     def y(value: float) -> float:
-        return _HIGH - _EDGE - (float(value) - low) / span * (_HIGH - 2 * _EDGE)
+        return _HIGH - _EDGE - ((float(value) - low) / span if span else 0.5) * (_HIGH - 2 * _EDGE)
 
     path, gaps, is_on = [], [], False
     for build in builds:
@@ -196,14 +194,15 @@ def _picture(
     marks = []
     for one in steps:
         kind = "accepted" if one.accepted is not None else "worse" if one.is_worse else "better"
-        says = f"{one.build}: {figure_text(figure, one.before)} → {figure_text(figure, one.value)}"
+        says = f"{one.build}: {' → '.join(figure_texts(figure, one.before, one.value))}"
         circle = f'<circle class="{kind}" cx="{x[one.build]:.1f}" cy="{y(one.value):.1f}" r="4.5">'
         number = numbers[one.build, one.module]
         marks.append(f'<a href="#step-{number}">{circle}<title>{_safe(says)}</title></circle></a>')
     first = figure_text(figure, values[next(build for build in builds if build in values)])
     label = f"{FIGURES[figure][0]} from {first}, {pluralize(len(marks), 'step')}"
     drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(marks)}'
-    return Markup(f'<svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{_safe(label)}">{drawn}</svg>')
+    tag = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="xMinYMid" role="img" aria-label="{_safe(label)}">'
+    return Markup(f"{tag}{drawn}</svg>")
 
 
 def _safe(text: str) -> str:

@@ -30,6 +30,15 @@ def figure_text(figure: str, value: float) -> str:
     return format_count(value) if unit else f"{value:,.0f}"
 
 
+def figure_texts(figure: str, *values: float) -> tuple[str, ...]:
+    """Figures that stand beside each other: exact where rounded ones of different values would be one text."""
+    texts = tuple(figure_text(figure, value) for value in values)
+    if len(set(texts)) == len(set(values)):
+        return texts
+    unit = FIGURES[figure][1].replace("operations", "")
+    return tuple(f"{value:,.15g} {unit}".rstrip() for value in values)
+
+
 def change_of(before: float, value: float) -> tuple[float, str]:
     """The change in percent, and as text; of what was 0 the value itself."""
     if not before:
@@ -81,8 +90,7 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
         cells = (
             module,
             FIGURES[figure][0],
-            figure_text(figure, good),
-            figure_text(figure, value),
+            *figure_texts(figure, good, value),
             change_of(good, value)[1],
             f"{cause.name} {cause.shape}" if cause is not None else "",
             place,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -87,7 +88,7 @@ _TEXTS: Mapping[str, Any] = {
 }
 
 
-@attrs.frozen
+@attrs.frozen(slots=False, eq=False)
 class PageTable:
     """Rows of values, the first of which names the row."""
 
@@ -100,6 +101,13 @@ class PageTable:
     is_open: bool = True
     """True if it is shown from the start, and not folded."""
 
+    @functools.cached_property
+    def shown(self) -> tuple[int, ...]:
+        """Numbers of the columns that hold something, in their order; of a table without rows all."""
+        columns = range(len(self.columns))
+        filled = tuple(n for n in columns if not n or any(row[n] not in (None, "") for row in self.rows))
+        return filled if self.rows else tuple(columns)
+
     @property
     def left_out(self) -> int:
         """Number of rows that are not shown."""
@@ -110,16 +118,22 @@ class PageTable:
         column, value = self.columns[number], row[number]
         if not column.is_bar or not isinstance(value, (int, float)) or value <= 0:
             return None
-        most = self._most(number)
+        most = self._longest[number]
         part = 0.0
         if column.hatched:
             other = row[next(n for n, c in enumerate(self.columns) if c.key == column.hatched)]
             part = float(other) if isinstance(other, (int, float)) else 0.0
         return round(100 * value / most, 2), round(100 * min(part, value) / most, 2)
 
-    def _most(self, number: int) -> float:
-        values = [row[number] for row in self.rows]
-        return max((float(v) for v in values if isinstance(v, (int, float))), default=1.0) or 1.0
+    @functools.cached_property
+    def _longest(self) -> Mapping[int, float]:
+        """The largest number of each column of bars."""
+        return {
+            n: max((float(v) for row in self.rows if isinstance(v := row[n], (int, float))), default=0.0)
+            or 1.0
+            for n, column in enumerate(self.columns)
+            if column.is_bar
+        }
 
 
 @attrs.frozen

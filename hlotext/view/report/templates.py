@@ -15,6 +15,9 @@ from hlotext.view.page.packing import asset
 MOST_TEXT = 300
 """Characters of a text that a page shows; of a longer one both ends."""
 
+_FEW, _MANY = 20, 48
+"""Characters of a cell that is not broken, and of one that is a sentence."""
+
 
 def shown(text: str) -> str:
     """Text of a module as a page shows it: nothing that does not print, and of a long one both ends."""
@@ -43,7 +46,13 @@ def environment(**filters: Any) -> jinja2.Environment:
     found.filters["codes"] = codes
     found.filters["address"] = address
     found.filters.update(filters)
+    found.globals["length_of"] = length_of
     return found
+
+
+def length_of(text: str) -> str:
+    """The class of a cell of prose by how much is in it: a few words stay on one line, sentences get room."""
+    return "short" if len(text) <= _FEW else "long" if len(text) > _MANY else ""
 
 
 def breakable(text: str) -> Markup:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hlotext import cost, dumps
 from hlotext.analysis import byte_text
-from hlotext.analysis.formatting import seconds
+from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.dumps.collectives import wording
 from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
@@ -106,7 +106,7 @@ def _sum(total: cost.TrafficTotal) -> str:
     known = total.count - total.unknown
     mark = "at most " if total.is_at_most else "at least " if total.is_at_least or total.unknown else ""
     size = f"{mark}{byte_text(total.bytes)} sent by each device" if known else "sizes unknown"
-    return f"{size}, {total.count:,} operations"
+    return f"{size}, {pluralize(total.count, 'operation')}"
 
 
 def _exposed_facts(estimate: cost.Estimate) -> list[tuple[str, str]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import byte_text, source_locations
 from hlotext.findings import escape
 from hlotext.memory import MemoryModelError, usage
 from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut
@@ -27,10 +28,57 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
         {name: part.bytes_accessed for name, part in one.cost.by("line").items()} for one in (before, after)
     ]
     times = [seconds_by(one, "line") for one in (before, after)]
+    lines = moved_lines(before, after)
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
-    yield from _table("differences-moved", "Bytes moved by line", _BYTES, moved)
+    yield from _table("differences-moved", "Bytes moved by line", _BYTES, _renamed(moved, lines))
     if times[0] is not None and times[1] is not None:
-        yield from _table("differences-times", "Least time by line", _TIMES, [times[0], times[1]])
+        sides = _renamed([times[0], times[1]], lines)
+        yield from _table("differences-times", "Least time by line", _TIMES, sides)
+
+
+def moved_lines(before: ReportInput, after: ReportInput) -> Mapping[str, str]:
+    """Lines of the second program by those of the first which they were, where one was edited above them.
+
+    Operations of one opcode, op_name and shape that are of a single line on each side say so; two lines are one where most
+    of these of either say the other.
+    """
+    votes: dict[tuple[str, str], int] = Counter()
+    old, new = _single_lines(before), _single_lines(after)
+    for key in old.keys() & new.keys():
+        votes[old[key], new[key]] += 1
+    best: list[dict[str, str]] = [{}, {}]
+    for (first, second), _ in sorted(votes.items(), key=lambda item: (-item[1], item[0])):
+        best[0].setdefault(first, second)
+        best[1].setdefault(second, first)
+    return {first: second for first, second in best[0].items() if best[1][second] == first}
+
+
+def _single_lines(one: ReportInput) -> dict[tuple[str, str, str], str]:
+    """The line of operations by opcode, op_name and shape, without those of several lines."""
+    lines: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for instruction, (place, _) in source_locations(one.module).items():
+        if instruction.metadata is not None and instruction.metadata.op_name:
+            shape = instruction.shape.text_without_layout() if instruction.shape is not None else ""
+            key = instruction.opcode, instruction.metadata.op_name, shape
+            lines[key].add(f"{place.file}:{place.line}")
+    return {key: min(found) for key, found in lines.items() if len(found) == 1}
+
+
+def _renamed(sides: Sequence[Mapping[str, float]], lines: Mapping[str, str]) -> list[dict[str, float]]:
+    """Both sides with one name for a line that moved: where it was, and its number now."""
+    old, new = sides
+    names = {
+        first: first if first == second else f"{first} → {second.rpartition(':')[2]}"
+        for first, second in lines.items()
+        if first in old
+    }
+    now = {lines[first]: name for first, name in names.items()}
+    renamed = {
+        # Another line has this number now, so that the two are not the same.
+        names.get(name, f"{name} (before)" if name in now else name): value
+        for name, value in old.items()
+    }
+    return [renamed, {now.get(name, name): value for name, value in new.items()}]
 
 
 def _live(one: ReportInput) -> dict[str, float]:
@@ -40,7 +88,7 @@ def _live(one: ReportInput) -> dict[str, float]:
 
 
 def _table(
-    id: str, title: str, columns: Sequence[PageColumn], sides: Sequence[dict[str, float]]
+    id: str, title: str, columns: Sequence[PageColumn], sides: Sequence[Mapping[str, float]]
 ) -> Iterator[PageTable]:
     old, new = sides
     rows: list[tuple[Cell, ...]] = []
@@ -70,7 +118,9 @@ def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
         drawn.append(f'<path class="{key}" d="{points}"><title>{escape.html(says)}</title></path>')
     peaks = [byte_text(max(line)) for line in lines]
     label = f"live bytes over the schedule: before at most {peaks[0]}, after at most {peaks[1]}"
-    scale = f'<text x="4" y="12">{byte_text(top)}</text><line x1="0" x2="{_WIDE}" y1="{_TOP}" y2="{_TOP}"/>'
+    scale = f'<text x="4" y="12">{byte_text(top)}</text><text x="4" y="{_HIGH - 4}">0 B</text>' + "".join(
+        f'<line x1="0" x2="{_WIDE}" y1="{y}" y2="{y}"/>' for y in (_TOP, _HIGH)
+    )
     svg = (
         f'<svg class="overlay" viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape.html(label)}">'
         f"{scale}{''.join(drawn)}</svg>"
