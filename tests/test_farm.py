@@ -101,6 +101,17 @@ def test_each_once_and_not_again(builds: Path, tmp_path: Path, jobs: int) -> Non
     assert do([builds], out) == []
 
 
+def test_every_table_names_the_build(builds: Path, tmp_path: Path) -> None:
+    """So that one is asked of a build without a join."""
+    out = tmp_path / "out"
+    do([builds], out)
+    by_key = {row["module"]: row["build"] for row in rows(out, "modules")}
+    for name in TABLES:
+        for row in rows(out, name):
+            assert row["build"] == by_key[row["module"]], name
+    assert set(by_key.values()) == {row["build"] for row in rows(out, "instructions")} == {"b1", "b2"}
+
+
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_what_has_changed_is_read_again(builds: Path, tmp_path: Path, is_compacted: bool) -> None:
     """A text of another content takes the place of the old one; with --anew all, with --retry the unreadable."""

@@ -44,6 +44,7 @@ def test_rows_without_arrow() -> None:
     assert [row["name"] for row in rows] == ["a", "b", "c", "x", "y", "z", "r"]
     assert rows[6] == {
         "module": "tiny",
+        "build": None,
         "id": 6,
         "computation": "main",
         "ordinal": 3,

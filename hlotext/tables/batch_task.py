@@ -273,7 +273,7 @@ def _passes(input: Input, key: str) -> Table:
         for one in dumps.open(input.url).compilations:
             last = one.last or (one.steps[-1] if one.steps else None)
             if last is not None and os.path.abspath(last.file.path) == input.url:
-                return rows_of_passes(one, key)
+                return rows_of_passes(one, key, input.build)
     return empty(PASSES)
 
 

@@ -108,9 +108,10 @@ def concatenated(tables: Sequence[Table]) -> Table:
 _NUMPY = {"bool": np.bool_, "int16": np.int16, "int32": np.int32, "float64": np.float64}
 
 
-def from_rows(name: str, rows: list[dict[str, Any]]) -> Table:
-    """A table of rows, for those that are few; what a row leaves out is null."""
+def from_rows(name: str, rows: list[dict[str, Any]], build: str | None = None) -> Table:
+    """A table of rows of a build, for those that are few; what a row leaves out is null."""
     schema = TABLES[name]
+    rows = [{"build": build, **row} for row in rows]
     columns: dict[str, AnyColumn] = {}
     for column in schema.columns:
         values = [row.get(column.name) for row in rows]

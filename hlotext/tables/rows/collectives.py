@@ -24,7 +24,7 @@ def collectives(subject: Subject) -> Table:
     for one in found:
         axes = axes_of(module, one, mesh.mesh if mesh is not None else None)
         rows.append(_row(subject, one, axes))
-    return from_rows("collectives", rows)
+    return from_rows("collectives", rows, subject.build)
 
 
 def _row(subject: Subject, one: Communication, axes: Sequence[str] | None) -> dict[str, Any]:

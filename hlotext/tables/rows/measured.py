@@ -35,4 +35,4 @@ def measured(subject: Subject) -> Table:
                     "launch_seconds": None if number else time.launch_seconds,
                 }
             )
-    return from_rows("measured", rows)
+    return from_rows("measured", rows, subject.build)

@@ -6,8 +6,8 @@ from hlotext import dumps
 from hlotext.tables.table import Table, from_rows
 
 
-def rows_of_passes(compilation: dumps.Compilation, key: str) -> Table:
-    """The table `passes` of one compilation, whose last text has that key. Raises InputError."""
+def rows_of_passes(compilation: dumps.Compilation, key: str, build: str | None = None) -> Table:
+    """The table `passes` of one compilation of a build, whose last text has that key. Raises InputError."""
     rows = []
     for row in compilation.timeline():
         step, changes = row.step, row.changes
@@ -30,4 +30,4 @@ def rows_of_passes(compilation: dumps.Compilation, key: str) -> Table:
                 "note": None if row.note is None else row.note.message,
             }
         )
-    return from_rows("passes", rows)
+    return from_rows("passes", rows, build)

@@ -132,9 +132,13 @@ class Subject:
         }
 
     def table(self, name: str, count: int, columns: Mapping[str, AnyColumn]) -> Table:
-        """A table of so many rows of this module: these columns and `module`."""
+        """A table of so many rows of this module: these columns, `module` and `build`."""
         schema = TABLES[name]
-        found: dict[str, AnyColumn] = {"module": Words.repeated(self.key, count), **columns}
+        found: dict[str, AnyColumn] = {
+            "module": Words.repeated(self.key, count),
+            "build": Words.repeated(self.build, count),
+            **columns,
+        }
         return Table(schema, {column: found[column] for column in schema.names})
 
 
@@ -188,8 +192,12 @@ class Subjects:
         return Numbers(operands, missing if missing.any() else None)
 
     def table(self, name: str, counts: Array, columns: Mapping[str, AnyColumn]) -> Table:
-        """A table of so many rows of each module: these columns and `module`."""
+        """A table of so many rows of each module: these columns, `module` and `build`."""
         schema = TABLES[name]
-        keys = Words.of([one.key for one in self.each]).taken(np.repeat(np.arange(len(counts)), counts))
-        found: dict[str, AnyColumn] = {"module": keys, **columns}
+        rows = np.repeat(np.arange(len(counts)), counts)
+        found: dict[str, AnyColumn] = {
+            "module": Words.of([one.key for one in self.each]).taken(rows),
+            "build": Words.of([one.build for one in self.each]).taken(rows),
+            **columns,
+        }
         return Table(schema, {column: found[column] for column in schema.names})

@@ -38,4 +38,4 @@ def thunks(subject: Subject) -> Table:
                 "next": None if thunk.next is None else numbers.get(id(thunk.next)),
             }
         )
-    return from_rows("thunks", rows)
+    return from_rows("thunks", rows, subject.build)

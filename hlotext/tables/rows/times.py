@@ -42,4 +42,4 @@ def times(subject: Subject) -> Table:
         }
         for one in found.transfers
     ]
-    return from_rows("times", rows)
+    return from_rows("times", rows, subject.build)
