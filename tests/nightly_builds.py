@@ -1,9 +1,10 @@
-"""Fifty builds of a program as JAX compiles them, for the nightly page: `python -m tests.nightly_builds DIR`.
+"""Fifty builds of a program as JAX compiles them, for the nightly page: `python -m tests.nightly_builds DIR [BUILDS]`.
 
 Each build is a folder with the final texts of two models, compiled for eight devices of the CPU from a source that changes
 in ways that no figure shows: lines move, a constant is another. Two changes are worse: from build 20 on the step returns the
 activations of all layers, which then live to its end; from build 35 on a constraint replicates what was sharded, which takes
-an all-gather. Three builds are broken: a text that ends early, an empty one, one that is no text.
+an all-gather. Three builds are broken: a text that ends early, an empty one, one that is no text. With fewer builds they are
+at the same parts of the way. `test_nightly.py` reads them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,36 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 BUILDS = 50
-KEEPS, GATHERS = 20, 35
-BROKEN = {7: "cut", 23: "empty", 41: "bytes"}
+
+
+@attrs.frozen
+class Plan:
+    """Builds, and what is planted in them."""
+
+    builds: int = BUILDS
+
+    @property
+    def keeps(self) -> int:
+        """The first build whose step returns activations."""
+        return self._at(0.4)
+
+    @property
+    def gathers(self) -> int:
+        """The first build with the all-gather."""
+        return self._at(0.7)
+
+    @property
+    def broken(self) -> dict[int, str]:
+        """Builds that cannot be read, and why."""
+        return {self._at(0.14): "cut", self._at(0.46): "empty", self._at(0.82): "bytes"}
+
+    def _at(self, share: float) -> int:
+        return round(share * self.builds)
+
+
 _PROGRAM = '''\
 """The model of build {build}."""
 {filler}
@@ -62,14 +90,19 @@ def eval_step(weights, x):
 '''
 
 
-def program(build: int) -> str:
+def name_of(build: int) -> str:
+    """The name of a build."""
+    return f"b{build:02}"
+
+
+def program(build: int, plan: Plan) -> str:
     """The source of a build."""
     return _PROGRAM.format(
         build=build,
         filler="\n".join(f"# note {n}" for n in range(build % 7)),
         rate=f"{1e-3 * (1 + build % 5):g}",
-        result="(value, jnp.stack(seen))" if build >= KEEPS else "value",
-        constraint="h = jax.lax.with_sharding_constraint(h, P())" if build >= GATHERS else "h = h * 1.0",
+        result="(value, jnp.stack(seen))" if build >= plan.keeps else "value",
+        constraint="h = jax.lax.with_sharding_constraint(h, P())" if build >= plan.gathers else "h = h * 1.0",
     )
 
 
@@ -79,7 +112,7 @@ def broken(text: str, how: str) -> bytes:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, plan = Path(sys.argv[1]), Plan(*map(int, sys.argv[2:]))
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
@@ -94,20 +127,20 @@ def main() -> None:
 
     weights = [{"up": spec((128, 512)), "down": spec((512, 128))} for _ in range(4)]
     x = spec((256, 128), "data")
-    for build in range(1, BUILDS + 1):
+    for build in range(1, plan.builds + 1):
         place = folder / "source" / "model.py"
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(program(build))
+        place.write_text(program(build, plan))
         found: dict[str, Any] = {}
         exec(compile(place.read_text(), str(place), "exec"), found)
-        out = folder / "builds" / f"b{build:02}"
+        out = folder / "builds" / name_of(build)
         out.mkdir(parents=True, exist_ok=True)
         with jax.set_mesh(mesh):
             for name, arguments in (("train_step", (weights, x, x)), ("eval_step", (weights, x))):
                 text = jax.jit(found[name]).lower(*arguments).compile().as_text()
                 data = text.encode()
-                if name == "train_step" and build in BROKEN:
-                    data = broken(text, BROKEN[build])
+                if name == "train_step" and build in plan.broken:
+                    data = broken(text, plan.broken[build])
                 (out / f"{name}.after_optimizations.txt").write_bytes(data)
 
 

@@ -1,8 +1,9 @@
 """A module's schedule as JSON trace events, for Perfetto, chrome://tracing and other viewers.
 
 Lanes are those of `hlotext time`: one for the core, one or more for each link and copy engine; slices of one lane nest or
-follow each other. Loops are drawn as one slice with their first iteration inside. Counters hold the live bytes of each
-memory space; arrows lead from a start to its done. Times of a profiler's trace go beside, as a process of their own.
+follow each other. Loops are drawn as one slice with their first iteration inside, conditionals with the branch that is
+counted, asynchronous work inside the slice of its transfer. Counters hold the live bytes of each memory space; arrows lead
+from a start to its done. Times of a profiler's trace go beside, as a process of their own.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from typing import Any
 import attrs
 
 from hlotext.analysis import scopes, source_locations
-from hlotext.cost import Estimate, analyze
+from hlotext.cost import Estimate, InstructionTime, analyze
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Walk
 from hlotext.findings import escape
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import Assignment, usage
 from hlotext.proto.traces import TracedModule
@@ -85,6 +85,22 @@ def _micro(picoseconds: int) -> float:
     return round(picoseconds / 1e6, 6)
 
 
+@attrs.frozen
+class _Transfer:
+    """A transfer where it is drawn."""
+
+    transfer: ScheduledTransfer
+    begin: int
+    """In picoseconds, as the next."""
+    end: int
+    exposed: float
+    """Seconds for which the core waits for it."""
+    done: int | None
+    """When its end is come to; None where nothing waits for it."""
+    lane: int
+    """The lane of what starts and ends it."""
+
+
 @attrs.define
 class _Drawn:
     """The walk through the entry, with the first iterations of loops."""
@@ -96,44 +112,55 @@ class _Drawn:
     """Of each queue its lanes: number, and when it is free again."""
     _numbers: int = _CORE_LANE
     _arrows: int = 0
+    _transfers: list[_Transfer] = attrs.field(factory=list)
+    """Transfers of all walks, in the order of the walks."""
     _facts: _Facts = attrs.field(init=False)
-    _executions: dict[Instruction, int] = attrs.field(init=False)
+    _timed: dict[Instruction, InstructionTime] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._facts = _Facts(self.estimate)
-        self._executions = {one.instruction: one.runs for one in self.estimate.instructions}
+        self._timed = {one.instruction: one for one in self.estimate.instructions}
 
     def events(self) -> Iterator[Event]:
         """All slices and arrows, and the names of the lanes."""
         yield from _lane(ESTIMATED, _CORE_LANE, CORE)
-        entry = self.estimate.module.entry
-        yield from self._walk(entry, self.estimate.walk, 0, None, 0)
+        yield from self._walk(self.estimate.walk, 0, None, _CORE_LANE, 0)
+        while self._transfers:  # what runs asynchronously may transfer on its own
+            waiting, self._transfers = self._transfers, []
+            for one in sorted(waiting, key=lambda one: one.begin):
+                yield from self._transfer(one)
 
-    def _walk(
-        self, home: Computation, walk: Walk, begin: int, end: int | None, depth: int
-    ) -> Iterator[Event]:
+    def _walk(self, walk: Walk, begin: int, end: int | None, lane: int, depth: int) -> Iterator[Event]:
         """The steps of one walk; `end` bounds those inside a slice, whose lengths are rounded apart from its own."""
-        for step in walk.steps:
-            a, b = (begin + round(time * _PICO) for time in (step.begin, step.end))
-            if end is not None:
-                a, b = min(a, end), min(b, end)
-            if depth == 0:
-                self.begins.setdefault(step.instruction, a)
-            yield self._slice(step.instruction, _CORE_LANE, a, b, step.least, step.awaited)
-            if step.least is None and step.awaited is None and depth < MOST_DEEP:
-                yield from self._bodies(step.instruction, a, b, depth)
-        for transfer in walk.transfers:
-            a, b = (begin + round(time * _PICO) for time in (transfer.begin, transfer.end))
-            if b > a and depth == 0:
-                yield from self._transfer(transfer, a, b)
+        begins: dict[Instruction, int] = {}
 
-    def _bodies(self, call: Instruction, begin: int, end: int, depth: int) -> Iterator[Event]:
+        def clipped(time: float) -> int:
+            at = begin + round(time * _PICO)
+            return at if end is None else min(at, end)
+
+        for step in walk.steps:
+            a, b = clipped(step.begin), clipped(step.end)
+            begins.setdefault(step.instruction, a)
+            yield self._slice(step.instruction, lane, a, b, step.least, step.awaited)
+            if step.least is None and step.awaited is None and depth < MOST_DEEP:
+                yield from self._bodies(step.instruction, a, b, lane, depth)
+        if walk is self.estimate.walk:
+            self.begins = begins
+        for transfer in walk.transfers:
+            a, b = clipped(transfer.begin), clipped(transfer.end)
+            if b > a:
+                done = begins.get(transfer.done) if transfer.done is not None else None
+                self._transfers.append(_Transfer(transfer, a, b, walk.exposed.get(transfer, 0.0), done, lane))
+
+    def _bodies(self, call: Instruction, begin: int, end: int, lane: int, depth: int) -> Iterator[Event]:
         """The first iteration of a loop, or what a call runs, inside its slice."""
         at = begin
         for body in call.called_computations:
             walk = self.estimate.walks.get(body)
+            if call.opcode == "conditional" and not any(one in self._timed for one in body):
+                continue  # another branch is counted
             if walk is not None and at < end:
-                yield from self._walk(body, walk, at, end, depth + 1)
+                yield from self._walk(walk, at, end, lane, depth + 1)
                 at = min(end, at + round(walk.seconds * _PICO))
 
     def _slice(self, one: Instruction, lane: int, begin: int, end: int, least: Any, awaited: Any) -> Event:
@@ -141,7 +168,7 @@ class _Drawn:
         if least is not None:
             arguments["bound"] = least.bound.value
             arguments["picoseconds"] = round(least.seconds * _PICO, 6)
-            arguments["executions"] = self._executions.get(one, 1)
+            arguments["executions"] = self._timed[one].runs if one in self._timed else 0
         elif awaited is not None:
             arguments["waits_for"] = escape.line(awaited.start.name)
         name = f"wait for {one.name}" if awaited is not None and least is None else one.name
@@ -156,21 +183,23 @@ class _Drawn:
             "args": arguments,
         }
 
-    def _transfer(self, transfer: ScheduledTransfer, begin: int, end: int) -> Iterator[Event]:
-        for queue in transfer.queues:
-            lane, event = self._free(queue, begin, end)
-            if event:
-                yield from event
-            slice_ = dict(self._slice(transfer.start, lane, begin, end, None, None))
-            slice_["args"]["exposed_picoseconds"] = round(
-                self.estimate.walk.exposed.get(transfer, 0.0) * _PICO
-            )
-            yield slice_
-        if transfer.done is not None and transfer.done in self.begins:
+    def _transfer(self, drawn: _Transfer) -> Iterator[Event]:
+        transfer, lane = drawn.transfer, _CORE_LANE
+        for number, queue in enumerate(transfer.queues):
+            lane, named = self._free(queue, drawn.begin, drawn.end)
+            yield from named
+            whole = dict(self._slice(transfer.start, lane, drawn.begin, drawn.end, None, None))
+            whole["args"]["exposed_picoseconds"] = round(drawn.exposed * _PICO)
+            yield whole
+            if number == 0:
+                yield from self._bodies(transfer.start, drawn.begin, drawn.end, lane, 0)
+        if drawn.done is not None:
             self._arrows += 1
             both = {"pid": ESTIMATED, "cat": "transfer", "name": "transfer", "id": self._arrows}
-            yield {"ph": "s", **both, "tid": lane, "ts": _micro(begin)}
-            yield {"ph": "f", "bp": "e", **both, "tid": _CORE_LANE, "ts": _micro(self.begins[transfer.done])}
+            yield {"ph": "s", **both, "tid": lane, "ts": _micro(drawn.begin)}
+            # Who waits may have begun to before a busy queue began the transfer.
+            end = max(drawn.begin, drawn.done)
+            yield {"ph": "f", "bp": "e", **both, "tid": drawn.lane, "ts": _micro(end)}
 
     def _free(self, queue: str, begin: int, end: int) -> tuple[int, list[Event]]:
         """A lane of a queue in which nothing overlaps: the first that is free, else a new one, with its name."""
