@@ -73,8 +73,8 @@ def test_rows_without_arrow() -> None:
         "text_line": 13,
     }
     assert found["operands"].to_rows()[-2:] == [
-        {"module": "tiny", "id": 6, "number": 0, "operand": 4},
-        {"module": "tiny", "id": 6, "number": 1, "operand": 5},
+        {"module": "tiny", "build": None, "id": 6, "number": 0, "operand": 4},
+        {"module": "tiny", "build": None, "id": 6, "number": 1, "operand": 5},
     ]
     assert [(row["key"], row["value"]) for row in found["attributes"] if row["id"] == 6] == [
         ("dimensions", "{1}"),

@@ -1,8 +1,8 @@
 """A module's schedule as JSON trace events, for Perfetto, chrome://tracing and other viewers.
 
-Lanes are those of `hlotext time`: one for the core, one or more for each link and copy engine; slices of one lane nest or
-follow each other. Loops are drawn as one slice with their first iteration inside, conditionals with the branch that is
-counted, asynchronous work inside the slice of its transfer. Counters hold the live bytes of each memory space; arrows lead
+Lanes are those of `hlotext cost --chip`: one for the core, one or more for each link and copy engine; slices of one lane
+nest or follow each other. Loops are drawn as one slice with their first iteration inside, conditionals with the branch that
+is counted, asynchronous work inside the slice of its transfer. Counters hold the live bytes of each memory space; arrows lead
 from a start to its done. Times of a profiler's trace go beside, as a process of their own.
 """
 

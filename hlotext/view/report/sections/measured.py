@@ -1,4 +1,4 @@
-"""Measured times of a profiler's trace beside the least times: `hlotext show TRACE`, `hlotext time`."""
+"""Measured times of a profiler's trace beside the least times: `hlotext show TRACE`, `hlotext cost --chip`."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "measured",
         "Measured",
-        "Seconds of one run on the slowest device, beside the least time of all executions in a run (`hlotext time`). "
+        "Seconds of one run on the slowest device, beside the least time of all executions in a run (`hlotext cost --chip`). "
         "What is furthest above it comes first.",
         facts=facts,
         tables=[PageTable("measured-rows", "Operations", _COLUMNS, cells, len(rows))],

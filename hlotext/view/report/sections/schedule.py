@@ -6,7 +6,7 @@ from typing import Any
 
 from hlotext import cost
 from hlotext.analysis import scopes, source_locations
-from hlotext.analysis.formatting import seconds
+from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.cost.schedule import CORE
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Cell, Chart, Missing, PageTable, Section, columns_of, cut
@@ -66,7 +66,7 @@ def _time(time: float) -> str:
 def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     lanes, rows = _lanes(subject, found)
     summary = (
-        f"{len(rows['lane']):,} spans in {len(lanes)} lanes: the core and what works beside it. "
+        f"{pluralize(len(rows['lane']), 'span')} in {pluralize(len(lanes), 'lane')}: the core and what works beside it. "
         f"The run takes at least {_time(found.seconds)}, of which the core waits {_time(found.exposed)}."
     )
     return Chart(
