@@ -41,7 +41,7 @@ def blocks(language: str) -> Iterator[tuple[Path, str]]:
                 yield page, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
 
 
-def cases(language: str) -> Any:
+def cases(language: str) -> pytest.MarkDecorator:
     """Blocks as parameters of a test."""
     found = list(blocks(language))
     assert found
