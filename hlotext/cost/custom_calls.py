@@ -118,6 +118,38 @@ def _as_said(instruction: Instruction, work: OpCost) -> OpCost | None:
     )
 
 
+def _factorization(count: Callable[[int, int], float]) -> Callable[[Instruction, OpCost], OpCost | None]:
+    """A factorization of matrices: the operations of one with so many rows and columns, after LAPACK's working note 41."""
+
+    def of(instruction: Instruction, work: OpCost) -> OpCost | None:
+        shape = _shape(instruction.operands[0])
+        rows, columns = shape.dimensions[-2:]
+        matrices = elements(shape) // max(1, rows * columns)
+        return work._replace(flops=round(count(rows, columns)) * matrices)
+
+    return of
+
+
+def _lu(rows: int, columns: int) -> float:
+    least, most = sorted((rows, columns))
+    return most * least**2 - least**3 / 3
+
+
+def _qr(rows: int, columns: int) -> float:
+    least, most = sorted((rows, columns))
+    return 2 * (most * least**2 - least**3 / 3)
+
+
+def _cholesky(rows: int, columns: int) -> float:
+    return rows**3 / 3
+
+
+def _triangular_solve(instruction: Instruction, work: OpCost) -> OpCost | None:
+    """A multiplication and a sum for each element of a triangle and each column of the right sides."""
+    triangle, right = _shape(instruction.operands[0]), _shape(instruction.operands[1])
+    return work._replace(flops=elements(right) * triangle.dimensions[-1])
+
+
 def _config(instruction: Instruction, name: str) -> Mapping[str, Any]:
     config = instruction.backend_config
     if config is None:
@@ -194,6 +226,20 @@ _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
     **{f"__cudnn$fmha{kind}Backward": _attention(5) for kind in _ATTENTIONS},
     # XLA's CPU compiler: `onednn_matmul_config`. From its source alone: no module with one was at hand.
     "__onednn$matmul": _onednn_product,
+    # JAX's linear algebra on CPU and GPU; XLA's own for GPU.
+    **{f"lapack_{kind}getrf_ffi": _factorization(_lu) for kind in "sd"},
+    **{f"lapack_{kind}potrf_ffi": _factorization(_cholesky) for kind in "sd"},
+    **{f"lapack_{kind}{name}_ffi": _factorization(_qr) for kind in "sd" for name in ("geqrf", "orgqr")},
+    **{f"lapack_{kind}trsm_ffi": _triangular_solve for kind in "sd"},
+    "cublas_getrf_batched_ffi": _factorization(_lu),
+    "cusolver_getrf_ffi": _factorization(_lu),
+    "cusolver_potrf_ffi": _factorization(_cholesky),
+    "cusolver_potrf_batched_ffi": _factorization(_cholesky),
+    "cusolver_geqrf_ffi": _factorization(_qr),
+    "cublas_geqrf_batched_ffi": _factorization(_qr),
+    "cusolver_orgqr_ffi": _factorization(_qr),
+    "__cublas$triangularSolve": _triangular_solve,
+    "__cusolver$cholesky": _factorization(_cholesky),
     # Pallas and Mosaic: `custom_call_config.cost_estimate`.
     MOSAIC: _as_said,
 }

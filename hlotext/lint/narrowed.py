@@ -34,7 +34,7 @@ def saved_by_narrowing(context: Context) -> tuple[float, int | None] | None:
     if not read.modules or any(one.severity is Severity.ERROR for one in read.diagnostics):
         return None
     narrow = read.modules[0]
-    prices = prices_of(narrow, context.backend, context.chip, context.trips)
+    prices = prices_of(narrow, context.backend, context.chip, context.trips, context.folders_chip)
     idle = sum(prices.seconds(one) for one in _conversions(prices))
     seconds = max(0.0, context.prices.step - prices.step + idle)
     if context.peak is None:

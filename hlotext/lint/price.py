@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, most_trips
+from hlotext.analysis import Backend, CallGraph, backend_of, call_graph, choose_chip, most_trips
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.formatting import pluralize
@@ -142,20 +142,38 @@ class Prices:
         return cost.estimate(self.estimate.module, self.chip).seconds
 
 
-def chip_row(backend: Backend | None, chip: str = "") -> Chip:
-    """The chip that is named, else the usual one of a platform. Raises ValueError for an unknown chip."""
-    return chip_named(chip) if chip else CHIPS[DEFAULTS[backend] if backend is not None else "v5e"]
+def chip_row(
+    module: Module, backend: Backend | None, chip: str = "", of_folder: Chip | None = None
+) -> tuple[Chip, str]:
+    """The chip that is set, else that of the dump folder or the text, else the usual one of the platform; with its name and
+    where it is from. Raises ValueError for an unknown chip."""
+    if chip:
+        row = chip_named(chip)
+        return row, row.name
+    platform = backend or backend_of(module)
+    choice = choose_chip(module, None, of_folder, platform)
+    if choice is not None:
+        return choice.chip, f"{choice.chip.name} ({_CHOSEN[choice.source]})"
+    row = CHIPS[DEFAULTS[platform] if platform is not None else "v5e"]
+    return row, f"{row.name} ({_CHOSEN['assumed']})"
+
+
+_CHOSEN = {"folder": "the folder's chip", "text": "the text's chip", "assumed": "default chip"}
 
 
 def prices_of(
-    module: Module, backend: Backend | None, chip: str = "", trips: Mapping[str, int] | None = None
+    module: Module,
+    backend: Backend | None,
+    chip: str = "",
+    trips: Mapping[str, int] | None = None,
+    of_folder: Chip | None = None,
 ) -> Prices:
-    """The prices of a module on a chip: the one that is named, else the usual one of its platform.
+    """The prices of a module on a chip, the one that `chip_row` chooses.
 
     Names of `trips` that are no loop's body in this module are left out. Raises ValueError for an unknown chip.
     """
     graph = call_graph(module)
-    row = chip_row(backend or backend_of(module), chip)
+    row, name = chip_row(module, backend, chip, of_folder)
     told = dict(trips or {})
     taken: dict[str, int] = {}
     rounds: dict[Instruction, int] = {}
@@ -171,11 +189,12 @@ def prices_of(
             bounded += most is not None
             rounds[loop] = taken[body.name] = most if most is not None else UNKNOWN_ROUNDS
     estimate = cost.estimate(module, row, trips=taken)
-    name = row.name if chip else f"{row.name} (default chip)"
     parts = []
     if free := len(rounds) - bounded:
         parts.append(f"{pluralize(free, 'loop')} taken for {UNKNOWN_ROUNDS} rounds")
     if bounded:
         parts.append(f"{pluralize(bounded, 'loop')} for the most rounds that the condition allows")
+    if unknown := len(estimate.unknown_calls):
+        parts.append(f"without the work of {pluralize(unknown, 'custom call')}")
     basis = ", ".join([name, *(parts or ["known trip counts"])])
     return Prices(estimate, graph.with_trips(taken) if taken else graph, rounds, basis)

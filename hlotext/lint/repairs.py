@@ -254,7 +254,7 @@ def _made(repairs: Iterable[Repair], context: Context) -> tuple[str, float, int 
             whole = donate(module, list(copy.donated), context.backend, before=after, results=copy.donated)
             after = whole.assignment
             module = after.module or module
-    prices = prices_of(module, context.backend, context.chip, context.trips)
+    prices = prices_of(module, context.backend, context.chip, context.trips, context.folders_chip)
     peak = after.peak(0).bytes if after is not None else None
     text = "; ".join(done[:_SHOWN]) + (f"; {len(done) - _SHOWN} more edits" if len(done) > _SHOWN else "")
     return text, prices.step, peak

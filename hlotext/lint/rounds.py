@@ -228,13 +228,13 @@ def _ranges(
     if one.opcode == "dot" and len(one.operands) == 2:
         return _multiplied(one, fixed, ranges)
     if one.opcode in ("bitcast", "copy", "convert", "transpose"):
-        places = _places(one)
+        places = places_of(one)
         before = ranges.get(one.operands[0], ())
         return tuple((places[d], a, b) for d, a, b in before) if places is not None else ()
     return ()
 
 
-def _places(one: Instruction) -> Sequence[int] | None:
+def places_of(one: Instruction) -> Sequence[int] | None:
     """Where each dimension of an operand stands in the result; None where sizes are joined or split."""
     source, shape = one.operands[0].shape, one.shape
     if source is None or shape is None or not source.is_array:

@@ -23,6 +23,7 @@ from hlotext.analysis import (
     is_optimized,
     written_bytes,
 )
+from hlotext.analysis.chips import Chip
 from hlotext.findings.codes import Code
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
@@ -74,7 +75,7 @@ class Context:
     checkout: Checkout | None = None
     """Where the source of the program lies."""
     chip: str = ""
-    """The chip on which times are estimated; empty for the usual one of the device."""
+    """The chip on which times are estimated; empty for that of the folder or the text, else the usual one of the device."""
     trips: Mapping[str, int] = attrs.field(factory=dict)
     """Trip counts by the names of loop bodies, where the text has none."""
     compilation: Compilation | None = None
@@ -84,7 +85,12 @@ class Context:
     @functools.cached_property
     def prices(self) -> Prices:
         """Times of instructions as parts of the step."""
-        return prices_of(self.module, self.backend, self.chip, self.trips)
+        return prices_of(self.module, self.backend, self.chip, self.trips, self.folders_chip)
+
+    @property
+    def folders_chip(self) -> Chip | None:
+        """The chip that the dump folder names; None where it names none, or only the text is known."""
+        return self.compilation.chip if self.compilation is not None else None
 
     @functools.cached_property
     def assignment(self) -> memory.Assignment | None:

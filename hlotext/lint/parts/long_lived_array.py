@@ -11,7 +11,6 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
 from hlotext.lint.moving import comes_from_argument, moved_array
-from hlotext.lint.price import chip_row
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.wording import described
 
@@ -36,7 +35,7 @@ class LongLivedArray(Rule):
         most = most_written(context)
         if not most or most < _MUCH * (least_held(context) + most):
             return
-        memory = chip_row(context.backend, context.chip).memory_bytes or _UNKNOWN
+        memory = context.prices.chip.memory_bytes or _UNKNOWN
         if most < _LEAST_OF_ONE * memory:
             return
         peak = at_peak(context)

@@ -10,7 +10,6 @@ from hlotext.analysis import byte_text
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import donors, size_of
-from hlotext.lint.price import chip_row
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.updates import updates
 
@@ -28,7 +27,7 @@ class WideWeights(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        least = _MUCH * (chip_row(context.backend, context.chip).memory_bytes or _UNKNOWN)
+        least = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
         weights = [p for p in context.module.entry.parameters if p.users and _is_wide_matrix(p)]
         total = sum(size_of(p.shape) for p in weights)
         if total < least or _is_training(context):

@@ -1,0 +1,44 @@
+"""G121: LU of a symmetric matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import times
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.symmetric import is_symmetric
+from hlotext.lint.values import Value
+from hlotext.lint.wording import sizes
+
+_TARGETS = ("lapack_sgetrf_ffi", "lapack_dgetrf_ffi", "cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
+
+
+@attrs.frozen
+class LuOfSymmetric(Rule):
+    code = "G121"
+    name = "lu-of-symmetric"
+    title = "LU of a symmetric matrix, where Cholesky's factor may do"
+    waste = "dense"
+    needs_optimized = True
+    is_proved = False
+    opcodes = frozenset({"custom-call"})
+
+    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
+        if instruction.attributes.get("custom_call_target") not in _TARGETS:
+            return
+        matrix = Value(instruction.operands[0])
+        if not is_symmetric(matrix):
+            return
+        yield Report(
+            instruction,
+            f"LU factors of a symmetric matrix of {sizes(instruction.operands[0].shape)} are computed"
+            f"{times(context.runs(instruction))}: Cholesky's take half the operations",
+            "if the matrix is positive definite, as kernels and a.T @ a with something added to the diagonal are, use "
+            "jax.scipy.linalg.cho_factor and cho_solve, or solve(..., assume_a='pos'); its log-determinant is twice the sum "
+            "of the logarithms of the factor's diagonal",
+            seconds=context.prices.seconds(instruction) / 2,
+            cause=f"factors of {instruction.name}",
+        )
