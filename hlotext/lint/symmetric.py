@@ -11,7 +11,6 @@ from hlotext.lint.rounds import places_of
 from hlotext.lint.sums import adds
 from hlotext.lint.values import Value, entered
 
-_COMMUTATIVE = frozenset({"add", "multiply"}) | {"maximum", "minimum"}
 _MOST_OPERATIONS = 200
 
 _Labels = tuple[Any, ...]
@@ -63,7 +62,7 @@ def _form(value: Value, labels: _Labels, left: list[int]) -> _Form:
         return _joined("add", [forms[0], (-forms[1][0], forms[1][1])])
     if one.opcode == "negate":
         return -forms[0][0], forms[0][1]
-    if one.opcode in _COMMUTATIVE or (
+    if one.opcode in traits.COMMUTATIVE or (
         one.opcode == "compare" and str(one.attributes.get("direction")) == "EQ"
     ):
         return _joined(one.opcode, forms)

@@ -20,6 +20,9 @@ _FEW = 8
 _SAME = traits.KEEPS_ELEMENTS | {"convert"}
 _MOST_STEPS = 60
 
+_MAIN = 0.1
+"""Part of the step from which on a dense gradient is worth a change of the optimizer on TPU, too."""
+
 
 @attrs.frozen
 class DenseGradient(Rule):
@@ -72,8 +75,10 @@ class DenseGradient(Rule):
             seconds=max(0.0, seconds - kept),
             spares=held,
             covers=frozenset(sent),
-            # A TPU adds scattered rows one after the other.
-            is_proved=context.backend is not Backend.TPU or _FEW * _FEW * rows < size_of(shape),
+            # A TPU adds scattered rows one after the other, as often with zeros under them; moments take more of that.
+            is_proved=context.backend is not Backend.TPU
+            or _FEW * _FEW * rows < size_of(shape)
+            or seconds - kept >= _MAIN * context.prices.step,
         )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of
 from hlotext.lint.low_rank import of_sum
 from hlotext.lint.products import SAME, Product, concatenated, product_behind, products
@@ -44,9 +46,10 @@ class ProductOrder(Rule):
                     uses.setdefault(inner, []).append((outer, side))
                 if (report := of_sum(outer, side, found, context)) is not None:
                     yield report
-                for repeated in (_of_repeated_rows, _of_broadcast_rows):
-                    if (report := repeated(outer, side, context)) is not None:
-                        yield report
+                if (report := _of_repeated_rows(outer, side, every, context)) is not None:
+                    yield report
+                if (report := _of_broadcast_rows(outer, side, context)) is not None:
+                    yield report
         for inner, outers in uses.items():
             if _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None:
                 yield report
@@ -120,9 +123,10 @@ def _is_split(outer: Product) -> bool:
     )
 
 
-def _of_repeated_rows(product: Product, side: int, context: Context) -> Report | None:
+def _of_repeated_rows(product: Product, side: int, every: list[Product], context: Context) -> Report | None:
     """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row.
 
+    With it go the products of its gradient, which then are of the table's rows likewise.
     Not on TPU, where the gather is the dear part and the product hides behind it.
     """
     made = source(product.operands[side], SAME)
@@ -141,15 +145,37 @@ def _of_repeated_rows(product: Product, side: int, context: Context) -> Report |
     # The gather moves into what reads the product, so that the rows are written once less.
     array = written(product.operands[side])
     less = size_of(array.shape) * context.runs(array) if array is not None else 0
+    after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
+    wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
+    many = f", and {len(after)} products of its gradient with them" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
-        f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has",
+        f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has{many}",
         "multiply the table first, and gather the rows of the product",
-        flops=round(context.flops(product.dot) * (1 - 1 / times)),
-        seconds=context.prices.seconds(product.whole) * (1 - 1 / times) + context.prices.reading(less),
+        flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - 1 / times)),
+        seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
+        covers=frozenset(wholes),
         spares={array: 1.0} if array is not None else {},
     )
+
+
+def _is_gradient(other: Product, gather: Instruction, rows: int, row: int) -> bool:
+    """True for the products of a gradient: gathered rows summed over, or rows that are scattered back to the table."""
+    table = gather.operands[0].shape
+    if table is None or other.batch != 1:
+        return False
+    if rows == other.summed:
+        made = [source(operand, SAME).instruction for operand in other.operands]
+        return any(one.opcode == "gather" and one.operands[0].shape == table for one in made)
+    if rows not in (other.rows, other.columns) or row not in (other.rows, other.columns):
+        return False
+    users = {user.instruction for user, _ in consumers(other.value, SAME)}
+    return bool(users) and all(one.opcode == "scatter" and _is_table(one, table) for one in users)
+
+
+def _is_table(scatter: Instruction, table: Shape) -> bool:
+    return scatter.shape is not None and scatter.shape.element_count == table.element_count
 
 
 def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report | None:
