@@ -19,6 +19,8 @@ def usage_message(error: click.UsageError) -> str:
         return _no_such_option(error)
     if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2
         return _no_command(error)
+    if isinstance(error, click.BadOptionUsage) and error.message.endswith("requires an argument."):
+        return f"{error.option_name} needs a value"
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         value = error.param.metavar or error.param.type.name.upper()
         return f"missing option {' or '.join(error.param.opts)} {value}"

@@ -96,6 +96,7 @@ class Baseline:
             if isinstance(error, BaselineError):
                 raise
             why = f"it has no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+            why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else why
             raise BaselineError(f"{name} is not a baseline: {why}") from None
 
     @classmethod

@@ -182,7 +182,8 @@ _ALIKE = 0.66
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """A sentence that names the nearest known word, or an empty string."""
-    close = _closest(word, known) if known else None
+    close = next((name for name in known if name.lower() == word.lower()), None)
+    close = close or (_closest(word, known) if known else None)
     return f"did you mean `{close}`?" if close is not None else ""
 
 
