@@ -445,3 +445,60 @@ def test_places_of_one_cause_lower_the_peak_together() -> None:
     assert finding.places == 2
     assert finding.peak_bytes is not None
     assert array - result <= finding.peak_bytes <= array
+
+
+DECOMPOSED = """HloModule decomposed, is_scheduled=true
+
+ENTRY main {
+  a = f32[2,512,512]{2,1,0} parameter(0)
+  b = f32[2,512,64]{2,1,0} parameter(1)
+  lu = (f32[2,512,512]{1,2,0}, s32[2,512]{1,0}, s32[2]{0}) custom-call(a), custom_call_target="lapack_sgetrf_ffi"
+  factor = (f32[2,512,512]{1,2,0}, s32[2]{0}) custom-call(a), custom_call_target="lapack_spotrf_ffi"
+  lower = f32[2,512,512]{1,2,0} get-tuple-element(factor), index=0
+  ROOT x = f32[2,512,64]{1,2,0} custom-call(lower, b), custom_call_target="lapack_strsm_ffi"
+}
+"""
+
+
+def test_decompositions_have_their_operations() -> None:
+    """LU takes 2/3 of n³ operations, Cholesky half of them, and a solve n² for each column."""
+    found = cost.analyze(hlo.parse(DECOMPOSED)).run
+    assert found.is_exact
+    assert found.flops == pytest.approx(2 * (2 / 3 * 512**3 + 512**3 / 3 + 512**2 * 64), rel=1e-6)
+
+
+MESSAGES = """HloModule messages, is_scheduled=true
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  nodes = f32[4096,256]{1,0} parameter(0)
+  edges = s32[65536,1]{1,0} parameter(1)
+  w = f32[256,256]{1,0} parameter(2)
+  given = f32[65536,256]{1,0} parameter(3)
+  rows = f32[65536,256]{1,0} gather(nodes, edges), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, SIZES
+  sent = f32[65536,256]{1,0} dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  again = f32[65536,256]{1,0} gather(nodes, edges), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, SIZES
+  of_w = f32[256,256]{1,0} dot(again, given), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  of_rows = f32[65536,256]{1,0} dot(given, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  nought = f32[] constant(0)
+  zeros = f32[4096,256]{1,0} broadcast(nought), dimensions={}
+  of_nodes = f32[4096,256]{1,0} scatter(zeros, edges, of_rows), update_window_dims={1}, inserted_window_dims={0}, PLACES
+  ROOT all = (f32[65536,256]{1,0}, f32[256,256]{1,0}, f32[4096,256]{1,0}) tuple(sent, of_w, of_nodes)
+}
+""".replace("SIZES", "index_vector_dim=1, slice_sizes={1,256}")
+MESSAGES = MESSAGES.replace("PLACES", "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum")
+
+
+def test_products_of_the_gradient_go_with_that_of_gathered_rows() -> None:
+    """All three are of 65,536 rows, and would be of 4,096."""
+    finding = only(MESSAGES, "G119", chip="h100")
+    estimate = cost.estimate(hlo.parse(MESSAGES), "h100")
+    products = sum(one.seconds for one in estimate.instructions if one.instruction.opcode == "dot")
+    assert finding.flops == round(3 * 2 * 65536 * 256 * 256 * (1 - 4096 / 65536))
+    assert finding.seconds is not None
+    assert finding.seconds >= products * (1 - 4096 / 65536)
