@@ -83,8 +83,15 @@ class Driver:
         """Edits that were refused, by rule."""
         self.stops_at: int | None = None
         """Rewrites after which to stop; None: at the end."""
+        self._of_any: list[tuple[RewriteRule, bool]] = []
         self._by_opcode: dict[str, list[tuple[RewriteRule, bool]]] = {}
-        self._opcodes = [(rule, rule.opcodes, rule.is_plain) for rule in self.rules]
+        for rule in self.rules:
+            entry = rule, rule.is_plain
+            if rule.opcodes is None:
+                for others in (self._of_any, *self._by_opcode.values()):
+                    others.append(entry)
+            for opcode in rule.opcodes or ():
+                self._by_opcode.setdefault(opcode, list(self._of_any)).append(entry)
 
     def run(self) -> None:
         """Applies the rules to the module."""
@@ -110,29 +117,21 @@ class Driver:
 
     def rules_for(self, opcode: str) -> list[tuple[RewriteRule, bool]]:
         """The rules that may match that opcode, so that most instructions cost one look-up; whether the opcode is all."""
-        found = self._by_opcode.get(opcode)
-        if found is None:
-            found = [
-                (rule, is_plain)
-                for rule, opcodes, is_plain in self._opcodes
-                if opcodes is None or opcode in opcodes
-            ]
-            self._by_opcode[opcode] = found
-        return found
+        return self._by_opcode.get(opcode, self._of_any)
 
     def visit(self, i: Instruction, rules: Iterable[tuple[RewriteRule, bool]]) -> bool:
         """Tries these rules on an instruction until one applies. Raises RewriteError where there were too many rewrites."""
         if self.stops_at is not None and self.total >= self.stops_at:
             return False
-        profile = self.profile
+        profile, rewrite = self.profile, self.rewrite
         for rule, is_plain in rules:
             if profile is not None:
                 is_applied = self._apply_timed(rule, i, profile.setdefault(rule.name, RuleProfile()))
             elif is_plain:
-                is_applied = self.rewrite(rule, i, NO_CAPTURES)
+                is_applied = rewrite(rule, i, NO_CAPTURES)
             else:
                 match = rule.pattern.match(i, rule.options)
-                is_applied = match is not None and self.rewrite(rule, i, match)
+                is_applied = match is not None and rewrite(rule, i, match)
             if is_applied:
                 self._count(rule, i)
                 return True
@@ -269,7 +268,7 @@ class RulesInPostOrder(Driver):
         context.match = match
         try:
             found = rule.function(context)
-            if found is None or found is False:
+            if not found:
                 return False
             return self.replace(rule, i, found)
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):

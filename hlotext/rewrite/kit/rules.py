@@ -99,22 +99,22 @@ class RewriteRule(sending.Uncopied):
     options: MatchOptions = NOTHING_SKIPPED
     handler: str = ""
     """The function of XLA that it is taken from; empty: none."""
+    opcodes: frozenset[str] | None = attrs.field(init=False, eq=False, repr=False)
+    """The opcodes that it can match; None: any."""
+    is_plain: bool = attrs.field(init=False, eq=False, repr=False)
+    """True if its pattern says no more than these opcodes: the function looks at everything else."""
+
+    def __attrs_post_init__(self) -> None:
+        options = self.pattern.options or self.options
+        opcodes = None if options.start else _opcodes_of(self.pattern)
+        object.__setattr__(self, "opcodes", opcodes)
+        is_plain = opcodes is not None and self.pattern == _pattern_of(sorted(opcodes))
+        object.__setattr__(self, "is_plain", is_plain)
 
     @property
     def doc(self) -> str:
         """Description of the rule: the function's docstring."""
         return self.function.__doc__ or ""
-
-    @property
-    def opcodes(self) -> frozenset[str] | None:
-        """The opcodes that it can match; None: any."""
-        options = self.pattern.options or self.options
-        return None if options.start else _opcodes_of(self.pattern)
-
-    @property
-    def is_plain(self) -> bool:
-        """True if its pattern says no more than these opcodes: the function looks at everything else."""
-        return self.opcodes is not None and self.pattern == _pattern_of(sorted(self.opcodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For pickle. Raises TypeError where another process cannot find the function."""
