@@ -263,19 +263,45 @@ class RulesInPostOrder(Driver):
             if self.visit(i, rules):
                 context.changed = True
 
-    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+    def visit(self, i: Instruction, rules: Iterable[tuple[RewriteRule, bool]]) -> bool:
+        if self.profile is not None or self.stops_at is not None:
+            return super().visit(i, rules)
+        # As above, without a call between this loop and rules that look at the instruction themselves: most are such, and
+        # most do not fit.
         context = self.context
-        context.match = match
+        for rule, is_plain in rules:
+            if is_plain:
+                context.match = NO_CAPTURES
+                try:
+                    found = rule.function(context)
+                    is_applied = bool(found) and self.replace(rule, i, found)
+                except _MISUSE:
+                    is_applied = _refused(i)
+            else:
+                match = rule.pattern.match(i, rule.options)
+                is_applied = match is not None and self.rewrite(rule, i, match)
+            if is_applied:
+                self._count(rule, i)
+                return True
+        return False
+
+    def rewrite(self, rule: RewriteRule, i: Instruction, match: Match) -> bool:
+        self.context.match = match
         try:
-            found = rule.function(context)
-            if not found:
-                return False
-            return self.replace(rule, i, found)
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
-            near = {i, *i.operands, *(o for x in i.operands for o in x.operands), *i.users}
-            if all(_is_sound(x) for x in near):
-                raise
-            return False
+            return self.replace(rule, i, rule.function(self.context))
+        except _MISUSE:
+            return _refused(i)
+
+
+_MISUSE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def _refused(i: Instruction) -> bool:
+    """False for a rule that failed on what is no right instruction. Raises the error again where all is right nearby."""
+    near = {i, *i.operands, *(o for x in i.operands for o in x.operands), *i.users}
+    if all(_is_sound(x) for x in near):
+        raise
+    return False
 
 
 # ---- each match once
