@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import hlotext as hlo
 from hlotext import analysis, cost, lint, memory, thunks
@@ -284,7 +284,7 @@ LINES = (
     "thunks FILE --platform gpu", "thunks FILE --platform cpu --format json", "graph FILE -o -",
     "graph FILE -i NAME --format svg -o -", "report FILE -o - --chip v5e", "check FILE", "verify FILE --format sarif",
     "verify FILE", "lint FILE --format json", "lint FILE", "diff FILE SEED", "diff SEED FILE --format json", "fmt FILE",
-    "fmt FILE --reread", "fmt FILE --style canonical", "rewrite FILE --passes dce,cse,algebraic-simplifier",
+    "fmt FILE --reread", "fmt FILE --style canonical", "rewrite FILE --passes dce,cse,algsimp",
     "extract FILE -i NAME", "convert FILE -o -", "convert FILE -o OUT.pb", "explain SEED FILE --pass fusion",
     "explain FILE FILE --pass copy-insertion", "table FILE -o OUT --anew --append -j 1", "sql 'SQL' FILE --format csv -j 1",
 )  # fmt: skip
@@ -303,20 +303,24 @@ def sql(chance: random.Random) -> str:
     return f"select {columns} from instructions i{tail}"
 
 
+def invoke(line: str, folder: Path, text: str, seed: str, query: str) -> Result:
+    """Runs a line of `LINES` on a text."""
+    match = _LINE.search(text)
+    name = "x" if match is None else match["head"].split(" = ")[0].split()[-1]
+    (folder / "case.hlo").write_text(text, "utf-8", "surrogateescape")
+    (folder / "seed.hlo").write_text(seed, "utf-8", "surrogateescape")
+    places = {
+        "FILE": str(folder / "case.hlo"), "SEED": str(folder / "seed.hlo"), "OUT": str(folder / "out"),
+        "OUT.pb": str(folder / "out.pb"), "NAME": name, "SQL": query,
+    }  # fmt: skip
+    return CliRunner().invoke(command, [places.get(word, word) for word in shlex.split(line)])
+
+
 def run_command(number: int, folder: Path, line: str | None = None) -> str:
     """One case through one command; gives what is wrong."""
     chance = random.Random(number)
     line = line or LINES[number % len(LINES)]
-    text = case(number)
-    match = _LINE.search(text)
-    name = "x" if match is None else match["head"].split(" = ")[0].split()[-1]
-    (folder / "case.hlo").write_text(text, "utf-8", "surrogateescape")
-    (folder / "seed.hlo").write_text(chance.choice(seeds()), "utf-8", "surrogateescape")
-    places = {
-        "FILE": str(folder / "case.hlo"), "SEED": str(folder / "seed.hlo"), "OUT": str(folder / "out"),
-        "OUT.pb": str(folder / "out.pb"), "NAME": name, "SQL": sql(chance),
-    }  # fmt: skip
-    result = CliRunner().invoke(command, [places.get(word, word) for word in shlex.split(line)])
+    result = invoke(line, folder, case(number), chance.choice(seeds()), sql(chance))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return "".join(traceback.format_exception(result.exception))
     if "internal error" in result.output or "X900" in result.output:
