@@ -18,6 +18,10 @@ from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from tests import random_edits, source_styles
 
 
+REPORT_EVERY = 10_000
+"""Accepted edits after which a run says how far it is."""
+
+
 def difference(module: hlo.Module, again: hlo.Module) -> str | None:
     """Where a module and what its text says differ: entry, roots, header, schedule, instructions; None where they do not."""
     mine, theirs = random_edits.without_defaults(module), random_edits.without_defaults(again)
@@ -70,7 +74,11 @@ def main(arguments: list[str] | None = None) -> int:
     happened: Counter[str] = Counter()
     seed = given.seed
     began = time.monotonic()
+    reported = REPORT_EVERY
     while done < given.count and time.monotonic() - began < given.seconds:
+        if done >= reported:  # a long run that is ended early has said something
+            print(f"{done} edits of {seed - given.seed} modules so far, {wrong} differences", flush=True)
+            reported += REPORT_EVERY
         try:
             done += sequence(seed, given.edits, happened)
         except Exception as error:

@@ -202,10 +202,10 @@ def test_what_odd_meanings_have_found(lines: str) -> None:
 @pytest.mark.parametrize("line", meaning.LINES)
 def test_lines_of_commands_run(line: str, tmp_path: Path) -> None:
     """A line that no command takes any more would find nothing for ever."""
-    if line.startswith(("table ", "sql ")):
-        pytest.importorskip("duckdb")
     text = (support.CORPUS / "cpu" / "dot_algorithm.cpu_1.after_optimizations.txt").read_text()
     result = meaning.invoke(line, tmp_path, text, text, "select count(*) from instructions")
+    if "an extra: pip install" in result.output:
+        pytest.skip(result.output)
     assert result.exit_code in (0, 1), result.output
 
 
