@@ -17,7 +17,6 @@ from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from tests import random_edits, source_styles
 
-
 REPORT_EVERY = 10_000
 """Accepted edits after which a run says how far it is."""
 
