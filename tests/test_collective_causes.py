@@ -548,3 +548,49 @@ def test_readers_in_branches_and_of_merged_tensors_are_found(tmp_path: Path) -> 
     assert names("all-gather") == ("scatter-add.5", "arg_tuple.1_0")
     assert names("all-gather.1") == ("scatter-add.5", "arg_tuple.1_1")
     assert names("all-gather.12") == ("gather.5", "concatenate.7")
+
+
+def fsdp_on_tpu(target: Path) -> dumps.Compilation:
+    """A step of FSDP with donated weights for four v5e, whose reduce-scatters are padded."""
+    with tarfile.open(DATA / "collectives" / "fresh" / "tpu.fsdp.shardy.tar.xz") as archive:
+        archive.extractall(target, filter="data")
+    return opened(target)
+
+
+def test_what_is_spared_is_what_the_final_text_sends(tmp_path: Path) -> None:
+    """Gathers are of bfloat16 there, and of float32 right behind the partitioner."""
+    found = fsdp_on_tpu(tmp_path).collectives()
+    total = sum((one.communication.wire_bytes or 0) * (one.communication.runs or 0) for one in found)
+    suggestions = [(one, suggestion) for one in found for suggestion in one.suggestions]
+    assert suggestions
+    for one, suggestion in suggestions:
+        assert suggestion.bytes_spared == one.communication.wire_bytes
+        assert suggestion.bytes_total is not None
+        assert 0 < -suggestion.bytes_total <= total
+
+
+def test_replicating_one_weight_of_fsdp_is_not_suggested(tmp_path: Path) -> None:
+    """Recompiled with `ws[2]` whole it sends 1,572,864 bytes more: its gradient is then summed on all devices.
+
+    With `x` whole it sends 40,108,032 bytes less.
+    """
+    found = fsdp_on_tpu(tmp_path).collectives()
+    suggestions = {s.name: s for one in found for s in one.suggestions if s.kind == "argument"}
+    assert list(suggestions) == ["x"]
+    assert suggestions["x"].bytes_total == pytest.approx(-40_108_032, rel=0.03)
+
+
+def test_padded_reduce_scatters_are_the_partitioners_sums(tmp_path: Path) -> None:
+    compilation = fsdp_on_tpu(tmp_path)
+    for one in compilation.collectives():
+        if one.communication.kind == "reduce-scatter":
+            (reason,) = one.reasons
+            assert (reason.cause, reason.part_kind) == ("partial", "all-reduce")
+            assert reason.because.startswith("because dot_general (line 59) sums over a dimension")
+    why = compilation.why("all-reduce.6")
+    assert "tpu-all-reduce-scatter-fusion rewrote into a reduce-scatter" in why.because
+    assert why.chain.startswith(
+        "all-reduce added by SPMD partitioning -> rewritten by tpu-all-reduce-scatter"
+    )
+    other = compilation.why("collective-permute-start")
+    assert other.because == "a pass behind the partitioner made it: tpu-all-reduce-scatter-fusion"

@@ -12,6 +12,7 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
 from hlotext.dumps.changes import shape_bytes
+from hlotext.dumps.collectives import wording
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
 from hlotext.dumps.identity.owners import Owner
 from hlotext.dumps.stages import stages
@@ -52,6 +53,8 @@ class Cause:
     """Later events, latest first."""
     owner: Owner | None = None
     """The pass with what is known of it: `is_bracket` where only the passes around are."""
+    partitioned_as: str = ""
+    """Of a collective that a pass made of one of another kind of the partitioner's, the kind of that; else empty."""
 
     @property
     def chain(self) -> str:
@@ -59,12 +62,15 @@ class Cause:
         by async-collective-creator`; renames are left out."""
         node = self.instruction.async_wrapped_instruction or self.instruction
         opcode = node.opcode.removesuffix("-start").removesuffix("-done")
+        did = _DID | {"created": _DID["replaced"]} if self.partitioned_as else _DID
         told = [
-            _DID[event.kind].format(event.owner or event.pass_name)
+            did[event.kind].format(event.owner or event.pass_name)
             for event in self.history
-            if event.kind in _DID
+            if event.kind in did
         ]
-        if self.cause == PROGRAM:
+        if self.partitioned_as:
+            first = f"{self.partitioned_as} added by SPMD partitioning"
+        elif self.cause == PROGRAM:
             line = _line(self.instruction)
             first = f"{opcode} of the program" + (f" ({line})" if line else "")
         elif self.cause == UNKNOWN and not self.history:
@@ -141,6 +147,8 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
                 for reason in one.reasons
                 if reason.cause not in (UNKNOWN, "pass") and reason.confidence != LOW
             ]
+            if all(reason.cause == "pass" for reason in one.reasons) and cause.owner is not None:
+                return attrs.evolve(cause, because=wording.by_a_pass(str(cause.owner)))
             if not known or (cause.cause == PROGRAM and any(r.cause != PROGRAM for r in known)):
                 return cause
             told = (
@@ -148,10 +156,15 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
                 *(r.scheme for r in known),
                 *(s.because for s in one.suggestions),
             )
+            because = one.why.removeprefix("because ")
+            was = next((r.part_kind for r in known), "")
+            if was and cause.owner is not None:
+                because = because.replace(wording.LATER_PASS, str(cause.owner))
             return attrs.evolve(
                 cause,
                 cause=PROGRAM if all(r.cause == PROGRAM for r in known) else PARTITIONING,
-                because=one.why.removeprefix("because "),
+                partitioned_as=was,
+                because=because,
                 evidence=(*cause.evidence, *dict.fromkeys(filter(None, told))),
             )
     return cause

@@ -7,7 +7,7 @@ in all is suggested. "Constrain the tensor that is gathered" is not among the ru
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import attrs
@@ -15,6 +15,7 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.annotations import Annotations, Origin, Site
+from hlotext.dumps.collectives.fates import Fate
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.places import Places, is_constraint
 from hlotext.dumps.collectives.records import (
@@ -77,6 +78,10 @@ _MEASURED_ON = {
 }
 
 
+_MAKE_SCATTERS = frozenset({"tpu", "gpu"})
+"""Compilers that make a reduce-scatter of a sum of which each device keeps a part."""
+
+
 @attrs.frozen
 class _Change:
     """A rule's change before it is put into words."""
@@ -97,19 +102,27 @@ class Advice:
     """Suggestions for the collectives of one compilation."""
 
     def __init__(
-        self, partitioner: Partitioner, annotations: Annotations, places: Places, where: Where
+        self,
+        partitioner: Partitioner,
+        annotations: Annotations,
+        places: Places,
+        where: Where,
+        fates: Mapping[hlo.Instruction, Fate],
     ) -> None:
         self._partitioner = partitioner
         self._annotations = annotations
         self._places = places
         self._where = where
+        self._fates = fates
         self._known_traffic: Traffic | None = None
         self.mesh = partitioner.mesh
 
     @property
     def _traffic(self) -> Traffic:
         if self._known_traffic is None:
-            self._known_traffic = Traffic(self._partitioner, self._annotations)
+            self._known_traffic = Traffic(
+                self._partitioner, self._annotations, self._fates, self._where in _MAKE_SCATTERS
+            )
         return self._known_traffic
 
     def suggestions(self, part: Written) -> tuple[Suggestion, ...]:
@@ -334,8 +347,8 @@ class Advice:
     def _suggestion(self, change: _Change, part: Written, estimate: Estimate) -> Suggestion:
         rule = RULES[change.rule]
         measured = rule.spared[self._where]
-        wire, runs = part.communication.wire_bytes, part.communication.runs
-        spared = wire * runs if wire is not None and runs is not None else None
+        fate = self._fates.get(part.part)
+        spared = round(fate.sent) if fate is not None and fate.sent is not None else None
         total = estimate.change
         grows = self._grows(change)
         lost = [self._places.of(one) for one in change.computed] if change.rule in _TAKING else []

@@ -13,6 +13,7 @@ from hlotext.analysis.facts import fact
 from hlotext.dumps.collectives import ends, wording
 from hlotext.dumps.collectives.advice import Advice, Where
 from hlotext.dumps.collectives.annotations import Annotations
+from hlotext.dumps.collectives.fates import fates_of
 from hlotext.dumps.collectives.finals import Match, item, match
 from hlotext.dumps.collectives.keys import Keys, Text
 from hlotext.dumps.collectives.pairing import Sides
@@ -82,7 +83,7 @@ def _answered(
     if before is None or parted is None:
         return ends.collectives(after, program, begun, known, f"{_MISSING} {DUMP_THE_REST}")
     assert around is not None
-    return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known).all(begun)
+    return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known, begun).all()
 
 
 def of_module(
@@ -126,6 +127,7 @@ class _Answers:
         before_step: Step,
         sides: Sides,
         mesh: DeviceMesh | None,
+        begun: tuple[Communication, ...],
     ) -> None:
         self.compilation = compilation
         self.sides = sides
@@ -134,18 +136,19 @@ class _Answers:
         self.partitioner = Partitioner(sides, mesh)
         self.places = Places(sides.before)
         annotations = Annotations(self.partitioner, self.places)
-        self.advice = Advice(self.partitioner, annotations, self.places, _where(compilation, before_step))
+        parts = [item(one.communication, self.sides.after) for one in self.partitioner.written]
+        self._matches = match([item(one, self.final) for one in begun], parts)
+        where = _where(compilation, before_step)
+        self.advice = Advice(self.partitioner, annotations, self.places, where, fates_of(self._matches))
         self.schemes = Schemes(self.partitioner, annotations)
         self._written = {one.part: one for one in self.partitioner.written}
 
-    def all(self, begun: tuple[Communication, ...]) -> tuple[CollectiveCause, ...]:
+    def all(self) -> tuple[CollectiveCause, ...]:
         """One answer for each communication, in order."""
-        parts = [item(one.communication, self.sides.after) for one in self.partitioner.written]
-        matches = match([item(one, self.final) for one in begun], parts)
         notes = () if self.mesh is not None else (wording.NO_MESH,)
         return tuple(
             CollectiveCause(one.item.node, one.item.communication, self._reasons(one), notes)
-            for one in matches
+            for one in self._matches
         )
 
     def _reasons(self, found: Match) -> tuple[Reason, ...]:
@@ -191,7 +194,11 @@ class _Answers:
             doubts=_doubts(part, found),
             advice=Deferred(make=functools.partial(self.advice.suggestions, part)),
         )
-        return attrs.evolve(made, because=wording.sentence(made, part))
+        because = wording.sentence(made, part)
+        if part.communication.kind == "all-reduce" and found.item.kind == "reduce-scatter":
+            because += f"; {wording.rewritten(part.communication.kind, found.item.kind)}"
+            made = attrs.evolve(made, part_kind=part.communication.kind)
+        return attrs.evolve(made, because=because)
 
 
 def _where(compilation: Compilation, before: Step) -> Where:

@@ -221,6 +221,7 @@ class Arrays:
         arrays, made = ([one for one in some if one is not None] for some in (operands, results))
         if not made and not arrays:
             return
+        arrays = [self._used(one, n) if one.is_constant else one for n, one in enumerate(arrays)]
         whole = [dimensions_of(one) or () for one in node.operands]
         told = [one.dimensions if one is not None else () for one in results]
         try:
@@ -234,6 +235,16 @@ class Arrays:
             for one in made:
                 one.is_constant = True
         self._operation(node.opcode, arrays, made, rule, runs, node)
+
+    def _used(self, value: Value, number: int) -> Value:
+        """A constant for one that reads it.
+
+        Shardy gives each reader its own before it spreads shardings, so that none passes from one to another; they are
+        merged only behind it.
+        """
+        copied = Value(value.dimensions, value.width, value.now, value.node, is_constant=True)
+        self._values[value.node, "read by", len(self.operations), number] = copied
+        return copied
 
     def _passed_on(self, node: hlo.Instruction, runs: int) -> None:
         """Arrays that enter and leave a loop or a branch."""
@@ -363,7 +374,9 @@ class Arrays:
         return made
 
     def is_wrong(self, value: Value, spec: Mapping[int, Axes]) -> bool:
-        """True for an array that is sharded otherwise in the text."""
+        """True for an array that is sharded otherwise in the text; never for constants, which nobody sends."""
+        if value.is_constant:
+            return False
         return value.fixed is None and value.now is not None and spec[id(value)] != value.now
 
     @property

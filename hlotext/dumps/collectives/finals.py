@@ -30,6 +30,8 @@ class Item:
     elements: tuple[int, ...]
     """Of each operand that is data."""
     channel: int | None
+    unpadded: int | None = None
+    """Elements before padding, of one whose only operand is padded."""
 
     @property
     def node(self) -> hlo.Instruction:
@@ -67,7 +69,21 @@ def item(communication: Communication, text: Text) -> Item:
     key = text.key.get(node)
     if key is None and communication.start is not node:
         key = text.key.get(communication.start)
-    return Item(communication, text, key, groups, sizes, channel if isinstance(channel, int) else None)
+    return Item(
+        communication,
+        text,
+        key,
+        groups,
+        sizes,
+        channel if isinstance(channel, int) else None,
+        _unpadded(node),
+    )
+
+
+def _unpadded(node: hlo.Instruction) -> int | None:
+    padded = node.operands[0] if len(node.operands) == 1 else None
+    shape = padded.operands[0].shape if padded is not None and padded.opcode == "pad" else None
+    return math.prod(shape.dimensions) if shape is not None and shape.is_array else None
 
 
 @attrs.define(eq=False)
@@ -89,6 +105,8 @@ def match(finals: Sequence[Item], parts: Sequence[Item]) -> list[Match]:
     for same_kind in (True, False):
         for rule in _RULES:
             left = _by_rule(found, left, rule, same_kind)
+    for rule in _RULES:
+        left = _by_rule(found, left, rule, False, is_padded=True)
     left = _combined(found, left)
     left = _joined_axes(found, left)
     left = _concatenated(found, left)
@@ -114,23 +132,30 @@ def _kin(kind: str) -> str:
 
 
 def _by_rule(
-    found: Sequence[Match], left: list[Item], rule: Callable[[Item], Hashable], same_kind: bool
+    found: Sequence[Match],
+    left: list[Item],
+    rule: Callable[[Item], Hashable],
+    same_kind: bool,
+    is_padded: bool = False,
 ) -> list[Item]:
-    """Pairs what is equal by one rule, and goes along the same axes with as many elements."""
+    """Pairs what is equal by one rule, and goes along the same axes with as many elements: before a pass padded them."""
 
-    def told(one: Item) -> Hashable:
+    def told(one: Item, size: int | None) -> Hashable:
         value = rule(one)
-        if value is None:
+        if value is None or size is None:
             return None
-        return value, one.kind if same_kind else _kin(one.kind), one.groups, one.total
+        return value, one.kind if same_kind else _kin(one.kind), one.groups, size
 
     buckets: dict[Hashable, list[Item]] = defaultdict(list)
     for part in left:
-        if (value := told(part)) is not None:
+        if (value := told(part, part.total)) is not None:
             buckets[value].append(part)
     wanted: dict[Hashable, list[Match]] = defaultdict(list)
     for one in found:
-        if not one.parts and (value := told(one.item)) is not None and value in buckets:
+        if one.parts:
+            continue
+        value = told(one.item, one.item.unpadded if is_padded else one.item.total)
+        if value is not None and value in buckets:
             wanted[value].append(one)
     taken: set[int] = set()
     for value, matches in wanted.items():

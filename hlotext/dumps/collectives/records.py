@@ -136,6 +136,8 @@ class Reason:
     sum of gradients over the batch, both factors sharded along the contracted dimension."""
     part: str = ""
     """The collective right after partitioning; empty if that text was not dumped or does not show it."""
+    part_kind: str = ""
+    """Kind of `part` where a later pass rewrote it into another; else empty."""
     readers: int = 1
     """Number of operations that read the tensor in the new sharding."""
     is_rematerialized: bool = False

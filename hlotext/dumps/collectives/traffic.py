@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 
 import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.arrays import Arrays, Axes, Operation
-from hlotext.dumps.collectives.partitioner import Partitioner
+from hlotext.dumps.collectives.fates import Fate, passes_of
+from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.specs import Spec
 from hlotext.dumps.collectives.spreading import Spreading
 from hlotext.dumps.collectives.volume import Sent, Volume
@@ -38,8 +40,8 @@ _LIKELY = _Bar(0.03, 0.25, math.inf)
 class Estimate:
     """Effect of a changed annotation on the traffic."""
 
-    change: int
-    """Bytes that each device sends more per run, in all; negative for less."""
+    change: int | None
+    """Bytes that each device sends more per run, in all; negative for less. None where it would be more than all is."""
     is_sure: bool
     """True if it sends less however the changed operations are carried out, and what they send now is what was estimated."""
     is_less: bool
@@ -49,10 +51,27 @@ class Estimate:
 class Traffic:
     """Bytes sent by a program, and by the same program with one annotation changed."""
 
-    def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
+    def __init__(
+        self,
+        partitioner: Partitioner,
+        annotations: Annotations,
+        fates: Mapping[hlo.Instruction, Fate] | None = None,
+        makes_scatters: bool = False,
+    ) -> None:
+        """Reads a program.
+
+        Args:
+            partitioner: The collectives of the partitioner.
+            annotations: The annotations of the program.
+            fates: What passes behind the partitioner made of its collectives; None to count as if there were none.
+            makes_scatters: True for a compiler that makes reduce-scatters of sums that are cut.
+        """
+        self._fates = fates
         self._arrays = Arrays(partitioner, annotations)
         self._spreading = Spreading(self._arrays)
-        self._volume = Volume(self._arrays.sizes)
+        likely, dear = passes_of(self._arrays, partitioner.written, fates or {}, makes_scatters)
+        self._volume = Volume(self._arrays.sizes, likely)
+        self._dear = self._volume if likely == dear else Volume(self._arrays.sizes, dear)
         self._now = self._spreading.spread()
         self._sent = {one.number: self._volume.of(one, self._now) for one in self._arrays.operations}
         self._readers: dict[object, list[int]] = defaultdict(list)
@@ -61,14 +80,21 @@ class Traffic:
             for key in sent.moves if sent is not None else ():
                 self._readers[key].append(number)
         self._off = self._errors(partitioner)
-        self._total = sum(_bytes(one.communication) for one in partitioner.written)
+        self._total = sum(map(self._sent_by, partitioner.written))
         self._known: dict[tuple[object, ...], Estimate | None] = {}
+
+    def _sent_by(self, part: Written) -> float:
+        """Bytes that a collective sends: those of the final text."""
+        if self._fates is None:
+            return (part.communication.wire_bytes or 0) * (part.communication.runs or 1)
+        fate = self._fates.get(part.part)
+        return fate.sent or 0.0 if fate is not None else 0.0
 
     def _errors(self, partitioner: Partitioner) -> dict[object, float]:
         """For each instruction the bytes by which the estimate of what it sends now is wrong."""
         off: dict[object, float] = defaultdict(float)
         for part in partitioner.written:
-            off[part.users[0] if part.users else None] += _bytes(part.communication)
+            off[part.users[0] if part.users else None] += self._sent_by(part)
         paid: dict[object, int] = {}
         for one in self._arrays.operations:
             sent = self._sent[one.number]
@@ -103,25 +129,43 @@ class Traffic:
     def _of(self, changed: dict[int, Axes], is_annotated: bool) -> Estimate | None:
         spec = self._spreading.spread(changed)
         touched = [one for one in self._arrays.operations if any(spec[n] != self._now[n] for n in one.ids)]
-        new: dict[int, Sent | None] = {one.number: self._volume.of(one, spec) for one in touched}
+        counted = self._counted(touched, {one.number: self._volume.of(one, spec) for one in touched})
+        if counted is None:
+            return None
+        change, gross, _ = highest = counted
+        if self._dear is not self._volume:
+            dearest = self._counted(touched, {one.number: self._dear.of(one, spec) for one in touched})
+            assert dearest is not None
+            highest = dearest
+        off = sum(abs(self._off[node]) for node in dict.fromkeys(one.node for one in touched))
+        is_known = not any(self._arrays.is_wrong(value, self._now) for one in touched for value in one.values)
+
+        def is_met(bar: _Bar, saved: float, gross: float) -> bool:
+            return saved > max(bar.total * self._total, bar.net * gross) and off < bar.off * saved
+
+        saved = -highest[0] - highest[2]
+        is_possible = -change <= self._total
+        is_sure = is_possible and is_annotated and is_known and saved > 0 and is_met(_SURE, saved, highest[1])
+        is_less = is_sure or is_met(_LIKELY, -change, gross)
+        return Estimate(round(change) if is_possible else None, is_sure, is_less)
+
+    def _counted(
+        self, touched: list[Operation], new: dict[int, Sent | None]
+    ) -> tuple[float, float, float] | None:
+        """Bytes more in all, bytes that change either way, and bytes more if all is carried out the dearest way.
+
+        None if it is not known what an operation sends.
+        """
         change = most = gross = 0.0
         for one in touched:
             before, after = self._sent[one.number], new[one.number]
             if before is None or after is None:
-                return None  # an operation of which it is not known what it sends
+                return None
             change += (after.own - before.own) * one.runs
             gross += abs(after.total - before.total) * one.runs
             if after.most is not None:
                 most += max(0.0, after.most - after.total) * one.runs
-        change += self._moves(touched, new)
-        off = sum(abs(self._off[node]) for node in dict.fromkeys(one.node for one in touched))
-        is_known = not any(self._arrays.is_wrong(value, self._now) for one in touched for value in one.values)
-
-        def is_met(bar: _Bar, saved: float) -> bool:
-            return saved > max(bar.total * self._total, bar.net * gross) and off < bar.off * saved
-
-        is_sure = is_annotated and is_known and -change - most > 0 and is_met(_SURE, -change - most)
-        return Estimate(round(change), is_sure, is_sure or is_met(_LIKELY, -change))
+        return change + self._moves(touched, new), gross, most
 
     def _moves(self, touched: list[Operation], new: dict[int, Sent | None]) -> float:
         """Bytes more to place operands: each placement is paid once, by all that want it."""
@@ -146,7 +190,3 @@ class Traffic:
                 (a * b for a, b in was), default=0.0
             )
         return change
-
-
-def _bytes(communication: hlo.analysis.Communication) -> int:
-    return (communication.wire_bytes or 0) * (communication.runs or 1)

@@ -11,6 +11,7 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.collectives.arrays import Axes, Operation, Value
 from hlotext.dumps.collectives.factors import SHIFTS, SUMS, WHOLE, Rule
+from hlotext.dumps.collectives.fates import NO_PASSES, Passes
 from hlotext.dumps.collectives.spreading import project
 from hlotext.ir.tables import traits
 
@@ -37,8 +38,9 @@ class Sent:
 class Volume:
     """Bytes sent by the operations of one text."""
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, int], passes: Passes = NO_PASSES) -> None:
         self._sizes = dict(sizes)
+        self._passes = passes
         self._moves: dict[object, float] = {}
         self._known: dict[tuple[int, tuple[Axes, ...]], Sent | None] = {}
 
@@ -58,7 +60,7 @@ class Volume:
         key = value.dimensions, value.width, have, want
         if key not in self._moves:
             self._moves[key] = self._moved(value, have, want)
-        return self._moves[key]
+        return self._moves[key] * self._passes.moved.get(id(value), 1.0)
 
     def _moved(self, value: Value, have: Axes, want: Axes) -> float:
         had, wants = [self._cut(cut) for cut in have], [self._cut(cut) for cut in want]
@@ -249,9 +251,16 @@ class Volume:
         own = 0.0
         summing = [a for f, mine in cut.items() if rule.factors[f].kind == SUMS for a in mine]
         for n in range(count, len(values)):
+            placed_so = self.moved(values[n], want[n], specs[n])
             if summing:
-                own += self.summed(self.local(values[n], want[n]), summing)
-            own += self.moved(values[n], want[n], specs[n])
+                summed = self.summed(self.local(values[n], want[n]), summing)
+                is_cut = not placed_so and set(summing) <= {a for mine in specs[n] for a in mine}
+                own += (
+                    summed
+                    * self._passes.summed.get(id(values[n]), 1.0)
+                    / (2 if is_cut and self._passes.scatters else 1)
+                )
+            own += placed_so
         for d, factors in enumerate(rule.dims[0]):
             for f in factors:
                 if cut.get(f) and rule.factors[f].kind == SHIFTS:

@@ -28,7 +28,15 @@ UNTOLD = "no text tells"
 
 def by_a_pass(name: str | None) -> str:
     """Of a collective that the partitioner did not write."""
-    return "a pass behind the partitioner made it" + (f": {name}" if name else "")
+    return f"{LATER_PASS} made it" + (f": {name}" if name else "")
+
+
+LATER_PASS = "a pass behind the partitioner"
+
+
+def rewritten(kind: str, final: str) -> str:
+    """Of a collective that a pass replaced by one of another kind."""
+    return f"the partitioner wrote an {kind} for it, which {LATER_PASS} rewrote into a {final}"
 
 
 def along(axes: tuple[str, ...]) -> str:
