@@ -177,3 +177,21 @@ def test_time_takes_the_rounds_of_loops() -> None:
     assert seconds("--trips", "round=100") == pytest.approx(100 * seconds("--trips", "%round=1"), rel=0.1)
     for wrong in ("elsewhere=3", "round=many", "round"):
         assert run("time", "-", "--chip", "h100", "--trips", wrong, input=SOME_ROUNDS).exit_code == 2
+
+
+def test_a_hidden_copy_is_said_to_share_the_bandwidth(tmp_path: Path) -> None:
+    """The copy and the core each read 4 MiB of main memory at the same time."""
+    text = """HloModule m, is_scheduled=true
+ENTRY e {
+  a = f32[1024,1024]{1,0} parameter(0)
+  b = f32[1024,1024]{1,0} parameter(1)
+  s = (f32[1024,1024]{1,0:S(1)}, f32[1024,1024]{1,0}, u32[]) copy-start(a)
+  n = f32[1024,1024]{1,0} negate(b)
+  d = f32[1024,1024]{1,0:S(1)} copy-done(s)
+  ROOT t = (f32[1024,1024]{1,0}, f32[1024,1024]{1,0:S(1)}) tuple(n, d)
+}
+"""
+    path = tmp_path / "m.txt"
+    path.write_text(text)
+    shown = " ".join(run("cost", str(path), "--time", "--chip", "v5e").output.split())
+    assert "core and copies share the memory bandwidth; each is given all of it" in shown

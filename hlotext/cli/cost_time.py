@@ -102,6 +102,8 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
                 f"{seconds(found.exposed)} on transfers, {format_percent(found.exposed, found.seconds)}",
             )
         )
+    if any(one.communication is None and one.hidden for one in found.transfers):
+        facts.append(("not counted", _SHARED))
     if found.roofline_seconds is not None:
         facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} (loop bodies once, no overlap)"))
     own = found.compiler
@@ -129,6 +131,9 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
         facts.append(("compiled for", f"{backend.name}, not this chip"))
     return facts
+
+
+_SHARED = "core and copies share the memory bandwidth; each is given all of it, so a hidden copy may still take time"
 
 
 def _no_bound(found: cost.Estimate) -> str:
