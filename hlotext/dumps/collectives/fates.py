@@ -1,4 +1,4 @@
-"""What passes behind the partitioner made of its collectives: the bytes that the final text sends for each of them."""
+"""Fates of the partitioner's collectives: the bytes that the final text sends for each, after all passes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _width(node: hlo.Instruction) -> float | None:
 
 @attrs.frozen
 class Passes:
-    """What passes make of what operations send, where the text before partitioning has it otherwise."""
+    """Effect of later passes on the bytes that operations send."""
 
     moved: Mapping[int, float]
     """Element size of an array that is placed otherwise, as a multiple of its own; by the array's id, 1 for others."""
@@ -71,7 +71,7 @@ NO_PASSES = Passes({}, {}, False)
 def passes_of(
     arrays: Arrays, written: Sequence[Written], fates: Mapping[hlo.Instruction, Fate], is_likely: bool
 ) -> tuple[Passes, Passes]:
-    """What passes are seen to do in a program, as far as its changed collectives will show it: the likely, and the dearest.
+    """The likely and the dearest effect of passes on a program, as its present collectives show them.
 
     An array whose collective is in the program keeps what was done to it. Others are likely treated as those of their kind
     are, where all of these are treated alike.
