@@ -52,9 +52,9 @@ T = TypeVar("T")
 _LONG_WORK = 4_000_000
 """Bytes of input from which on a progress bar is worth it: about a second."""
 _NARROWEST = 40
+"""Columns that reports take at least: with fewer nothing is left to read."""
 _NAMES = 20
 """Columns that names of facts may always take; longer ones than a quarter of the terminal stand above their values."""
-"""Columns that reports take at least: with fewer nothing is left to read."""
 
 
 @attrs.frozen

@@ -136,8 +136,7 @@ def _lu(rows: int, columns: int) -> float:
 
 
 def _qr(rows: int, columns: int) -> float:
-    least, most = sorted((rows, columns))
-    return 2 * (most * least**2 - least**3 / 3)
+    return 2 * _lu(rows, columns)
 
 
 def _cholesky(rows: int, columns: int) -> float:
@@ -184,6 +183,11 @@ _ATTENTIONS = (
 )
 """Ends of the names of cuDNN's attention (`cublas_cudnn.cc`)."""
 
+LU_FACTORIZATIONS = frozenset(
+    {"lapack_sgetrf_ffi", "lapack_dgetrf_ffi", "cublas_getrf_batched_ffi", "cusolver_getrf_ffi"}
+)
+TRIANGULAR_SOLVES = frozenset({"lapack_strsm_ffi", "lapack_dtrsm_ffi", "__cublas$triangularSolve"})
+
 _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
     # Marks for the compiler, and buffers that others fill; names from XLA's source and the modules that it wrote.
     "AllocateBuffer": _free,
@@ -227,18 +231,15 @@ _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
     # XLA's CPU compiler: `onednn_matmul_config`. From its source alone: no module with one was at hand.
     "__onednn$matmul": _onednn_product,
     # JAX's linear algebra on CPU and GPU; XLA's own for GPU.
-    **{f"lapack_{kind}getrf_ffi": _factorization(_lu) for kind in "sd"},
+    **dict.fromkeys(LU_FACTORIZATIONS, _factorization(_lu)),
+    **dict.fromkeys(TRIANGULAR_SOLVES, _triangular_solve),
     **{f"lapack_{kind}potrf_ffi": _factorization(_cholesky) for kind in "sd"},
     **{f"lapack_{kind}{name}_ffi": _factorization(_qr) for kind in "sd" for name in ("geqrf", "orgqr")},
-    **{f"lapack_{kind}trsm_ffi": _triangular_solve for kind in "sd"},
-    "cublas_getrf_batched_ffi": _factorization(_lu),
-    "cusolver_getrf_ffi": _factorization(_lu),
     "cusolver_potrf_ffi": _factorization(_cholesky),
     "cusolver_potrf_batched_ffi": _factorization(_cholesky),
     "cusolver_geqrf_ffi": _factorization(_qr),
     "cublas_geqrf_batched_ffi": _factorization(_qr),
     "cusolver_orgqr_ffi": _factorization(_qr),
-    "__cublas$triangularSolve": _triangular_solve,
     "__cusolver$cholesky": _factorization(_cholesky),
     # Pallas and Mosaic: `custom_call_config.cost_estimate`.
     MOSAIC: _as_said,

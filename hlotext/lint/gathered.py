@@ -79,7 +79,7 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
             if seen > _MOST_STEPS:
                 return None
             made = user.instruction
-            outer = user.fusions[0] if user.fusions else made
+            outer = user.writer
             if made.opcode == "reduce":
                 if _MUCH * _elements(made) > size:
                     return None
@@ -127,7 +127,7 @@ def sums_of(one: Communication) -> list[Instruction] | None:
                 return None
             if not _sums_over(made, value, dimension, one.participants or 1):
                 return None
-            found.append(user.fusions[0] if user.fusions else made)
+            found.append(user.writer)
     return found or None
 
 

@@ -125,9 +125,8 @@ def writers(value: Value) -> list[Instruction]:
     for _ in range(_MOST_STEPS):
         value = entered(value)
         one = value.instruction
-        writer = value.fusions[0] if value.fusions else one
-        if writer.opcode not in _UNWRITTEN and (writer,) != reader:
-            found.setdefault(writer)
+        if value.writer.opcode not in _UNWRITTEN and (value.writer,) != reader:
+            found.setdefault(value.writer)
         if one.opcode in _SAME | _CUT and one.operands:
             value = value.operands()[0]
             continue

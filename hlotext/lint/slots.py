@@ -24,9 +24,9 @@ def in_calls(loop: Instruction) -> Instruction:
     return found
 
 
-def given_in(rounds: Rounds, slot: int) -> Instruction | None:
+def given_in(loop: Instruction, slot: int) -> Instruction | None:
     """The initial value of a slot; None where the state is no tuple in view."""
-    state = source(Value(in_calls(rounds.loop).operands[0]), VIEWS).instruction
+    state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
     return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
 
 
@@ -43,10 +43,9 @@ def taken_out(rounds: Rounds) -> list[list[Instruction]]:
 def written_at(value: Instruction) -> list[object]:
     """The writers of an array, for `Context.saved_peak`: also a fusion of several results, or one beside the rest."""
     made = source(Value(value), VIEWS)
-    outside = made.fusions[0] if made.fusions else made.instruction
     written = unmoved(value)
     return [
-        outside,
+        made.writer,
         written,
         written.async_wrapped_instruction,
         *((one, (written.attributes.get("index"),)) for one in written.operands[:1]),
@@ -80,8 +79,7 @@ def _unchanged_in_loop(element: Instruction) -> Instruction | None:
         or given.attributes.get("index") != slot
     ):
         return None
-    before = source(Value(in_calls(callers[0]).operands[0]), VIEWS).instruction
-    return before.operands[slot] if before.opcode == "tuple" and slot < len(before.operands) else None
+    return given_in(callers[0], slot)
 
 
 _MOST_LOOPS = 8
@@ -90,7 +88,7 @@ _MOST_LOOPS = 8
 def memory_of(rounds: Rounds, slot: int) -> list[object]:
     """The writers of a slot's memory, likewise: before the loop, in each iteration, and the loop itself."""
     bodies = [parameter for callee in rounds.loop.called_computations for parameter in callee.parameters]
-    first = given_in(rounds, slot)
+    first = given_in(rounds.loop, slot)
     places = written_at(rounds.given[slot]) + (written_at(first) if first is not None else [])
     return [*places, *((one, (slot,)) for one in (rounds.loop, *bodies))]
 

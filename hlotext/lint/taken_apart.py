@@ -14,9 +14,10 @@ from hlotext.lint.products import concatenated
 from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS, Value, entered, fetched, source
 
-SMALL = 8
+_SMALL = 8
 """Minimum ratio of an array's size to its update for which it should be written in place."""
-_PASSING = VIEWS | {"convert", "transpose"}
+PASSING = VIEWS | {"convert", "transpose"}
+"""Opcodes on the way from a slice to the place where it is written again."""
 _UPDATES = frozenset({"dynamic-update-slice", "scatter"})
 _CUTS = frozenset({"dynamic-slice", "slice"})
 _MOST_STEPS = 100
@@ -43,6 +44,12 @@ def taken_apart(context: Context) -> Iterator[TakenApart]:
             continue
         if (parts := _parts(one)) is not None and (found := _joined(one, parts)) is not None:
             yield found
+
+
+def is_small_update(one: Instruction) -> bool:
+    """True for a dynamic-update-slice or a scatter of so little that it should be written in place."""
+    update = one.operands[-1 if one.opcode == "scatter" else 1]
+    return _SMALL * size_of(update.shape) <= size_of(one.shape)
 
 
 def _parts(one: Instruction) -> list[Value] | None:
@@ -83,7 +90,7 @@ def _joined(one: Instruction, parts: list[Value]) -> TakenApart | None:
 
 def _is_changed(step: Instruction) -> bool:
     inside = step.called_computations[0].root if step.called_computations else step
-    return source(Value(inside), _PASSING).instruction.opcode in _UPDATES
+    return source(Value(inside), PASSING).instruction.opcode in _UPDATES
 
 
 def _cut(value: Value, path: dict[Instruction, None]) -> tuple[Value | None, int]:
@@ -92,20 +99,18 @@ def _cut(value: Value, path: dict[Instruction, None]) -> tuple[Value | None, int
     for _ in range(_MOST_STEPS):
         value = entered(value)
         one = value.instruction
-        writer = value.fusions[0] if value.fusions else one
-        if writer.opcode not in _FREE and fetched(one) is None:
-            path.setdefault(writer)
         if (moved := fetched(one)) is not None:
             value = Value(moved, value.fusions)
             continue
+        if value.writer.opcode not in _FREE:
+            path.setdefault(value.writer)
         if one.opcode in _CUTS:
             return value, count
         if one.opcode in _UPDATES:
-            update = one.operands[-1 if one.opcode == "scatter" else 1]
-            if SMALL * size_of(update.shape) > size_of(one.shape):
+            if not is_small_update(one):
                 return None, 0
             count += 1
-        elif one.opcode not in _PASSING or not one.operands:
+        elif one.opcode not in PASSING or not one.operands:
             return None, 0
         value = value.operands()[0]
     return None, 0

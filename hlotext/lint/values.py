@@ -23,6 +23,11 @@ class Value:
     instruction: Instruction
     fusions: tuple[Instruction, ...] = ()
 
+    @property
+    def writer(self) -> Instruction:
+        """The operation that runs as a whole: the outermost fusion, or the instruction itself where there is none."""
+        return self.fusions[0] if self.fusions else self.instruction
+
     def operands(self) -> list[Value]:
         """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
         return [Value(operand, self.fusions) for operand in self.instruction.operands]

@@ -35,7 +35,7 @@ class WideState(Rule):
 
 def _is_widened(rounds: Rounds, slot: int) -> bool:
     """True if an f32 slot begins with narrow data, and only narrow data are written into parts of it."""
-    first, given = given_in(rounds, slot), rounds.given[slot]
+    first, given = given_in(rounds.loop, slot), rounds.given[slot]
     if slot in rounds.passed or first is None or not _is_f32(given) or not _was_narrow(Value(first)):
         return False
     value = source(Value(given), VIEWS)
@@ -76,7 +76,7 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
             rounds.body.root,
         }
         seconds += sum(min(prices.seconds(one), half * context.runs(one)) for one in readers)
-        first = given_in(rounds, slot)
+        first = given_in(rounds.loop, slot)
         ends = [user for one in taken[slot] for user in one.users]
         seconds += sum(
             prices.seconds(one) for one in {first, *ends} if one is not None and _only_converts(one)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis.formatting import pluralize
+from hlotext.cost.custom_calls import TRIANGULAR_SOLVES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.products import SAME, Product, products
 from hlotext.lint.rule import Context, Report, Rule
@@ -13,7 +15,6 @@ from hlotext.lint.selectors import selector, writers
 from hlotext.lint.values import VIEWS, Value, consumers, source
 from hlotext.lint.wording import sizes
 
-_SOLVES = ("lapack_strsm_ffi", "lapack_dtrsm_ffi", "__cublas$triangularSolve")
 _MOST_SOLVES = 4
 
 
@@ -51,11 +52,10 @@ def _report(inverse: Instruction, uses: list[tuple[Product, int]], context: Cont
     left = columns / size
     solving = context.prices.together(chain)
     multiplying = context.prices.together(product.whole for product, _ in uses)
-    narrow = f"{columns:,} column" + ("s" if columns > 1 else "")
     return Report(
         inverse,
         f"the inverse of a matrix of {sizes(inverse.shape)} is computed, by solving for each column of the identity, only to "
-        f"be multiplied by {narrow}",
+        f"be multiplied by {pluralize(columns, 'column')}",
         "solve for these columns: jnp.linalg.solve(a, b), or jax.scipy.linalg.cho_solve(cho_factor(a), b) where a is "
         "positive definite; results are more exact, too",
         seconds=solving * (1 - left) + multiplying,
@@ -86,5 +86,7 @@ def _is_solve(one: Instruction) -> bool:
     """True for a triangular solve for several columns."""
     if one.opcode == "get-tuple-element":
         return False
-    is_solve = one.opcode == "triangular-solve" or one.attributes.get("custom_call_target") in _SOLVES
+    is_solve = (
+        one.opcode == "triangular-solve" or one.attributes.get("custom_call_target") in TRIANGULAR_SOLVES
+    )
     return is_solve and len(one.operands) > 1 and one.shape is not None and one.shape.is_array

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.cost.custom_calls import LU_FACTORIZATIONS
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import times
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.symmetric import is_symmetric
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
-
-_TARGETS = ("lapack_sgetrf_ffi", "lapack_dgetrf_ffi", "cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
 
 
 @attrs.frozen
@@ -27,7 +26,7 @@ class LuOfSymmetric(Rule):
     opcodes = frozenset({"custom-call"})
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if instruction.attributes.get("custom_call_target") not in _TARGETS:
+        if instruction.attributes.get("custom_call_target") not in LU_FACTORIZATIONS:
             return
         matrix = Value(instruction.operands[0])
         if not is_symmetric(matrix):

@@ -11,11 +11,10 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.taken_apart import SMALL, TakenApart, taken_apart
+from hlotext.lint.taken_apart import PASSING, TakenApart, is_small_update, taken_apart
 from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread, leaves_by
 from hlotext.lint.wording import every_round
 
-_PASSING = VIEWS | {"convert", "transpose"}
 _MOST_STEPS = 100
 
 
@@ -102,11 +101,9 @@ def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | 
     inner = _found(operands[1], path, ("dynamic-update-slice", "scatter"))
     if inner is None or not inner.instruction.operands:
         return None
-    made = inner.operands()
-    update = made[-1] if inner.instruction.opcode == "scatter" else made[1]
-    if SMALL * size_of(update.instruction.shape) > size_of(inner.instruction.shape):
+    if not is_small_update(inner.instruction):
         return None
-    cut = _found(made[0], path, ("dynamic-slice",))
+    cut = _found(inner.operands()[0], path, ("dynamic-slice",))
     if cut is None or not cut.instruction.operands:
         return None
     whole = _found(cut.operands()[0], {}, ())
@@ -121,11 +118,10 @@ def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | 
 def _found(value: Value, path: dict[Instruction, None], opcodes: tuple[str, ...]) -> Value | None:
     """The producer of a value behind views (of these opcodes, if given). Visited instructions are added to the path."""
     for _ in range(_MOST_STEPS):
-        outside = value.fusions[0] if value.fusions else value.instruction
+        outside = value.writer
         value = entered(value)
         one = value.instruction
-        through = value.fusions[0] if value.fusions else one
-        for step in (outside, through):
+        for step in (outside, value.writer):
             if step.opcode in (
                 "fusion",
                 "copy",
@@ -137,7 +133,7 @@ def _found(value: Value, path: dict[Instruction, None], opcodes: tuple[str, ...]
                 path.setdefault(step)
         if one.opcode in opcodes:
             return value
-        if one.opcode not in _PASSING or not one.operands:
+        if one.opcode not in PASSING or not one.operands:
             return None if opcodes else value
         value = value.operands()[0]
     return None

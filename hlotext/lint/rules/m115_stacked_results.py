@@ -94,7 +94,7 @@ def _summed(
 def _report(
     rounds: Rounds, slot: int, update: Instruction, part: float, use: str, remedy: str, context: Context
 ) -> Report | None:
-    if given_in(rounds, slot) is None:
+    if given_in(rounds.loop, slot) is None:
         return None
     size = total_of(rounds.given[slot].shape).allocated_bytes
     return Report(
