@@ -14,6 +14,7 @@ from hlotext import cost, memory
 from hlotext.analysis import Backend, choose_chip
 from hlotext.analysis.chip_choice import tpu_candidates
 from hlotext.analysis.chips import CHIPS, read_chip
+from hlotext.lint.price import prices_of
 from tests.cli_support import run, run_json
 from tests.support import DATA, ROOT
 
@@ -45,6 +46,20 @@ def test_what_is_given_counts_more_than_the_folder_and_this_more_than_the_text()
     assert choice is not None
     assert str(choice) == "one of v5e, v5p, v6e; assuming v5e, set --chip"
     assert not choice.is_known
+
+
+def test_lint_prices_on_the_chip_that_is_set_or_the_folder_names() -> None:
+    module = hlo.load(V5E)
+
+    def priced(chip: str, of_folder: str | None) -> tuple[str, str]:
+        folder = CHIPS[of_folder] if of_folder is not None else None
+        prices = prices_of(module, Backend.TPU, chip, None, folder)
+        return prices.chip.name, prices.basis.partition(",")[0]
+
+    assert priced("v6e", "v5p") == ("v6e", "v6e")
+    assert priced("", "v5p") == ("v5p", "v5p (the folder's chip)")
+    assert priced("", None) == ("v5e", "v5e (default chip)")
+    assert priced("", "h100") == ("v5e", "v5e (default chip)")
 
 
 def test_nothing_is_assumed_off_tpu() -> None:

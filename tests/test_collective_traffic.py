@@ -18,6 +18,7 @@ from hlotext.dumps.collectives import steps
 from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.arrays import Arrays, Value
 from hlotext.dumps.collectives.factors import PASSES, SUMS, WHOLE, rule_of
+from hlotext.dumps.collectives.fates import Fate
 from hlotext.dumps.collectives.keys import Keys
 from hlotext.dumps.collectives.pairing import Sides
 from hlotext.dumps.collectives.partitioner import Partitioner
@@ -59,10 +60,12 @@ def test_shardings_spread_as_shardy_spreads_them(archive: str, tmp_path: Path) -
     assert any(any(found[id(one)]) for one in arrays.values)
 
 
-def estimates(name: str, target: Path) -> list[tuple[Estimate, int, int]]:
-    """Of each changed annotation the estimate, and the bytes sent before and after."""
+def estimates(name: str, target: Path, final: float | None = None) -> list[tuple[Estimate, int, int]]:
+    """Of each changed annotation the estimate, and the bytes sent before and after; `final`: that each collective is left
+    with so many bytes by later passes."""
     partitioner, annotations = parts_of(f"cpu.{name}.shardy.tar.xz", target)
-    traffic, module = Traffic(partitioner, annotations), annotations.module
+    fates = None if final is None else {one.part: Fate(final, None, False) for one in partitioner.written}
+    traffic, module = Traffic(partitioner, annotations, fates), annotations.module
     sites: dict[tuple[str, str, int | None], Site] = {}
     for computation in module.computations:
         for node in computation:
@@ -91,6 +94,19 @@ def test_what_surely_sends_less_does(name: str, tmp_path: Path) -> None:
         if estimate.is_sure:
             assert after < before
             assert estimate.is_less
+
+
+def test_no_saving_is_told_that_exceeds_all_that_is_sent(tmp_path: Path) -> None:
+    """Passes leave a byte of each collective here: whatever the partitioner wrote, no change can spare more."""
+    usual = [one for name in RECOMPILED for one, *_ in estimates(name, tmp_path / name)]
+    assert any(one.is_sure for one in usual)
+    found = [one for name in RECOMPILED for one, *_ in estimates(name, tmp_path / f"{name}.1", 1.0)]
+    assert any(one.change is None for one in found)
+    for one in found:
+        if one.change is None:
+            assert not one.is_sure
+        else:
+            assert one.change > -100  # there are fewer collectives
 
 
 def test_most_changes_that_send_less_are_found(tmp_path: Path) -> None:

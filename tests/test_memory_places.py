@@ -7,7 +7,9 @@ import random
 import pytest
 
 from hlotext.memory.free_space import FreeSpace
+from hlotext.memory.heap import Interval, Simulation, place_by_size
 from hlotext.memory.overlaps import Overlaps
+from hlotext.memory.values import Value
 
 
 def one_by_one(
@@ -44,3 +46,17 @@ def test_both_structures_give_the_same_places(seed: int) -> None:
     for limit in (1 << 40, sum(sizes) // 2, 200):
         chance.shuffle(order)
         assert known.place(order, limit) == one_by_one(times, sizes, taken, order, limit)
+
+
+@pytest.mark.parametrize(("begin", "used"), [(3, 16), (4, 8)])
+def test_a_place_that_is_free_for_a_tick_is_used(begin: int, used: int) -> None:
+    """Two values share a place from tick 0 to 2 and from `begin`; a third lives at tick 3 alone."""
+
+    def interval(name: str, start: int, stop: int) -> Interval:
+        found = Interval(Value(None, name, (), None), 8, start)
+        found.stop = stop
+        return found
+
+    first, between = interval("first", 0, 2), interval("between", 3, 3)
+    first.members.append(interval("second", begin, 5))
+    assert place_by_size(Simulation([], [first, between], [], 6), 1).bytes == used

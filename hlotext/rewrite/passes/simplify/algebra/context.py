@@ -1,11 +1,10 @@
 """The context of the rules of `algsimp`: the options of `AlgebraicSimplifier`.
 
 A rule is made for the opcodes of a handler of XLA's. Its result takes the instruction's place; with none the next rule of
-that opcode is asked, in the order of XLA's handler. Its docstring is its
-example, `before => after`, in op lines whose shapes are left out where they follow; what a part needs stands before it, with
-`;` behind. In the examples `x y z` are f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[],
-`n` s32[]; `f0 f1 f2` and `i0 i1` are splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf`
-of a half.
+that opcode is asked, in the order of XLA's handler. Its docstring is its example, `before => after`, in op lines whose
+shapes are left out where they follow; what a part needs stands before it, with `;` behind. In the examples `x y z` are
+f32[4,3], `i j` s32[4,3], `a b` u32[4,3], `p q` pred[4,3], `w` is c64[4,3], `s` f32[], `n` s32[]; `f0 f1 f2` and `i0 i1` are
+splats of those numbers, `yes no` of true and false, `fneg1` and `ineg1` of -1, `fhalf` of a half.
 """
 
 from __future__ import annotations
