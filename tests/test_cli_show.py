@@ -231,3 +231,14 @@ def test_long_words_are_cut_in_the_middle() -> None:
     assert shortened("abcdefghij", 10) == "abcdefghij"
     assert shortened("abcdefghijk", 10) == "abcd...ijk"
     assert all(len(shortened("x" * 100, width)) == width for width in range(5, 60))
+
+
+def test_the_sample_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place is said, so that other commands can be given it."""
+    shown = run("show", "--sample").output
+    monkeypatch.chdir(tmp_path)
+    place, _, elsewhere = run("show", "--sample").output.partition(": ")
+    assert Path(place).is_absolute()
+    assert Path(place).samefile(support.ROOT / TPU)
+    assert elsewhere == shown.partition(": ")[2]
+    assert run("show").exit_code == 2

@@ -9,9 +9,10 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
-from hlotext.cli.common import FILES, FORMAT, Inputs, which_option, write_json
+from hlotext.cli.common import FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_totals import ModuleFacts, module_facts
+from hlotext.cli.sample import sample_path
 from hlotext.cli.show_modules import show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
@@ -33,7 +34,10 @@ _LISTS = frozenset(
 
 
 @click.command()
-@FILES
+@click.argument("files", nargs=-1, metavar="FILE|DIR...")
+@click.option(
+    "--sample", is_flag=True, help="Show the sample that comes with hlotext: a training step on 4 TPUs (v5e)."
+)
 @click.option("-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation.")
 @click.option(
     "--limit",
@@ -51,6 +55,7 @@ _LISTS = frozenset(
 @FORMAT
 def command(
     files: tuple[str, ...],
+    sample: bool,
     name: str | None,
     limit: int | None,
     arguments: bool,
@@ -68,6 +73,7 @@ def command(
 
     \b
     Examples:
+      hlotext show --sample
       hlotext show module_0001.jit_step.after_optimizations.txt
       hlotext show dump.txt.gz -i fusion.3
       hlotext show dumps/ --limit 0
@@ -77,6 +83,10 @@ def command(
 
     Exit status: 0 success, 1 no instruction of that name, 2 unreadable input.
     """
+    if sample:
+        files = (*files, sample_path())
+    elif not files:
+        raise click.UsageError("Missing argument 'FILE|DIR...'.")
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:
