@@ -16,9 +16,12 @@ import hlotext as hlo
 from hlotext.ir.nodes import compare
 from hlotext.ir.nodes.module import ENTRY_LAYOUT
 from tests import random_edits, source_styles
+from tests.endless import Endless, bounded
 
 REPORT_EVERY = 10_000
 """Accepted edits after which a run says how far it is."""
+ENDLESS = 60
+"""Seconds of processor time after which the edits of one module are given up."""
 
 
 def difference(module: hlo.Module, again: hlo.Module) -> str | None:
@@ -79,8 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{done} edits of {seed - given.seed} modules so far, {wrong} differences", flush=True)
             reported += REPORT_EVERY
         try:
-            done += sequence(seed, given.edits, happened)
-        except Exception as error:
+            with bounded(ENDLESS):
+                done += sequence(seed, given.edits, happened)
+        except (Exception, Endless) as error:
             wrong += 1
             if wrong <= given.most:
                 shown = str(error) if isinstance(error, AssertionError) else traceback.format_exc()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 import hlotext as hlo
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.tables.opcodes import OPCODES
-from tests import support
+from tests import endless, support
 from tests.fuzz import __main__ as command
 from tests.fuzz import generate, meaning, mutate, oracle, seeds
 from tests.test_readers import check_readers
@@ -152,7 +152,7 @@ def test_a_case_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(oracle, "check", check)
     monkeypatch.setattr(command, "ENDLESS", 0.01)
-    with command.watching():
+    with endless.watching():
         assert command.examine(b"", command.Figures(), with_memory=False).startswith(
             "Endless at test_fuzz.py"
         )

@@ -10,6 +10,7 @@ import pytest
 import hlotext as hlo
 from hlotext import rewrite
 from hlotext.ir.values.configs import BackendConfig
+from tests.endless import bounded
 
 LOOP = """HloModule m
 
@@ -642,6 +643,17 @@ ENTRY e {{ x = f32[4,8] parameter(0)  y = f32[4,8] sine(x)  {body} }}"""
     rewrite.change_shape(at(module, "x"), "bf16[4,8]")
     assert str(module.entry.root.shape) == wanted
     assert not [f for f in hlo.verify(module) if f.severity is hlo.Severity.ERROR]
+
+
+def test_callers_that_pass_different_shapes_to_one_computation() -> None:
+    """Are refused, where each would have the parameter in its own shape for ever."""
+    text = """ENTRY e { p = pred[] parameter(0)  x = f32[4] parameter(1)  y = f32[4] parameter(2)
+  ROOT c = f32[4] conditional(p, x, y), true_computation=b, false_computation=b }
+b { v = f32[4] parameter(0)  ROOT n = f32[4] negate(v) }"""
+    module = hlo.parse(text)
+    with bounded(10), pytest.raises(hlo.EditError, match="the calls of b pass v different shapes"):
+        rewrite.change_shape(at(module, "x"), "f32[8]")
+    assert str(module) == text
 
 
 def test_another_type_among_operands_that_are_no_constants() -> None:

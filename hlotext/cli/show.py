@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,7 +13,6 @@ from hlotext.analysis.call_graph import call_graph
 from hlotext.cli.common import FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_totals import ModuleFacts, module_facts
-from hlotext.cli.sample import sample_path
 from hlotext.cli.show_modules import show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hlotext.analysis.summary.details import InstructionDetails
     from hlotext.dumps.texts import Which
 
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SAMPLE = "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
 _DEFAULT_LIMIT = 10
 _DEFAULT_ROWS = 40
 _LISTS = frozenset(
@@ -84,7 +86,7 @@ def command(
     Exit status: 0 success, 1 no instruction of that name, 2 unreadable input.
     """
     if sample:
-        files = (*files, sample_path())
+        files = (*files, _sample_path())
     elif not files:
         raise click.UsageError("Missing argument 'FILE|DIR...'.")
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
@@ -115,6 +117,18 @@ def command(
         for place, (found, notes) in inputs.used(_facts):
             _show(report, place, found, notes, limit)
     inputs.finish()
+
+
+def _sample_path() -> str:
+    """The path of a data-parallel training step, compiled for four TPUs (v5e); relative where it lies below this folder.
+
+    Raises FileNotFoundError when the package was installed without it.
+    """
+    for place in (_PACKAGE, _PACKAGE.parent):
+        path = place / _SAMPLE
+        if path.is_file():
+            return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    raise FileNotFoundError(f"hlotext's sample is missing: no {_SAMPLE} in or beside {_PACKAGE}")
 
 
 def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:

@@ -171,9 +171,10 @@ class _Propagation:
             shape = default_laid_out(shape)
         before = instruction.shape.rank if instruction.shape is not None else 0
         self.before.setdefault(instruction, instruction.shape)
-        self.changes[instruction] = self.changes.get(instruction, 0) + 1
-        if self.changes[instruction] > MAX_CHANGES:
-            raise EditError(f"the shape of {instruction.name} does not settle")
+        changes = self.changes.get(instruction, 0)
+        if changes == MAX_CHANGES:  # not counted: `run` ends once nothing changes any more
+            raise EditError(_unsettled(instruction))
+        self.changes[instruction] = changes + 1
         computation = instruction.computation
         assert computation is not None
         followers = list(instruction.users)
@@ -339,6 +340,15 @@ _UNRELATED_OPERANDS = (
     traits.MIXES_PRECISION | traits.BINDS_OPERANDS | traits.CONTROL_FLOW | {"tuple", "gather"}
 )
 """Opcodes whose operands may have types that have nothing to do with each other."""
+
+
+def _unsettled(instruction: Instruction) -> str:
+    computation = instruction.computation
+    if instruction.opcode == "parameter" and computation is not None:
+        calls = [callee for caller in computation.callers for callee in caller.called_computations]
+        if calls.count(computation) > 1:
+            return f"the calls of {computation.name} pass {instruction.name} different shapes: give each a copy of it"
+    return f"the shape of {instruction.name} does not settle"
 
 
 def _erase_chain(value: Instruction) -> None:

@@ -10,13 +10,14 @@ import sys
 import time
 import traceback
 import tracemalloc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 
 import hlotext as hlo
+from tests import endless
+from tests.endless import Endless, watching
 from tests.fuzz import mutate, oracle, seeds
 
 SLOW = 1.0
@@ -30,10 +31,6 @@ FREE_MEMORY = 1 << 20
 KEPT = 20
 """Inputs that are kept of each kind of finding."""
 REPORT_EVERY = 10_000
-
-
-class Endless(BaseException):
-    """A case that does not come to its end. No `Exception`, so that nothing on the way catches it."""
 
 
 @attrs.define
@@ -65,7 +62,7 @@ def examine(data: bytes, figures: Figures, *, with_memory: bool) -> str:
         figures.fine += oracle.check(data, styles=oracle.STYLES[:2])
     except (Exception, Endless) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        last = next(frame for frame in reversed(frames) if frame.filename != __file__)
+        last = next(frame for frame in reversed(frames) if frame.filename not in (__file__, endless.__file__))
         place = f"{Path(last.filename).name}:{last.lineno}"
         return f"{type(error).__name__} at {place}: {str(error)[:150]}"
     finally:
@@ -155,20 +152,6 @@ def _run(
                 (options.out / f"{options.seed}-{number}-{digest}.hlo").write_bytes(data)
         if figures.cases % REPORT_EVERY == 0:
             print(f"{figures}, {figures.cases / (time.monotonic() - started):.0f} cases/s", flush=True)
-
-
-@contextmanager
-def watching() -> Iterator[None]:
-    """Cases that do not come to their end are given up."""
-
-    def give_up(*_: object) -> None:
-        raise Endless
-
-    before = signal.signal(signal.SIGVTALRM, give_up)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGVTALRM, before)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from tests import stages
+from tests.endless import Endless, watching
 from tests.fuzz import mutate, seeds
-from tests.fuzz.__main__ import Endless, watching
 
 SECONDS = 1.0
 """Of processor time for each 100,000 bytes, and for what is less."""

@@ -13,13 +13,11 @@ import functools
 import random
 import re
 import shlex
-import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +31,13 @@ from hlotext.proto import MissingProtobuf
 from hlotext.proto.literals import encoded, field
 from hlotext.semantics.infer.errors import CannotInfer, ShapeInferenceError
 from tests import support
+from tests.endless import Endless, bounded
 
 LONGEST = 12_000
 """Bytes of a seed."""
 ENDLESS = 60
 """Seconds of processor time after which the command line gives a case up."""
+REPORT_EVERY = 50_000
 
 _LINE = re.compile(
     r"(?P<head>\n\s+(?:ROOT )?%?[\w.\-]+ = )(?P<shape>\([^\n]*?\)|[a-z0-9]+\[[^\]]*\](?:\{[^}\n]*\})?) "
@@ -331,24 +331,6 @@ def run_command(number: int, folder: Path, line: str | None = None) -> str:
 # ---- the command
 
 
-class Endless(BaseException):
-    """A case that does not come to its end."""
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    def end(*_: object) -> None:
-        raise Endless
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
@@ -367,7 +349,7 @@ def main() -> int:
                 break
             wrong = ""
             try:
-                with _bounded():
+                with bounded(ENDLESS):
                     if given.commands:
                         wrong = run_command(number, Path(folder))
                     else:
@@ -377,6 +359,8 @@ def main() -> int:
             except Exception as error:
                 wrong = "".join(traceback.format_exception(error))
             done += 1
+            if done % REPORT_EVERY == 0:  # a long run that is ended early has said something
+                print(f"{done:,} cases so far, {found.total()} findings", flush=True)
             if wrong:
                 kind = " ".join(wrong.strip().splitlines()[-1].split())[:120]
                 found[kind] += 1
