@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import hlotext as hlo
@@ -129,6 +132,53 @@ def test_a_word_that_nobody_knows(pattern: str, said: str) -> None:
 )
 def test_words_that_are_known(pattern: str) -> None:
     assert run("grep", pattern, FILE).exit_code in (0, 1)
+
+
+HELD = """HloModule m
+
+inner {
+  a = f32[2,2] parameter(0)
+  ROOT d = f32[2,2] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+outer {
+  b = f32[2,2] parameter(0)
+  ROOT one = f32[2,2] fusion(b), kind=kOutput, calls=inner
+}
+
+plain {
+  c = f32[2,2] parameter(0)
+  ROOT n = f32[2,2] negate(c)
+}
+
+ENTRY e {
+  p = f32[2,2] parameter(0)
+  two = f32[2,2] fusion(p), kind=kLoop, calls=outer
+  ROOT three = f32[2,2] fusion(two), kind=kLoop, calls=plain
+}
+"""
+
+
+def test_by_what_a_called_computation_holds(tmp_path: Path) -> None:
+    """Also deeper; captures of the body are of the match, and words of the body are known or an error."""
+    file = tmp_path / "m.hlo"
+    file.write_text(HELD)
+
+    def names(pattern: str) -> list[str]:
+        found = json.loads(run("grep", pattern, file, "--format", "json").stdout)
+        return [one["instruction"] for one in found["matches"]]
+
+    assert names("fusion(...), calls={dot(...)}") == ["one", "two"]
+    assert names("fusion(...), calls={negate(parameter())}, kind=kLoop") == ["three"]
+    assert names("fusion(...), calls={negate(dot(...))}") == []
+    (match,) = run_json("grep", "fusion(...), calls={%x = negate($A)}", file)["matches"]
+    assert (match["captures"]["x"], match["captures"]["A"]) == ("n", "c")
+    wrong = run("grep", "fusion(...), calls={dto(...)}", file)
+    assert (wrong.exit_code, "did you mean `dot`" in wrong.stderr) == (2, True)
+    named = run("grep", "fusion(...), calls={%inner}", file)
+    assert (named.exit_code, "calls=%inner" in named.stderr) == (2, True)
+    deep = "fusion(...), calls={" * 60 + "dot(...)" + "}" * 60
+    assert "50 levels deep" in run("grep", deep, file).stderr
 
 
 def test_size() -> None:

@@ -79,6 +79,19 @@ def test_names_of_files_are_cut_where_they_are_alike() -> None:
     assert fitted.below == ()
 
 
+@pytest.mark.parametrize("width", [34, 50, 70, 120])
+def test_the_folder_that_differs_stays(width: int) -> None:
+    """Compilers give modules of different builds one file name."""
+    builds = ("decode", "decode_donated", "train")
+    rows = [
+        ["1 ms", f"out/{one}/module_0000.jit_step.cl_1014260217.after_optimizations.txt"] for one in builds
+    ]
+    fitted = fit([TerminalColumn("min time", is_number=True), TerminalColumn("file")], rows, width)
+    for build, row in zip(builds, fitted.rows, strict=True):
+        assert f"{build}/" in row[-1][0], row
+    assert fitted.below == ()
+
+
 def test_a_sentence_with_a_long_name_keeps_its_column() -> None:
     """The name breaks behind an underscore; a row that is too wide breaks anywhere."""
     columns = [TerminalColumn("what"), TerminalColumn("operations", is_number=True)]

@@ -249,6 +249,42 @@ def test_a_pass_shows_what_its_pipelines_did(tmp_path: Path) -> None:
     assert previous(later).index == later.index - 1
 
 
+UPDATED = """HloModule m, is_scheduled=true{alias}
+
+ENTRY e {{
+  cache = f32[8,128]{{1,0:T(8,128)}} parameter(0), metadata={{op_name="cache"}}
+  row = f32[1,128]{{1,0:T(1,128)}} parameter(1)
+  at = s32[] parameter(2)
+  zero = s32[] constant(0)
+  whole = f32[8,128]{{1,0:T(8,128)}} copy(cache)
+  new = f32[8,128]{{1,0:T(8,128)}} dynamic-update-slice(whole, row, at, zero)
+  turned = f32[8,128]{{0,1:T(8,128)}} copy(cache)
+  fast = f32[1,128]{{1,0:T(1,128)S(1)}} copy(row)
+  other = f32[1,128]{{1,0:T(1,128)}} copy(row)
+  ROOT t = ({f}) tuple(new, turned, fast, other)
+}}
+"""
+
+
+def test_what_the_final_text_proves_needs_no_pass(tmp_path: Path) -> None:
+    """An argument that is updated and not donated, a layout, a memory; nothing of that is said of what is donated."""
+    made = "f32[8,128]{{1,0:T(8,128)}}, f32[8,128]{{0,1:T(8,128)}}"
+    made += ", f32[1,128]{{1,0:T(1,128)S(1)}}, f32[1,128]{{1,0:T(1,128)}}"
+    text = UPDATED.replace("{f}", made)
+    before = "HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
+    (tmp_path / "module_0000.m.before_optimizations.txt").write_text(before)
+    final = tmp_path / "module_0000.m.cpu_after_optimizations.txt"
+    final.write_text(text.format(alias=""))
+    c = compilation(tmp_path)
+    names = ("whole", "turned", "fast", "other")
+    assert [c.why(name).cause for name in names] == ["not donated", "layout", "memory space", "unknown"]
+    assert c.why("whole").because.startswith("argument cache is updated in part and not donated")
+    final.write_text(text.format(alias=", input_output_alias={ {0}: (0, {}, may-alias) }"))
+    assert compilation(tmp_path).why("whole").cause == "unknown"
+    final.write_text(text.format(alias=", buffer_donor={ (0, {}) }"))
+    assert compilation(tmp_path).why("whole").cause == "unknown"
+
+
 def test_what_the_partitioner_marked_is_its_own(tmp_path: Path) -> None:
     """Since June 2026 a collective may say it itself, where no pass was dumped too; what says nothing stays unknown."""
     head = "HloModule m, num_partitions=2\n\nENTRY e {\n  x = f32[2]{0} parameter(0)\n"

@@ -62,6 +62,33 @@ def test_roles_of_arguments() -> None:
     assert Role.RESULTS in found
 
 
+def test_what_is_updated_is_no_weight_without_donation() -> None:
+    """A cache that comes back with a new part; parameters of which most come back; what is only read by its name."""
+    text = "\n".join(line for line in DECODE.splitlines() if not line.startswith("HloModule"))
+    found = contents(hlo.parse("HloModule jit_decode\n" + text))
+    assert found[Role.CACHES] == (1, "cache['k']")
+    named = """HloModule m
+
+ENTRY e {
+  w = f32[8,8] parameter(0), metadata={op_name="params['w']"}
+  b = f32[8,8] parameter(1), metadata={op_name="params['b']"}
+  x = f32[8,8] parameter(2), metadata={op_name="x"}
+  q = f32[8,8] parameter(3), metadata={op_name="q"}
+  f = f32[8,8] parameter(4), metadata={op_name="weights"}
+  d = f32[8,8] dot(x, f), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[8,8] dot(d, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  wn = f32[8,8] subtract(w, g)
+  bn = f32[8,8] subtract(b, g)
+  ROOT t = (f32[8,8], f32[8,8]) tuple(wn, bn)
+}
+"""
+    roles = {one.role: (one.arrays, one.largest) for one in triage_of(hlo.parse(named))[0].contents}
+    assert roles[Role.STATE][0] == 2
+    assert roles[Role.INPUTS] == (1, "x")
+    assert roles[Role.WEIGHTS] == (1, "weights")
+    assert roles[Role.READ_ONLY] == (1, "q")
+
+
 @pytest.mark.parametrize(
     "change", [("gather(narrow", "gather(other"), ("dynamic-update-slice(cache", "add(cache")]
 )

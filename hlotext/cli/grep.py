@@ -123,6 +123,8 @@ def command(
                   operands and their definitions
     dimensions={0}, channel_id=*, metadata=*relu*
                   required attributes, in any order
+    fusion(...), calls={convolution(...)}
+                  called computations by what they hold
 
     \b
     Examples:

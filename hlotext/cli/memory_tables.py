@@ -35,8 +35,8 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
             *bounds,
             (
                 "static",
-                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them donated), "
-                f"other results {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
+                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them hold results), "
+                f"results in memory of their own {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
             ),
         ]
     )

@@ -278,7 +278,7 @@ def _shape_forms(text: str, width: int) -> Iterator[str]:
         elements = _elements(bare)
         for count in range(min(len(elements) - 1, width // 3), 0, -1):  # each takes three columns at least
             yield f"({', '.join(elements[:count])}, {_DOTS} {len(elements) - count} more)"
-        yield f"({len(elements)} elements)"
+        yield f"({len(elements)} element{'s' if len(elements) != 1 else ''})"
         return
     yield f"{bare[: max(width - 1, 1)]}{_DOTS}"
 
@@ -346,11 +346,49 @@ def _alike(cells: Sequence[str], width: int, kind: Kind) -> list[str]:
     *forms, last = _LEVELS[kind]
     for form in forms:
         found = [form(cell) for cell in cells]
+        if kind is Kind.PLACE and len(set(found)) < len(set(cells)):
+            break  # shorter forms tell even fewer rows apart
         if all(cell_width(cell) <= width for cell in found if not cell.startswith("(")):
             return found
     found = [last(cell) for cell in cells]
+    if kind is Kind.PLACE and (
+        len(set(found)) < len(set(cells))
+        or any(cell_width(cell) > width for cell in _without_common_end(found))
+    ):
+        return _with_folders(cells, width) or _without_common_end(found)
     if kind is Kind.PLACE and any(cell_width(cell) > width for cell in found):
         return _without_common_end(found)
+    return found
+
+
+def _with_folders(cells: Sequence[str], width: int) -> list[str]:
+    """Files by the first folder that differs, with as much of their names as fits; empty where folders tell no rows apart.
+
+    >>> _with_folders(["out/a/module_0000.jit_f.after.txt", "out/b/module_0000.jit_f.after.txt"], 16)
+    ['a/module_0000…', 'b/module_0000…']
+    """
+    paths = [cell.partition(" ")[0].replace("\\", "/").split("/") for cell in cells if cell]
+    common = 0
+    while all(len(path) > common + 1 for path in paths) and len({path[common] for path in paths}) == 1:
+        common += 1
+    if len({path[common] for path in paths if len(path) > common + 1}) < 2:
+        return []
+    short = iter(_without_common_end([path[-1] for path in paths]))
+    found: list[str] = []
+    for cell in cells:
+        if not cell:
+            found.append(cell)
+            continue
+        path = cell.partition(" ")[0].replace("\\", "/").split("/")[common:]
+        name = next(short)
+        if len(path) > 1:
+            folder = path[0] if len(path) == 2 else f"{path[0]}/{_DOTS}"
+            name = f"{folder}/{name}"
+        while cell_width(name) > width and "." in name:
+            name = f"{name.removesuffix(_DOTS).rpartition('.')[0]}{_DOTS}"
+        if cell_width(name) > width and len(path) > 1:
+            name = f"{path[0]}/{_DOTS}"
+        found.append(name)
     return found
 
 

@@ -175,7 +175,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
         largest = (
             f"{layer.scope}: {byte_text(layer.bytes)} in {pluralize(layer.arrays, 'array')}" if layer else ""
         )
-        return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest
+        return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest, one.place
 
     empty = [
         role.value

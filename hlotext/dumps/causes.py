@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
+from hlotext.analysis.updates import copies_for_updates
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
@@ -223,7 +224,8 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
         because = "the shardings of what it reads and of who reads it need communication: the partitioner marked it so"
         return Cause(node, step, PARTITIONING, because, ('frontend_attributes={is_spmd_generated="true"}',))
     if not compilation.identity.shows_passes:
-        return Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
+        told = _of_text(compilation, node, step)
+        return told or Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
     return _fused(compilation, node, birth) or _first(compilation, node, step)
 
 
@@ -235,10 +237,11 @@ def _is_marked(node: hlo.Instruction) -> bool:
 
 def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause:
     """The first rule that fits."""
-    for rule in (_rematerialized, _moved, _layout, _interference, _partitioned):
-        found = rule(compilation, node, step)
-        if found is not None:
-            return found
+    found = _of_text(compilation, node, step)
+    for rule in (_interference, _partitioned):
+        found = found or rule(compilation, node, step)
+    if found is not None:
+        return found
     if step is None:
         return Cause(node, step, UNKNOWN, "")
     if not step.is_pass:
@@ -251,6 +254,15 @@ def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
     stage = step.stage
     what = next((row.what for row in stages if row.name == stage), "")
     return Cause(node, step, stage, what)
+
+
+def _of_text(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """The first rule that fits of those that need no pass: the final text proves the cause."""
+    for rule in (_rematerialized, _undonated, _moved, _layout):
+        found = rule(compilation, node, step)
+        if found is not None:
+            return found
+    return None
 
 
 def array_of(shape: hlo.Shape | None) -> hlo.Shape | None:
@@ -269,6 +281,24 @@ def _rematerialized(compilation: Compilation, node: hlo.Instruction, step: Step 
         "rematerialization",
         "it is computed a second time, so that its first result need not be kept",
     )
+
+
+def _undonated(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies of an argument that is updated without being donated."""
+    after = compilation.after
+    if node.opcode not in COPIES or after is None or (step is not None and step.stage == "copies"):
+        return None
+    update = copies_for_updates(after).get(node)
+    if update is None:
+        return None
+    parameter = update.parameter
+    name = parameter.metadata.op_name if parameter.metadata is not None else ""
+    because = (
+        f"argument {name or parameter.name} is updated{' in part' if update.is_in_place else ''} and not donated: "
+        "its new value needs memory of its own, to which every call writes all of it"
+    )
+    help_ = "jax.jit(..., donate_argnums=...) spares it if the caller does not need the old value afterwards"
+    return Cause(node, step, "not donated", because, (help_,))
 
 
 def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:

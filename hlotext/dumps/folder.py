@@ -50,8 +50,8 @@ class DumpFolder:
                 else "several compilations"
             )
             raise LookupError(f"{key} is the name of {where} of {self.path}: choose one of .compilations")
-        names = dict.fromkeys(f"{c.number} {c.name}" for c in self.compilations[:10])
-        raise LookupError(f"{self.path} holds no module {key}; there is {', '.join(names) or 'none'}")
+        names = dict.fromkeys(f"{c.name} (number {c.number})" for c in self.compilations[:10])
+        raise LookupError(f"{self.path} holds no module {key}; it has {', '.join(names) or 'none'}")
 
     def __iter__(self) -> Iterator[Compilation]:
         return iter(self.compilations)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-import attrs
-
 from hlotext.analysis import total_of
+from hlotext.analysis.views import VIEWS as VIEWS
+from hlotext.analysis.views import Value as Value
+from hlotext.analysis.views import fetched as fetched
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -14,23 +15,6 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 _MOST_IN_FORMULA = 60
 _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
-
-
-@attrs.frozen
-class Value:
-    """Result of an instruction inside these fusions, outermost first."""
-
-    instruction: Instruction
-    fusions: tuple[Instruction, ...] = ()
-
-    @property
-    def writer(self) -> Instruction:
-        """The operation that runs as a whole: the outermost fusion, or the instruction itself where there is none."""
-        return self.fusions[0] if self.fusions else self.instruction
-
-    def operands(self) -> list[Value]:
-        """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
-        return [Value(operand, self.fusions) for operand in self.instruction.operands]
 
 
 def entered(value: Value) -> Value:
@@ -223,8 +207,6 @@ def is_spread(value: Instruction) -> bool:
     return source(Value(value), _MOVED).instruction.opcode in ("broadcast", "constant", "iota")
 
 
-VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
-"""Opcodes that give an array as it is, somewhere else or in another shape."""
 _MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}
 
 
@@ -254,17 +236,6 @@ _COUNTED = ELEMENTWISE | traits.REARRANGES_ELEMENTS | {"broadcast", "concatenate
 def _is_packed(instruction: Instruction) -> bool:
     """True if it packs the indices of a gather into one number, as the TPU compiler does."""
     return instruction.attributes.get("custom_call_target") == "GatherScatterIndicesBitpacked"
-
-
-def fetched(instruction: Instruction) -> Instruction | None:
-    """The array that the TPU compiler fetches into fast memory here, whole or in slices; None for anything else."""
-    if instruction.attributes.get("custom_call_target") == "ConcatBitcast" and instruction.operands:
-        instruction = instruction.operands[0]
-    if instruction.opcode != "async-done" or not instruction.async_chain:
-        return None
-    inner, start = instruction.async_wrapped_instruction, instruction.async_chain[0]
-    is_moved = inner is not None and inner.opcode in ("slice", "copy") and start.operands
-    return start.operands[0] if is_moved else None
 
 
 _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})

@@ -135,7 +135,10 @@ class Reader:
             self.position = attribute.end()
             self.known(words.unknown_attribute(opcode, name), place)
             place = self.position
-            attributes.append((name, self.value(), place))
+            value = self.value()
+            if words.is_body(name, value):
+                self.body(name, place, value)
+            attributes.append((name, value, place))
         return attrs.evolve(term, shape=shape and shape["shape"], attributes=tuple(attributes))
 
     def operation(self) -> Term:
@@ -186,6 +189,17 @@ class Reader:
             self.position = separator.end()
             if separator[1] == ")":
                 return attrs.evolve(term, operands=tuple(found), is_open=is_open)
+
+    def body(self, name: str, place: int, value: str) -> None:
+        """Raises PatternError where the braces of a called computation do not hold a pattern."""
+        if self.depth >= MAX_DEPTH:
+            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+        start = self.text.index("{", place) + 1
+        inner = Reader(self.source, start, start + len(value) - len("{}"), allow_unknown=self.allow_unknown)
+        inner.depth = self.depth + 1
+        last = inner.lines()[-1].term
+        if last.kind == "capture" and last.operands is None and last.shape is None and not last.attributes:
+            raise self.source.error(f"{name} of that name is {name}={value[1:-1].strip()}", start - 1)
 
     def value(self) -> str:
         """The text of an attribute: up to a comma, a closing parenthesis, a semicolon or the line's end outside of braces and

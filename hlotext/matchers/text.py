@@ -10,6 +10,7 @@
 | `all-*(...)` | opcodes by their shell pattern |
 | `f32[*]`, `$S` | shapes by their shell pattern (`*` any text); `$S` gives the shape's text |
 | `dimensions={0}`, `channel_id=*`, `metadata=*foo*` | attributes by the shell pattern of their text; `=$V` gives the text |
+| `calls={convolution(...)}`, `body={all-gather(...)}` | called computations by what they hold |
 
 Several lines, behind line breaks or semicolons, are one pattern: the last one is what matches, and its operands may name
 those before it (`%t = transpose($A), dimensions={1,0}; dot(%t, $B)`).
@@ -20,14 +21,17 @@ anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import attrs
 
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers import words
 from hlotext.matchers.constants import splat
 from hlotext.matchers.glob import is_like
-from hlotext.matchers.matching import Captures
+from hlotext.matchers.matching import NOTHING_SKIPPED, Captures, Matching, Place
 from hlotext.matchers.pattern import Condition, Pattern, remembered
 from hlotext.matchers.terms import Line, Reader, Term, Text
 
@@ -70,7 +74,8 @@ def _term(term: Term, defined: dict[str, Pattern]) -> Pattern:
     if term.shape is not None:
         pattern = _and(pattern, _shape_condition(term.shape))
     for name, value, _ in term.attributes:
-        pattern = _and(pattern, _attribute_condition(name, value))
+        condition = _body_condition if words.is_body(name, value) else _attribute_condition
+        pattern = _and(pattern, condition(name, value))
     return pattern
 
 
@@ -135,6 +140,40 @@ def _attribute_condition(name: str, text: str) -> Condition:
         return is_like(str(found), text.removeprefix("%"))
 
     return Condition(f"{name}={text}", holds, _names(text))
+
+
+@remembered
+def _body_condition(name: str, text: str) -> Condition:
+    """The computations of an attribute, or those that they call, hold an instruction that matches."""
+    inner = parse_pattern(text[1:-1], allow_unknown=True)
+
+    def holds(instruction: Instruction, captures: Captures) -> bool:
+        found = instruction.attributes.get(name, ())
+        matching = Matching(inner)
+        for one in _held(found if isinstance(found, tuple) else (found,)):
+            # Most instructions are of another opcode: nothing is remembered of these.
+            if inner.opcode is not None and one.opcode != inner.opcode:
+                continue
+            ways = matching.ways(inner, Place(one), captures, NOTHING_SKIPPED)
+            if ways:
+                captures.update(ways[0])
+                return True
+        return False
+
+    return Condition(f"{name} holds {text[1:-1].strip()}", holds, tuple(inner.name_counts))
+
+
+def _held(computations: Iterable[Computation]) -> Iterator[Instruction]:
+    """The instructions of computations and of those that they call, each once."""
+    waiting = [one for one in computations if isinstance(one, Computation)][::-1]
+    seen = set(waiting)
+    while waiting:
+        for instruction in waiting.pop():
+            yield instruction
+            for callee in instruction.called_computations:
+                if callee not in seen:
+                    seen.add(callee)
+                    waiting.append(callee)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hlotext.ir.tables import attributes, opcodes
+from hlotext.ir.tables.attributes import Multiplicity
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.matchers.glob import is_like
 from hlotext.syntax.source.reporter import did_you_mean
@@ -41,6 +42,18 @@ def unknown_attribute(opcode: str | None, name: str) -> str | None:
     if name in attributes.ATTRIBUTES:
         return None
     return _said(f"there is no attribute {name}", did_you_mean(name, attributes.ATTRIBUTES))
+
+
+def is_body(name: str, value: str) -> bool:
+    """True if the value of an attribute is a pattern of what its computations hold: `calls={convolution(...)}`.
+
+    Braces stand around lists of computations too, so there an operation has its parentheses.
+    """
+    row = attributes.ATTRIBUTES.get(name)
+    if row is None or not (value.startswith("{") and value.endswith("}")) or not value[1:-1].strip():
+        return False
+    form = row.kind.form
+    return form is Multiplicity.COMPUTATION or (form is Multiplicity.COMPUTATIONS and "(" in value)
 
 
 def unknown_type(shape: str) -> str | None:

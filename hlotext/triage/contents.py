@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -12,17 +13,20 @@ from hlotext import memory
 from hlotext.analysis import scopes
 from hlotext.analysis.entries import arguments
 from hlotext.analysis.scopes import TOP
+from hlotext.analysis.updates import tree_of, undonated_updates
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.ir.values.types import TypeKind
 from hlotext.memory import usage
+from hlotext.memory.subshapes import ShapeIndex
 
 MAIN = 0
 """The memory space that is looked at: HBM, a GPU's memory, on CPU the only one."""
 _LAYERS = 8
 _PASSING = traits.KEEPS_ELEMENTS | traits.CONVERSIONS
 """Opcodes that keep the elements of their operand."""
+_SEVERAL = 2
 _WIDE = 32
 """Bits of integers that are no quantized weights."""
 
@@ -31,15 +35,18 @@ class Role(enum.Enum):
     """The role of an array in the program."""
 
     WEIGHTS = "weights"
-    """Arguments that are only read. Floating-point inputs cannot be distinguished from them."""
+    """Arguments that are only read and have a usual name of parameters: `params['w']`."""
     EMBEDDINGS = "embeddings"
     """Arguments that are only read, by a gather of slices."""
     STATE = "state"
-    """Donated arguments: a result takes their memory."""
+    """Arguments whose new value is a result: donated ones, and parameters and the state of loops also without donation."""
     CACHES = "caches"
-    """Donated arguments partly updated in place, such as a KV cache."""
+    """Arguments partly updated, whether donated or not, such as a KV cache."""
     INPUTS = "inputs"
-    """Integers of 32 bits and more, and booleans, that are only read: tokens, positions, masks, keys."""
+    """What is only read: integers of 32 bits and more and booleans (tokens, positions, masks, keys), and what has a usual
+    name of a batch."""
+    READ_ONLY = "read only"
+    """Other arguments that are only read: the text does not tell weights and batches of floating point apart."""
     RESULTS = "results"
     """Results in memory of their own."""
     CONSTANTS = "constants"
@@ -74,13 +81,14 @@ def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tup
     if module is None or not module.computations:
         return (), ()
     labels = {(one.number, one.index): one.label for one in arguments(module)}
+    updated = _updated(module)
     held: dict[Role, list[tuple[int, str]]] = defaultdict(list)
     for allocation in assignment.allocations:
         if allocation.memory_space == MAIN and allocation.is_static and allocation.bytes:
             label = labels.get((allocation.parameter_number or 0, allocation.parameter_index), "")
             if not allocation.is_parameter or not label:
                 label = str(allocation.slices[0].value) if allocation.slices else ""
-            held[_role(allocation)].append((allocation.bytes, label))
+            held[_role(allocation, label, updated)].append((allocation.bytes, label))
     time = assignment.peak(MAIN).time
     rows = [row for row in usage.live_arrays(assignment, MAIN, time) if row.kind == "temporary"]
     held[Role.TEMPORARIES] = [(row.bytes, row.op_name or row.label) for row in rows]
@@ -92,8 +100,30 @@ def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tup
     return tuple(sorted(contents, key=lambda one: (-one.bytes, one.role.value))), _layers(module, rows)
 
 
-def _role(allocation: memory.Allocation) -> Role:
-    """The role of an allocation that is held from start to end."""
+def _updated(module: Module) -> dict[tuple[int, ShapeIndex], Role]:
+    """The roles of arguments that come back updated without being donated, by parameter and index.
+
+    A result may be a function of one array by chance: that is no update unless it holds for most of a tree of several.
+    """
+    found = undonated_updates(module)
+    leaves = Counter(map(tree_of, module.entry.parameters))
+    updated = Counter(tree_of(one.parameter) for one in found)
+    roles = {}
+    for one in found:
+        tree = tree_of(one.parameter)
+        is_tree = updated[tree] >= _SEVERAL and 2 * updated[tree] >= leaves[tree]
+        if one.is_in_place:
+            role = Role.CACHES
+        elif one.is_carried or is_tree:
+            role = Role.STATE
+        else:
+            continue
+        roles[one.parameter.parameter_number or 0, one.part] = role
+    return roles
+
+
+def _role(allocation: memory.Allocation, label: str, updated: Mapping[tuple[int, ShapeIndex], Role]) -> Role:
+    """The role of an allocation that is held from start to end; `label` is the argument's name in the program."""
     if not allocation.is_parameter:
         return Role.CONSTANTS if allocation.is_constant else Role.RESULTS
     values = [piece.value for piece in allocation.slices]
@@ -101,12 +131,28 @@ def _role(allocation: memory.Allocation) -> Role:
         return Role.CACHES if any(_writes_part(value) for value in values) else Role.STATE
     if any(_is_gathered_from(value) for value in values):
         return Role.EMBEDDINGS
+    role = updated.get((allocation.parameter_number or 0, allocation.parameter_index))
+    if role is not None:
+        return role
     types = {value.shape.element_type for value in values if value.shape is not None and value.shape.is_array}
     if types and all(
         one.kind is TypeKind.PREDICATE or (one.is_integral and one.bits >= _WIDE) for one in types
     ):
         return Role.INPUTS
-    return Role.WEIGHTS
+    return _by_name(label)
+
+
+_PARAMETERS = re.compile(
+    r"(params?|parameters|variables|weights?|ws?\d*|kernels?|bias(es)?|embed\w*|table|layers?|model)\b"
+)
+_BATCH = re.compile(r"(xs?|ys?|batch|inputs?|images?|labels?|targets?|features|data|obs\w*)\b")
+
+
+def _by_name(label: str) -> Role:
+    """The role of an argument that is only read, by the names that JAX programs give: `params['w']`, `batch['x']`."""
+    if _PARAMETERS.match(label):
+        return Role.WEIGHTS
+    return Role.INPUTS if _BATCH.match(label) else Role.READ_ONLY
 
 
 def _writes_part(value: memory.Value) -> bool:

@@ -72,9 +72,9 @@ RULES = {
 
 _MEASURED_ON = {
     "cpu": "CPU with Shardy",
-    "tpu": "TPU, which was tried less",
-    "gpu": "GPU, which was tried less",
-    "gspmd": "CPU with GSPMD, which was tried less",
+    "tpu": "TPU (fewer programs than on CPU)",
+    "gpu": "GPU (fewer programs than on CPU)",
+    "gspmd": "CPU with GSPMD (fewer programs than with Shardy)",
 }
 
 

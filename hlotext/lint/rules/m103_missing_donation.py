@@ -99,7 +99,7 @@ class MissingDonation(Rule):
         if saved is not None and not self._is_much(*saved, is_alone, context):
             return None
         largest = max(found, key=_size)
-        many = f"{len(found):,} arguments of {byte_text(total)} {what}"
+        many = f"{len(found):,} arguments, {byte_text(total)} together, {what}"
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
         why = "so old and new values are live at the same time"

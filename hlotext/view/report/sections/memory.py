@@ -62,8 +62,8 @@ def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
         for space in spaces
         if space.memory_space == 0
         for fact in (
-            ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} of them donated)"),
-            ("other results", byte_text(space.results)),
+            ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} of them hold results)"),
+            ("results in memory of their own", byte_text(space.results)),
             ("constants", byte_text(space.constants)),
         )
     ]

@@ -1,0 +1,264 @@
+"""Results of a module that are new values of its arguments: updated parameters, a cache with one more row."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.analysis.facts import fact
+from hlotext.analysis.sizes import arrays_of, memory_space
+from hlotext.analysis.views import VIEWS, Value, fetched
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
+
+_MOST_STEPS = 3000
+"""Bound on instructions visited upstream of one result."""
+_MOST_IN_ROUND = 300
+"""Likewise in the body of a loop."""
+_IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
+_VIEWS = VIEWS | {"transpose"}
+_COPIES = frozenset({"copy", "copy-start"})
+
+
+class _Change(enum.Flag):
+    """Operations between an argument and a result."""
+
+    NONE = 0
+    ALL = 1
+    """Each element is computed anew."""
+    PART = 2
+    """Some elements are, the others stay."""
+    LOOP = 4
+    """A loop, which hands each round's value to the next one."""
+
+
+@attrs.frozen
+class Update:
+    """A result that is the new value of an argument of its shape, in whose memory it does not lie."""
+
+    parameter: Instruction
+    array: Shape
+    part: tuple[int, ...]
+    """Index of the array in the parameter."""
+    index: tuple[int, ...]
+    """Index of the element of the result."""
+    is_in_place: bool
+    """True if only a part changes, such as a row of a cache."""
+    is_carried: bool
+    """True if it is loop state that starts as the argument and ends as the result: no coincidence."""
+    copies: tuple[Instruction, ...] = ()
+    """Copies of the entry computation on the way, from the result back to the argument."""
+
+
+def updates(module: Module, apart: Mapping[Instruction, Value] | None = None) -> Iterator[Update]:
+    """The results that are computed from an argument element by element, or by changing a part of it, and alias none.
+
+    Each argument and each result once. `apart` has the arrays whose slices were changed and joined again, by the instruction
+    that joins them.
+    """
+    entry = module.entry
+    config = module.attributes.get("input_output_alias")
+    entries = config.entries if config is not None else ()
+    aliased = {alias.output_index for alias in entries}
+    taken = {(alias.parameter_number, alias.parameter_index) for alias in entries}
+    for index, array in arrays_of(entry.root.shape):
+        if index in aliased or not array.rank:
+            continue
+        found = _origin(entry.root, index, array, apart or {})
+        if found is not None and (found[0].parameter_number, found[1]) not in taken:
+            parameter, part, change, copies = found
+            taken.add((parameter.parameter_number, part))
+            is_in_place = _Change.PART in change and _Change.ALL not in change
+            yield Update(parameter, array, part, index, is_in_place, _Change.LOOP in change, copies)
+
+
+@fact
+def undonated_updates(module: Module) -> tuple[Update, ...]:
+    """The updates of arguments that the header's `buffer_donor` does not name either."""
+    config = module.attributes.get("buffer_donor")
+    given = {one.param_number for one in config.entries} if config is not None else set()
+    return tuple(one for one in updates(module) if one.parameter.parameter_number not in given)
+
+
+@fact
+def copies_for_updates(module: Module) -> dict[Instruction, Update]:
+    """The copies that are there because an argument is updated and not donated, each with the update.
+
+    A part of the argument changes, or it is the state of a loop: in its own memory it would need no copy. Either the whole
+    argument is copied within main memory, to be changed there, or its new value is written from fast memory to a result of
+    its own.
+    """
+    found = {}
+    for update in undonated_updates(module):
+        for copy in update.copies:
+            given, made = _array(copy.operands[0].shape), _array(copy.shape)
+            if given is None or made is None or memory_space(made) or made.layout is None:
+                continue
+            if made.element_count != update.array.element_count or not _is_same_order(given, made):
+                continue
+            if memory_space(given):
+                is_needed = update.is_in_place
+            else:
+                is_needed = (update.is_in_place or update.is_carried) and _is_given(copy.operands[0])
+            if is_needed:
+                found[copy] = update
+    return found
+
+
+def _array(shape: Shape | None) -> Shape | None:
+    """The array of a result; of the start of a copy the one that it makes."""
+    if shape is not None and shape.is_tuple and shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return shape if shape is not None and shape.is_array else None
+
+
+def _is_same_order(given: Shape, made: Shape) -> bool:
+    """True if the two have one layout, memory spaces aside: a copy that turns an array is there for another reason."""
+    if given.layout is None or made.layout is None:
+        return False
+    return (given.layout.minor_to_major, given.layout.tiles) == (
+        made.layout.minor_to_major,
+        made.layout.tiles,
+    )
+
+
+def _is_given(instruction: Instruction) -> bool:
+    """True for an argument, also behind bitcasts and as the element of a tuple."""
+    while instruction.opcode in ("bitcast", "get-tuple-element"):
+        instruction = instruction.operands[0]
+    return instruction.opcode == "parameter"
+
+
+def _origin(
+    root: Instruction, index: tuple[int, ...], array: Shape, apart: Mapping[Instruction, Value]
+) -> tuple[Instruction, tuple[int, ...], _Change, tuple[Instruction, ...]] | None:
+    """The argument that an element of the result is the new value of, the part of it, what comes in between, and the copies.
+
+    Nearest first, so that of several the one that the fewest operations lie between counts.
+    """
+    entry = root.computation
+    none: tuple[Instruction, ...] = ()
+    level = [(Value(root), index, _Change.NONE, none)]
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    steps = 0
+    while level and steps < _MOST_STEPS:
+        following: list[tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...]]] = []
+        for value, part, change, copies in level:
+            steps += 1
+            instruction = value.instruction
+            if (instruction, part) in seen:
+                continue
+            seen.add((instruction, part))
+            if instruction.opcode == "parameter" and not value.fusions and instruction.computation is entry:
+                shape = _part(instruction.shape, part)
+                if shape is not None and shape.without_layout() == array.without_layout():
+                    # What is given on unchanged is no update.
+                    return (instruction, part, change, copies) if change else None
+                continue
+            whole = apart.get(instruction) if not value.fusions else None
+            if whole is not None:
+                following.append((whole, (), change | _Change.PART, copies))
+                continue
+            if instruction.opcode in _COPIES and not value.fusions:
+                copies = (*copies, instruction)
+            following += [(v, p, change | now, copies) for v, p, now in _before(value, part, array)]
+        level = following
+    return None
+
+
+def _part(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:
+    for number in index:
+        if shape is None or number >= len(shape.tuple_shapes):
+            return None
+        shape = shape.tuple_shapes[number]
+    return shape
+
+
+def _before(
+    value: Value, part: tuple[int, ...], array: Shape
+) -> Iterator[tuple[Value, tuple[int, ...], _Change]]:
+    """Yields the sources of a part of a value's elements, with the operations in between."""
+    instruction, fusions = value.instruction, value.fusions
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode == "tuple":
+        if part and part[0] < len(operands):
+            yield Value(operands[part[0]], fusions), part[1:], _Change.NONE
+    elif opcode == "get-tuple-element":
+        index = instruction.attributes.get("index")
+        if isinstance(index, int):
+            yield Value(operands[0], fusions), (index, *part), _Change.NONE
+    elif opcode in ("fusion", "call") and instruction.called_computations:
+        callee = instruction.called_computations[0]
+        if len(callee):
+            yield Value(callee.root, (*fusions, instruction)), part, _Change.NONE
+    elif opcode == "parameter" and fusions:
+        number, handed = instruction.parameter_number, fusions[-1].operands
+        if number is not None and number < len(handed):
+            yield Value(handed[number], fusions[:-1]), part, _Change.NONE
+    elif opcode == "while":
+        # What comes out of a loop is what went in, changed by its rounds.
+        body = instruction.attributes.get("body")
+        rounds = (
+            _of_a_round(body, part, array) if isinstance(body, Computation) and len(body) else _Change.ALL
+        )
+        yield Value(operands[0], fusions), part, rounds | _Change.LOOP if rounds else _Change.NONE
+    elif opcode in _IN_PLACE and operands:
+        yield Value(operands[0], fusions), part, _Change.PART
+    elif (moved := fetched(instruction)) is not None:
+        yield Value(moved, fusions), (), _Change.NONE
+    elif opcode in _VIEWS and operands:
+        if _same(operands[0], array, opcode):
+            yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE
+    elif opcode in ELEMENTWISE:
+        # Compilers turn the kernels of convolutions, and with them what updates them.
+        now = instruction.shape.dimensions if instruction.shape is not None else ()
+        change = _Change.NONE if opcode == "convert" else _Change.ALL
+        for operand in operands:
+            if (
+                operand.shape is not None
+                and operand.shape.dimensions == now
+                and _same(operand, array, opcode)
+            ):
+                yield Value(operand, fusions), part, change
+
+
+def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
+    shape = operand.shape
+    if opcode in ("copy-done", "copy-start", "opt-barrier") or shape is None or not shape.is_array:
+        return True
+    return shape.element_count == array.element_count
+
+
+def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Change:
+    """Operations of one iteration on an element of loop state, along the shortest path."""
+    level = [(Value(body.root), part, _Change.NONE)]
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    while level and len(seen) < _MOST_IN_ROUND:
+        following: list[tuple[Value, tuple[int, ...], _Change]] = []
+        for value, index, change in level:
+            instruction = value.instruction
+            if (instruction, index) in seen:
+                continue
+            seen.add((instruction, index))
+            if instruction.opcode == "parameter" and not value.fusions and instruction.computation is body:
+                if index == part:
+                    return change
+                continue
+            following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
+        level = following
+    return _Change.ALL
+
+
+def tree_of(parameter: Instruction) -> str:
+    """The name of the argument that a parameter is a leaf of; its own where it has no other.
+
+    JAX names arguments by their place: `params` of `params['w']`.
+    """
+    name = parameter.metadata.op_name if parameter.metadata is not None else ""
+    return re.split(r"[\[.]", name, maxsplit=1)[0] or parameter.name
