@@ -73,9 +73,11 @@ def test_nothing_is_assumed_off_tpu() -> None:
 
 
 def test_every_command_says_what_it_assumes() -> None:
-    said = "one of v5e, v5p, v6e; assuming v5e, set --chip"
+    said = "one of v5e, v5p, v6e; assuming v5e"
     for command in (("show",), ("cost",), ("cost", "--as-xla"), ("time",), ("memory",)):
-        assert said in run(command[0], str(V5E), *command[1:]).stdout, command
+        shown = run(command[0], str(V5E), *command[1:]).stdout
+        assert said in shown, command
+        assert ("set --chip" in shown) is (command[0] != "show"), command  # it has no such option
         if command[0] != "show":
             assert said not in run(command[0], str(V5E), *command[1:], "--chip", "v5e").stdout, command
     assert run_json("time", str(V5E))["modules"][0]["chip_candidates"] == ["v5e", "v5p", "v6e"]

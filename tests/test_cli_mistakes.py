@@ -103,3 +103,12 @@ def test_mistakes(line: str, status: str, said: str, folder: Path, monkeypatch: 
     assert max(len(re.sub(rf"{re.escape(str(support.ROOT))}\S*", "FILE", line)) for line in lines) <= 160
     assert (result.stdout == "") is not status.endswith("+")
     assert result.exit_code == int(status[0])
+
+
+def test_a_value_that_is_missing_names_the_help_of_its_command() -> None:
+    assert "Try 'hlotext show --help'" in run("show", "x.txt", "-i").stderr
+
+
+def test_a_letter_for_a_digit_in_a_code() -> None:
+    result = run("lint", str(support.CORPUS / "handmade" / "map.txt"), "--select", "M1O3")
+    assert (result.exit_code, "did you mean `M103`?" in result.stderr) == (2, True)

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+import hlotext as hlo
 from hlotext.testing import Hlo
 from tests.cli_support import run, run_json
 from tests.diff_cases import Seeder
@@ -114,3 +115,10 @@ def test_json_of_equal_modules() -> None:
     facts = run_json("diff", OLD, OLD)
     assert facts["is_equal"]
     assert facts["totals"]["collectives"]["difference"] == 0
+
+
+def test_what_is_in_no_scope_is_no_header() -> None:
+    """Operations outside all scopes stand at the top level."""
+    old = hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
+    new = hlo.parse("HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p)\n}\n")
+    assert set(hlo.diff.compare(old, new).by_scope()) <= {"(top level)"}

@@ -128,6 +128,14 @@ def test_a_result_that_a_reader_of_the_argument_needs_is_not_written_over_it(oth
     assert any("is needed when the result" in note for note in found.notes) is not bool(saved)
 
 
+def test_arguments_are_said_by_their_names_too() -> None:
+    """A number is that of the entry's parameter, which need not be that of the function's argument."""
+    text = _TWO_ARGUMENTS.replace("OTHER", "r")
+    first = next(line for line in text.splitlines() if "parameter(0)" in line)
+    named = text.replace(first, f"""{first}, metadata={{op_name="state['w']"}}""")
+    assert what_if.donate(hlo.parse(named), [0], "gpu").what.startswith("donate 0 (state['w'])")
+
+
 def test_an_argument_that_no_result_takes_is_not_said_to_be_donated() -> None:
     module = hlo.parse("""HloModule m, is_scheduled=true, entry_computation_layout={(f32[1024]{0}, f32[8]{0})->f32[1024]{0}}
 

@@ -33,9 +33,16 @@ class ChipChoice:
         """False where the chip is assumed."""
         return self.source != "assumed"
 
+    @property
+    def text(self) -> str:
+        """The chip and why it is this one, for where no other can be set."""
+        if self.source == "assumed":
+            return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}"
+        return str(self)
+
     def __str__(self) -> str:
         if self.source == "assumed":
-            return f"one of {', '.join(self.candidates)}; assuming {self.chip.name}, set --chip"
+            return f"{self.text}, set --chip"
         if self.source == "text":
             return f"{self.chip.name}, as marks of the text tell"
         return self.chip.name

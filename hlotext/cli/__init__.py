@@ -192,6 +192,9 @@ class _Commands(CommandGroup):
                 _write_failure(ctx)
             raise
         except click.ClickException as error:
+            if isinstance(error, click.UsageError) and error.ctx is None and ctx.invoked_subcommand:
+                # What the parser of a command refuses knows nothing of the command.
+                error.ctx = click.Context(self, parent=ctx, info_name=ctx.invoked_subcommand)
             _write_failure(ctx, error)
             raise
         except click.Abort:

@@ -17,6 +17,8 @@ from hlotext.cli.common import Unreadable, say, write_json
 from hlotext.cli.json_output import note_error
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, echo, output, shortened, terminal_width
 from hlotext.ir.files import write_text
+from hlotext.ir.values.types import ELEMENT_TYPES
+from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.view import LayoutPicture
 
 _FAULT = 1
@@ -109,7 +111,13 @@ def _texts(shapes: tuple[str, ...]) -> Iterator[str]:
 
 def _shape(text: str) -> hlo.Shape:
     try:
-        return hlo.parse_shape(text)
+        shape = hlo.parse_shape(text)
+        for _, leaf in shape.leaves():
+            if leaf.is_array and str(leaf.element_type) not in ELEMENT_TYPES:
+                meant = did_you_mean(str(leaf.element_type), ELEMENT_TYPES)
+                unknown = f"{shortened(text)}: there is no element type {leaf.element_type}"
+                raise Unreadable(f"{unknown}; {meant}" if meant else unknown)
+        return shape
     except hlo.HloSyntaxError as error:
         raise Unreadable(f"{shortened(text)}: {error.message} (column {error.column})") from None
 

@@ -73,7 +73,7 @@ def _facts(summary: ModuleFacts) -> Iterator[tuple[str, str]]:
         yield "compiler-internal", _compiler_text(summary.compiler)
     if summary.chip is not None and summary.chip_source is not None:
         choice = ChipChoice(chip_named(summary.chip), summary.chip_source, summary.chip_candidates)
-        yield "chip", str(choice)
+        yield "chip", choice.text
     if summary.peak_memory is not None:
         peak = summary.peak_memory
         yield "peak memory", f"{byte_text(peak.bytes)} at {peak.name} (details: hlotext memory)"

@@ -12,6 +12,7 @@ import hlotext as hlo
 from hlotext import analysis, dumps, rewrite
 from hlotext.analysis.backend import GPU_FINGERPRINT
 from hlotext.analysis.entries import only_counts_differ
+from hlotext.analysis.scopes import TOP
 from hlotext.diff.changes import (
     ADDED,
     CHANGED,
@@ -78,12 +79,12 @@ class Diff:
         return found
 
     def scope(self, change: Change) -> str:
-        """The scope that a change belongs to; "" for the header."""
+        """The scope that a change belongs to; "" for the header, `(top level)` outside all scopes."""
         node = change.node
         if node is None or node.computation is None or node.computation.module is None:
             return ""
         scopes = analysis.scopes(node.computation.module)
-        return "/".join(scopes.folded(scopes.of(node)))
+        return "/".join(scopes.folded(scopes.of(node))) or TOP
 
     _repr_mimebundle_ = mimebundle
 

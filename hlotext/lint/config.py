@@ -114,7 +114,12 @@ class Config:
             for p in codes
         ]:
             if not _is_prefix(prefix, self.rule_files):
-                meant = did_you_mean(prefix, [*all_rules(self.rule_files)]) or "`hlotext help rule` lists all"
+                known = all_rules(self.rule_files)
+                shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
+                meant = (
+                    did_you_mean(shown if shown in known else prefix, [*known])
+                    or "`hlotext help rule` lists all"
+                )
                 raise ConfigError(f"{prefix} is neither a rule code nor a prefix of one; {meant}")
 
     def is_selected(self, code: str, is_default: bool) -> bool:
@@ -156,6 +161,10 @@ def _longest(code: str, prefixes: tuple[str, ...]) -> int:
     return max(
         (0 if p == "ALL" else len(p) for p in prefixes if p == "ALL" or code.startswith(p)), default=-1
     )
+
+
+_LOOKS_LIKE = str.maketrans("OIL", "011")
+"""Digits by the letters that look like them."""
 
 
 def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:

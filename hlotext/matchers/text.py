@@ -163,7 +163,7 @@ def _body_condition(name: str, text: str) -> Condition:
     return Condition(f"{name} holds {text[1:-1].strip()}", holds, tuple(inner.name_counts))
 
 
-def _held(computations: Iterable[Computation]) -> Iterator[Instruction]:
+def _held(computations: Iterable[object]) -> Iterator[Instruction]:
     """The instructions of computations and of those that they call, each once."""
     waiting = [one for one in computations if isinstance(one, Computation)][::-1]
     seen = set(waiting)

@@ -89,9 +89,25 @@ def donate(
     taken = {number for number, _ in aliases.values()}.intersection(parameters)
     said = [number for number in parameters if number in taken] or parameters
     without = [number for number in parameters if number not in said]
-    what = f"donate {_listed(said)}" + (f" (not {_listed(without)}: see the notes)" if without else "")
+    what = f"donate {_listed(said)}{_names(module, said)}" + (
+        f" (not {_listed(without)}: see the notes)" if without else ""
+    )
     found = _compared(what, memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))
+
+
+_MOST_NAMES = 4
+"""Names of arguments that the sentence about a donation has."""
+
+
+def _names(module: Module, numbers: Sequence[int]) -> str:
+    """The names in the program of parameters, as far as they have one: a number is the parameter's, not the function's."""
+    metadata = [module.entry.parameters[number].metadata for number in numbers]
+    names = [one.op_name for one in metadata if one is not None and one.op_name]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f" ({', '.join(names[:_MOST_NAMES])}{more})"
 
 
 def _listed(numbers: Sequence[int]) -> str:
