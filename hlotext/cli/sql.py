@@ -149,8 +149,6 @@ def command(
                 )
     except QueryError as error:
         raise click.UsageError(f"query error: {error}") from None
-    except tables.MissingArrow:  # the extra of tables alone would not do
-        raise Unreadable(tables.sql.HINT) from None
     except (InputError, ImportError) as error:
         raise Unreadable(str(error)) from None
     if has_failed:
