@@ -120,5 +120,6 @@ def test_json_of_equal_modules() -> None:
 def test_what_is_in_no_scope_is_no_header() -> None:
     """Operations outside all scopes stand at the top level."""
     old = hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
-    new = hlo.parse("HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p)\n}\n")
+    line = '  ROOT n = f32[2] negate(p), metadata={op_name="jit(f)/neg"}'
+    new = hlo.parse(f"HloModule m\n\nENTRY e {{\n  p = f32[2] parameter(0)\n{line}\n}}\n")
     assert len(hlo.diff.compare(old, new).by_scope()["(top level)"]) == 1
