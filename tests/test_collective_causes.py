@@ -197,7 +197,7 @@ def test_suggestions_say_where_they_were_measured(tmp_path: Path) -> None:
         compilation, truth = unpacked(name, tmp_path / name)
         made = [s for one in compilation.collectives(mesh_text(truth)) for s in one.suggestions]
         assert made
-        assert all(where in s.measured_on and "tried less" in s.because for s in made)
+        assert all(where in s.measured_on and "fewer programs than" in s.because for s in made)
 
 
 def test_only_both_ends(tmp_path: Path) -> None:

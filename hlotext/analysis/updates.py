@@ -213,26 +213,21 @@ def _before(
     elif (moved := fetched(instruction)) is not None:
         yield Value(moved, fusions), (), _Change.NONE
     elif opcode in _VIEWS and operands:
-        if _same(operands[0], array, opcode):
+        if _is_as_large(operands[0], array):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE
     elif opcode in ELEMENTWISE:
         # Compilers turn the kernels of convolutions, and with them what updates them.
         now = instruction.shape.dimensions if instruction.shape is not None else ()
         change = _Change.NONE if opcode == "convert" else _Change.ALL
         for operand in operands:
-            if (
-                operand.shape is not None
-                and operand.shape.dimensions == now
-                and _same(operand, array, opcode)
-            ):
+            if operand.shape is not None and operand.shape.dimensions == now and _is_as_large(operand, array):
                 yield Value(operand, fusions), part, change
 
 
-def _same(operand: Instruction, array: Shape, opcode: str) -> bool:
+def _is_as_large(operand: Instruction, array: Shape) -> bool:
+    """True for an array of as many elements, and for a tuple, of which an element is followed."""
     shape = operand.shape
-    if opcode in ("copy-done", "copy-start", "opt-barrier") or shape is None or not shape.is_array:
-        return True
-    return shape.element_count == array.element_count
+    return shape is None or not shape.is_array or shape.element_count == array.element_count
 
 
 def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Change:

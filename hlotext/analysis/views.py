@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 
-VIEWS = frozenset({"bitcast", "copy", "copy-done", "copy-start", "opt-barrier", "reshape"})
+VIEWS = traits.KEEPS_ELEMENTS | traits.COPY_HALVES | traits.FORWARDS_OPERAND
 """Opcodes that give an array as it is, somewhere else or in another shape."""
 
 

@@ -15,7 +15,7 @@ from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.loop_state import members
 from hlotext.lint.rounds import Purity
 from hlotext.lint.rule import Context, make_context
-from hlotext.lint.updates import updates
+from hlotext.lint.taken_apart import updates_of
 
 _OWN = frozenset({"partition-id", "replica-id"})
 _EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
@@ -192,7 +192,7 @@ def _new_values(context: Context) -> dict[Instruction, int]:
         for alias in (config.entries if config is not None else ())
         if alias.parameter_number in parameters and len(alias.output_index) == 1
     }
-    found.update({one.parameter: one.index[0] for one in updates(context) if len(one.index) == 1})
+    found.update({one.parameter: one.index[0] for one in updates_of(context) if len(one.index) == 1})
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import memory_space
+from hlotext.analysis.updates import Update, updates
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of
@@ -44,6 +45,11 @@ def taken_apart(context: Context) -> Iterator[TakenApart]:
             continue
         if (parts := _parts(one)) is not None and (found := _joined(one, parts)) is not None:
             yield found
+
+
+def updates_of(context: Context) -> Iterator[Update]:
+    """Yields the results that are new values of arguments, also of arrays that are taken apart and joined again."""
+    return updates(context.module, {one.joined: one.whole for one in taken_apart(context)})
 
 
 def is_small_update(one: Instruction) -> bool:

@@ -207,7 +207,7 @@ def is_spread(value: Instruction) -> bool:
     return source(Value(value), _MOVED).instruction.opcode in ("broadcast", "constant", "iota")
 
 
-_MOVED = (VIEWS | {"transpose"}) - {"opt-barrier"}
+_MOVED = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES
 
 
 _LEAVES = traits.SOURCES - {"parameter"}

@@ -43,8 +43,8 @@ class Role(enum.Enum):
     CACHES = "caches"
     """Arguments partly updated, whether donated or not, such as a KV cache."""
     INPUTS = "inputs"
-    """What is only read: integers of 32 bits and more and booleans (tokens, positions, masks, keys), and what has a usual
-    name of a batch."""
+    """Arguments that are only read: integers of 32 bits and more and booleans (tokens, positions, masks, keys), and those
+    with a usual name of a batch."""
     READ_ONLY = "read only"
     """Other arguments that are only read: the text does not tell weights and batches of floating point apart."""
     RESULTS = "results"

@@ -13,7 +13,7 @@ from hlotext.lint.held import AtPeak, Held, assignment_of, at_peak, least_held, 
 from hlotext.lint.helpers import changes_layout, counted
 from hlotext.lint.moving import is_programs
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.updates import updates
+from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import is_spread
 
 
@@ -34,7 +34,7 @@ class CopiesAtPeak(Rule):
         if peak is None or peak.bytes < self.min_peak:
             return
         # Of an argument that is changed in part and not donated another rule says that it is copied.
-        undonated = {one.parameter for one in updates(context) if one.is_in_place}
+        undonated = {one.parameter for one in updates_of(context) if one.is_in_place}
         beside = _Beside(context, peak)
         copies = [
             held

@@ -11,7 +11,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import donors, size_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.updates import updates
+from hlotext.lint.taken_apart import updates_of
 
 _MUCH = 0.1
 """Part of the chip's memory that they take, from which on it is worth knowing: nobody is short of what is hardly used."""
@@ -32,7 +32,7 @@ class WideWeights(Rule):
         total = sum(size_of(p.shape) for p in weights)
         if total < least or _is_training(context):
             return
-        state = {one.parameter for one in updates(context)} | {p for p, _ in donors(context)}
+        state = {one.parameter for one in updates_of(context)} | {p for p, _ in donors(context)}
         aliases = context.module.attributes.get("input_output_alias")
         donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
         weights = [p for p in weights if p not in state and p.parameter_number not in donated]

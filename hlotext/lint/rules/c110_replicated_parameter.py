@@ -9,6 +9,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import arrays_of, byte_text
+from hlotext.analysis.updates import tree_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.equal import replicated_state
@@ -16,7 +17,7 @@ from hlotext.lint.held import at_peak
 from hlotext.lint.helpers import donors, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.updates import tree_of, updates
+from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import is_looked_up
 
 
@@ -208,7 +209,7 @@ def _state(context: Context) -> set[Instruction]:
     state = {
         *_aliased(context),
         *(p for p, _ in donors(context)),
-        *(one.parameter for one in updates(context)),
+        *(one.parameter for one in updates_of(context)),
     }
     return {parameter for parameter in state if parameter.shape is not None and parameter.shape.rank}
 

@@ -9,13 +9,14 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend, byte_text, memory_space
+from hlotext.analysis.updates import Update, tree_of
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
 from hlotext.lint.products import products
 from hlotext.lint.repairs import Donate
 from hlotext.lint.rounds import rounds_of
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.updates import Update, tree_of, updates
+from hlotext.lint.taken_apart import updates_of
 from hlotext.lint.values import VIEWS, source
 from hlotext.memory import Assignment, MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex
@@ -56,7 +57,7 @@ class MissingDonation(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         given = {id(parameter) for parameter, _ in donors(context)}
-        found = [one for one in updates(context) if id(one.parameter) not in given]
+        found = [one for one in updates_of(context) if id(one.parameter) not in given]
         caches = [one for one in found if one.is_in_place]
         steps = _given_back([one for one in found if not one.is_in_place], context)
         is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
