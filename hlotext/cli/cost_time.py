@@ -153,7 +153,7 @@ def _counted(chip: Chip) -> str:
     return f"includes {seconds(chip.rates.launch.value)} of launch overhead per kernel, excludes latency"
 
 
-_REMARKS = {cost.Bound.OVERHEAD: " (steps under 5 us)"}
+_REMARKS = {cost.Bound.OVERHEAD: " (kernels under 5 us)"}
 """Remarks on bounds whose name does not say enough."""
 
 

@@ -133,15 +133,17 @@ def command(
         raise click.UsageError("parquet needs -o FILE")
     parameters = {one.name: one.default for one in ready.parameters} if ready is not None else {}
     parameters |= _parameters(given, None if ready is None else set(parameters))
+    title = ""
     try:
         tables.sql.check_installed()
         with terminable(), ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
             if ready is not None:
                 tables.asked.check_parameters(ready, dataset, parameters)
+                title = _title(ready, dataset, parameters)
                 _say_unread(tables.asked.unread(ready, dataset, parameters), parameters)
             result = tables.sql.run(text, dataset, parameters, timeout=timeout, memory=memory)
-            _write(result, output_format, place, rows, "" if ready is None else ready.title)
+            _write(result, output_format, place, rows, title)
             if result.lacking:
                 say(
                     f"some modules have no table {', '.join(result.lacking)}: hlotext table --append --tables "
@@ -153,6 +155,15 @@ def command(
         raise Unreadable(str(error)) from None
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
+
+
+def _title(ready: tables.queries.Query, dataset: Dataset, parameters: Mapping[str, Any]) -> str:
+    """The title of a query's answer with the builds that it is about; the others are said."""
+    read, others = tables.asked.builds(ready, dataset, parameters)
+    if others and parameters["build"] is None:
+        listed = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
+        say(f"builds left out: {listed} (-p build=NAME takes another one)")
+    return f"{ready.title} ({' against '.join(read)})" if read else ready.title
 
 
 def _say_unread(unread: Sequence[tuple[str, str]], parameters: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 
 OVERHEAD = 5e-6
-"""Seconds below which fixed costs decide, which a roofline does not know."""
+"""Seconds of work below which the fixed costs of a kernel decide, which a roofline knows in part."""
 
 
 class Bound(enum.Enum):
@@ -31,7 +31,7 @@ class Bound(enum.Enum):
     LINK = "link"
     HOST = "host link"
     OVERHEAD = "overhead"
-    """Less than 5 microseconds without the launch: fixed costs, which a roofline knows in part, likely dominate."""
+    """A kernel of less than 5 microseconds without its launch: fixed costs likely dominate. A TPU's core launches none."""
     UNKNOWN = "unknown"
     """A custom call or a rate that nothing is known of."""
 
@@ -56,6 +56,8 @@ class LowerBound:
     """Seconds of main memory that these would take."""
     launch: float = 0.0
     """Seconds to start it, where the chip's row has them."""
+    has_kernels: bool = False
+    """True on a chip that starts a kernel for each operation, rather than one program for all."""
 
     @property
     def seconds(self) -> float:
@@ -79,7 +81,7 @@ class LowerBound:
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing:
             return Bound.UNKNOWN
-        if seconds < OVERHEAD:
+        if self.has_kernels and seconds < OVERHEAD:
             return Bound.OVERHEAD
         if seconds == self.compute:
             return Bound.COMPUTE
@@ -142,6 +144,7 @@ class Roofline:
             fast,
             fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
             rates.launch.value if is_started and rates.launch is not None else 0.0,
+            rates.launch is not None,
         )
 
     def _compute_seconds(self, flops: float, products: Mapping[str, float]) -> float | None:

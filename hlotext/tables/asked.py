@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from hlotext.ir.caches import lazy_regex
 from hlotext.ir.tables import opcodes
 from hlotext.syntax.source.reporter import did_you_mean
 from hlotext.tables import sql
@@ -46,6 +47,26 @@ def unread(query: Query, dataset: Dataset, parameters: Mapping[str, Any]) -> lis
     if not has_old and build is None:
         given["old"] = _column(dataset, "select newest()").pop()
     return [(str(build), str(path)) for build, path in sql.run(_OF_A_BUILD, dataset, given).rows()]
+
+
+def builds(
+    query: Query, dataset: Dataset, parameters: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The builds that a query reads where it reads the newest unless told otherwise, newest first, and the others.
+
+    Both are empty for a query over all builds.
+    """
+    if not _OF_NEWEST().search(query.sql):
+        return (), ()
+    known = sorted(_column(dataset, "select distinct build from modules"), reverse=True)
+    build = parameters.get("build") or next(iter(known), None)
+    read = [build]
+    if any(one.name == "old" for one in query.parameters):
+        read.append(parameters.get("old") or next((one for one in known if build and one < build), None))
+    return tuple(one for one in read if one), tuple(one for one in known if one not in read)
+
+
+_OF_NEWEST = lazy_regex(r"coalesce\(\$build, newest\(\)\)|\bcompared\(\$build\b")
 
 
 def _column(dataset: Dataset, query: str) -> set[str]:

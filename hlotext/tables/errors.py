@@ -18,3 +18,10 @@ class MissingArrow(sending.Whole, ImportError):  # noqa: N818 - says what is mis
 
     def __init__(self) -> None:
         super().__init__("Arrow tables need an extra: pip install 'hlotext[tables]'")
+
+
+class MissingDuckDB(sending.Whole, ImportError):  # noqa: N818 - says what is missing
+    """The package `duckdb` is not installed, or one that queries need besides."""
+
+    def __init__(self) -> None:
+        super().__init__("SQL needs an extra: pip install 'hlotext[sql]'")

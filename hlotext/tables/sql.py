@@ -9,13 +9,15 @@ from typing import Any
 
 import attrs
 
-from hlotext.ir import sending
 from hlotext.ir.caches import lazy_regex
-from hlotext.tables.dataset import MODULES, OK, Dataset
-from hlotext.tables.errors import QueryError
+from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
 from hlotext.tables.schema import TABLES
 
-HINT = "SQL needs an extra: pip install 'hlotext[sql]'"
+try:
+    from hlotext.tables.dataset import MODULES, OK, Dataset
+except MissingArrow:
+    raise MissingDuckDB from None  # the extra for queries brings Arrow too
+
 _CLOSED = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
@@ -53,13 +55,6 @@ _VIEWS = (
 """Views besides the tables: for each module and build the last build, up to that, in which its inputs could be
 read; and two builds of each module to be compared, so that what could not be read is not taken for gone. A file is the same
 in two builds where its path is, but for the build's name."""
-
-
-class MissingDuckDB(sending.Whole, ImportError):  # noqa: N818 - says what is missing
-    """The package `duckdb` is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__(HINT)
 
 
 @attrs.frozen

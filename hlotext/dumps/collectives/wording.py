@@ -84,7 +84,7 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
         lines = (
             ("because", reason.because.removeprefix("because ")),
             ("sharding", reason.origin),
-            ("expected", reason.scheme),
+            ("scheme", reason.scheme),
             *(("try", f"{s.because} ({s.confidence})") for s in reason.suggestions),
         )
         new = [(name, text) for name, text in lines if text and text not in said]
