@@ -267,6 +267,7 @@ def test_output_says_which_fixed_costs_a_bound_includes(tmp_path: Path) -> None:
     assert "core bound by    overhead 100.0 % (kernels under 5 us)\n" in text
     text = run("cost", path, "--chip", "v5e").stdout
     assert "minimum time     <1 ns (estimate; excludes launch overhead and latency)" in text
+    assert "core bound by    memory 100.0 %\n" in text  # one program runs all steps: none is a launch
 
 
 def test_the_order_by_time_with_vmem_is_in_the_title() -> None:

@@ -278,6 +278,27 @@ def test_what_cannot_be_read_is_not_gone(query: str, nightly: str) -> None:
     assert "could not be read" not in run("sql", "--query", query, "-p", "build=b2", nightly).stderr
 
 
+@pytest.mark.parametrize(
+    ("query", "given", "read", "left_out"),
+    [
+        ("bytes-by-opcode", (), "(2026-11-22)", "2026-11-21, 2026-11-20"),
+        ("appeared", (), "(2026-11-22 against 2026-11-21)", "2026-11-20"),
+        ("bytes-by-opcode", ("-p", "build=2026-11-21"), "(2026-11-21)", ""),
+        ("builds", (), "", ""),
+    ],
+)
+def test_the_builds_that_a_query_reads_are_named(
+    query: str, given: tuple[str, ...], read: str, left_out: str, dataset: str
+) -> None:
+    """Of several builds the newest are read: the title names them, and a line those left out."""
+    result = run("sql", "--query", query, *given, dataset)
+    assert result.exit_code == 0, result.stderr
+    title = result.stdout.splitlines()[0]
+    assert title.endswith(read) and (read or "2026" not in title)
+    said = f"builds left out: {left_out} (-p build=NAME takes another one)"
+    assert said in " ".join(result.stderr.split()) if left_out else "left out" not in result.stderr
+
+
 def test_totals_say_what_is_missing(nightly: str) -> None:
     result = run("sql", "--query", "bytes-by-opcode", "-p", "build=b3", nightly)
     assert "modules of it are not counted" in result.stderr
