@@ -180,12 +180,19 @@ ODD = {
     "a sort along a dimension that is not there": "  ROOT r = f32[8] sort(p), dimensions={3}, to_apply=less",
     "a constant beyond all memory": "  ROOT r = f32[9223372036854775807] constant({...})",
     "zeros beyond all memory": "  ROOT r = f32[2147483648,5] constant({...})",
+    "a layout inside a fusion that is none": "  n = f32[9,4]{1,0} negate(q)\n"
+    "  t = f32[4,9]{1,0} fusion(n), kind=kInput, calls=transposed\n  ROOT r = f32[4,9]{1,0} sine(t)",
 }
 """What such cases have found."""
-LESS = """less {
+CALLED = """less {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT l = pred[] compare(a, b), direction=LT
+}
+
+transposed {
+  a = f32[9,4]{1,-1} parameter(0)
+  ROOT t = f32[4,9]{1,0} transpose(a), dimensions={1,0}
 }
 
 """
@@ -193,7 +200,10 @@ LESS = """less {
 
 @pytest.mark.parametrize("lines", ODD.values(), ids=ODD)
 def test_what_odd_meanings_have_found(lines: str) -> None:
-    text = f"HloModule m, is_scheduled=true, num_partitions=8\n\n{LESS}ENTRY e {{\n  p = f32[8] parameter(0)\n{lines}\n}}\n"
+    text = (
+        f"HloModule m, is_scheduled=true, num_partitions=8\n\n{CALLED}ENTRY e {{\n  p = f32[8] parameter(0)\n"
+        f"  q = f32[9,4]{{1,0}} parameter(1)\n{lines}\n}}\n"
+    )
     result = hlo.parse_tolerant(text)
     assert not [one for one in result.diagnostics if one.severity is hlo.Severity.ERROR]
     meaning.use(result.modules[0])
