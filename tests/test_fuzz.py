@@ -180,6 +180,9 @@ ODD = {
     "a sort along a dimension that is not there": "  ROOT r = f32[8] sort(p), dimensions={3}, to_apply=less",
     "a constant beyond all memory": "  ROOT r = f32[9223372036854775807] constant({...})",
     "zeros beyond all memory": "  ROOT r = f32[2147483648,5] constant({...})",
+    "lists for a list of numbers": "  i = s32[4,1] iota(), iota_dimension=0\n"
+    "  ROOT r = f32[4,4] gather(q, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+    "slice_sizes={{1,4}}",
     "a layout inside a fusion that is none": "  n = f32[9,4]{1,0} negate(q)\n"
     "  t = f32[4,9]{1,0} fusion(n), kind=kInput, calls=transposed\n  ROOT r = f32[4,9]{1,0} sine(t)",
 }

@@ -357,7 +357,12 @@ class _Writer:
             if not may_share:
                 raise ProtoError(f"attribute {name} has no place in a proto")
             return b""
-        return way[1](value, self.tools)
+        try:
+            return way[1](value, self.tools)
+        except (TypeError, AttributeError):  # a list for a number, numbers for a list of lists
+            raise ProtoError(
+                f"{name} of {opcode} has a value of another kind than its place in a proto"
+            ) from None
 
     def _common(self, name: str, value: Any, instruction: Instruction) -> bytes:
         if name in _SEPARATE:
