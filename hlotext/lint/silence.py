@@ -16,7 +16,7 @@ from hlotext.lint.config import Config, settable
 from hlotext.lint.engine import run
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Context, Rule, make_context
-from hlotext.lint.stopping import stops
+from hlotext.lint.stopping import Stop, stops
 from hlotext.reports.human import saving
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
@@ -120,10 +120,23 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
         count = candidates if rule.opcodes else len(context.census.instructions)
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
         return Silence(name, f"nothing in {looked} is of the kind, or {others}a comment suppresses it")
-    first, *more = dict.fromkeys(nearest)
-    details = dict.fromkeys(f"{stop.candidate or 'the module'}: {stop.condition}" for stop in more)
-    about = f"the nearest, {first.candidate}, stops" if first.candidate else "it stops"
-    return Silence(name, f"nothing is of the kind: {about} where {first.condition}", tuple(details)[:_MOST])
+    return _of_the_nearest(rule, name, nearest)
+
+
+def _of_the_nearest(rule: Rule, module: str, nearest: list[Stop]) -> Silence:
+    """The conditions that the nearest candidates do not meet, as far as they have words."""
+    named = list(dict.fromkeys(stop for stop in nearest if stop.condition))
+    if not named:
+        near = f", not even {nearest[0].candidate}" if nearest[0].candidate else ""
+        return Silence(
+            module,
+            f"nothing is of the kind{near}: `hlotext help rule {rule.code}` says what the rule looks for",
+        )
+    first, *more = named
+    others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}
+    details = [f"{stop.candidate or 'the module'}: {stop.condition}" for stop in reversed(others.values())]
+    about = f": the nearest is {first.candidate}, but " if first.candidate else ", because "
+    return Silence(module, f"nothing is of the kind{about}{first.condition}", tuple(details)[:_MOST])
 
 
 def _told(findings: list[Finding]) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ class ComplexTransform(Rule):
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         kind = str(instruction.attributes.get("fft_type"))
         value = Value(instruction, fusions_around(instruction, context))
-        if not (kind == "FFT" and _was_real(value)) and not (kind == "IFFT" and _is_then_real(value)):
+        if not (kind == "FFT" and _was_real(value)) and not (
+            kind == "IFFT" and _is_then_real(value)
+        ):  # it is not a complex transform of real values
             return
         loop = context.loop_around(instruction.computation)
         does = (

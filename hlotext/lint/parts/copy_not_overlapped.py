@@ -23,12 +23,14 @@ class CopyNotOverlapped(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         chain, size = instruction.async_chain, size_of(instruction.operands[0].shape)
-        if len(chain) < 2 or size < self.min_bytes:
+        if len(chain) < 2 or size < self.min_bytes:  # it is not an asynchronous copy of a large array
             return
         spaces = [memory_space(array) for _, array in arrays_of(instruction.shape)]
-        if 5 not in spaces[:2] or len(set(spaces[:2])) < 2:
+        if 5 not in spaces[:2] or len(set(spaces[:2])) < 2:  # it does not go to or come from the host
             return
-        if not any(works(other) for other in scheduled_between(chain[0], chain[-1])):
+        if not any(
+            works(other) for other in scheduled_between(chain[0], chain[-1])
+        ):  # it overlaps with other work
             runs = context.runs(instruction)
             yield Report(
                 instruction,

@@ -23,7 +23,7 @@ class DoublePrecision(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         wide = [shape for shape in context.census.shapes if _holds(shape)]
-        if not wide:
+        if not wide:  # nothing is computed in f64
             return
         first: Instruction | None = None
         count = saved = 0
@@ -36,7 +36,9 @@ class DoublePrecision(Rule):
                 saved += written_bytes(instruction) // 2 * context.runs(instruction)
             if first is None and instruction.shape is not None and instruction.shape.is_array:
                 first = instruction
-        if first is not None and 2 * saved >= self.min_bytes and not _is_meant(context):
+        if (
+            first is not None and 2 * saved >= self.min_bytes and not _is_meant(context)
+        ):  # too little is computed in f64, or the program means it
             wide_type = first.shape.element_type if first.shape else "f64"
             slow = _SLOWER.get(context.backend) if context.backend is not None else None
             priced = saved_by_narrowing(context)

@@ -32,7 +32,9 @@ class DuplicateCollective(Rule):
         alike: dict[tuple[object, ...], list[tuple[Communication, Instruction]]] = {}
         for one in context.communications:
             inner = one.instruction
-            if one.kind not in COLLECTIVE_KINDS or one.fusion is not None or one.participants == 1:
+            if (
+                one.kind not in COLLECTIVE_KINDS or one.fusion is not None or one.participants == 1
+            ):  # it is not a collective in the schedule
                 continue
             reduction = inner.attributes.get("to_apply")
             key = (
@@ -49,7 +51,7 @@ class DuplicateCollective(Rule):
             more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
             total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
             share = sum(most_percent(other.start, context) for other, _ in repeats)
-            if total >= self.min_bytes and share >= self.min_percent:
+            if total >= self.min_bytes and share >= self.min_percent:  # too little is sent twice
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,

@@ -26,18 +26,20 @@ class ExposedCollective(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         step = context.prices.step if context.communications else 0.0
-        if not step:
+        if not step:  # the time of the step is unknown
             return
         transfers = context.prices.estimate.transfers
         whole = sum(one.exposed for one in transfers)
         largest = max((one.exposed for one in transfers), default=0.0)
         for one in transfers:
             share = 100 * one.exposed / step
-            if one.communication is None or one.communication.kind not in COLLECTIVE_KINDS:
+            if (
+                one.communication is None or one.communication.kind not in COLLECTIVE_KINDS
+            ):  # it is not a collective
                 continue
             # Starting it takes its time beside any other work too.
             waited = one.exposed - context.runs(one.start) * _STARTING
-            if share < self.min_percent or waited <= 0:
+            if share < self.min_percent or waited <= 0:  # the step waits too little for it
                 continue
             yield Report(
                 one.start,

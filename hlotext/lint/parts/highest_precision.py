@@ -28,21 +28,25 @@ class HighestPrecision(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         found: list[tuple[Instruction, str, int, int]] = []
         for instruction in chain.from_iterable(context.module.computations):
-            if instruction.opcode not in ("dot", "convolution") or not _is_wide(instruction):
+            if instruction.opcode not in ("dot", "convolution") or not _is_wide(
+                instruction
+            ):  # it is not a product of wide operands
                 continue
-            if not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction):
+            if (
+                not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction)
+            ):  # the program does not ask for its precision
                 continue
             flops = context.flops(instruction)
-            if flops < self.min_flops:
+            if flops < self.min_flops:  # it computes too little
                 continue
             precision = _precision(instruction)
             passes = max((_PASSES.get(p, 1) for p in precision), default=1)
-            if passes == 1:
+            if passes == 1:  # one pass computes it
                 return  # the program says of each product how exact it has to be
             found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
         for instruction, words, passes, flops in found:
             whole = (*fusions_around(instruction, context), instruction)[0]
-            if not is_worth_time(whole, context, self.min_percent):
+            if not is_worth_time(whole, context, self.min_percent):  # it takes too little of the step
                 continue
             yield Report(
                 instruction,

@@ -26,10 +26,10 @@ class LoopNotCaptured(Rule):
     """Rounds, likewise; loops whose rounds the text does not tell count as having enough."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not context.census.by_opcode.get("while"):
+        if not context.census.by_opcode.get("while"):  # there is no loop
             return
         before, after = thunks_of(context), if_all_were_captured(context)
-        if before is None or after is None:
+        if before is None or after is None:  # the command buffers are unknown
             return
         sizes = {t.instruction: _size(t) for t in before.walk() if t.kind == "kWhile"}
         causes = {run.ended_by.instruction: run.cause for run in after.ended if run.ended_by is not None}

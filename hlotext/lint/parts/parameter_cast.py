@@ -28,15 +28,17 @@ class ParameterCast(Rule):
             not context.is_stepped(instruction)
             or not only_does(instruction, "convert", context)
             or not instruction.operands
-        ):
+        ):  # it is not a conversion in the schedule
             return
         argument = instruction.operands[0]
         size, result = size_of(argument.shape), written_bytes(instruction)
-        if any(user is not instruction for user in argument.users):
+        if any(user is not instruction for user in argument.users):  # the argument has other uses
             return  # a trained weight, whose update wants the wide one
         if not any(_is_programs(part, context) for part in pieces(instruction)):
             return  # the TPU compiler multiplies f32 in bf16
-        if size >= self.min_bytes and result < size and is_argument(argument, context):
+        if (
+            size >= self.min_bytes and result < size and is_argument(argument, context)
+        ):  # the cast does not make a large argument smaller
             yield Report(
                 instruction,
                 f"every call converts an argument of {byte_text(size)} to {byte_text(result)}",

@@ -43,9 +43,13 @@ class ParameterRelayout(Rule):
                 if not context.is_stepped(instruction):
                     continue
                 moved = moved_array(instruction, context)
-                if moved is None or not comes_from_argument(moved, context):
+                if moved is None or not comes_from_argument(
+                    moved, context
+                ):  # it does not move an argument into another layout
                     continue
-                if size_of(moved.shape) < self.min_bytes or _is_kernel(instruction):
+                if size_of(moved.shape) < self.min_bytes or _is_kernel(
+                    instruction
+                ):  # the argument is small, or a kernel asks for its layout
                     continue
                 # What is fetched into fast memory is read once in any layout: more, where the other one is padded.
                 most = _PADDED if is_in_main_memory(instruction) else 1

@@ -51,11 +51,11 @@ class RecomputedProducts(Rule):
                     pairs.append((product, known[key]))
             else:
                 known[key] = product
-            if why and flops:
+            if why and flops:  # it is computed once
                 again[why] += flops
                 first = first or product
         twice = again.total()
-        if first is None or twice < max(self.min_flops, self.share * total):
+        if first is None or twice < max(self.min_flops, self.share * total):  # too little is computed twice
             return
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         yield Report(

@@ -30,9 +30,13 @@ class RelayoutCopy(Rule):
     """Percent of the estimated time of the module that this takes, likewise."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not changes_layout(instruction) or not context.is_stepped(instruction):
+        if not changes_layout(instruction) or not context.is_stepped(
+            instruction
+        ):  # it does not change a layout in the schedule
             return
-        if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(instruction):
+        if comes_from_argument(instruction.operands[0], context) or not is_in_main_memory(
+            instruction
+        ):  # it copies an argument, or is not in main memory
             return
         if (
             is_solvers(instruction)
@@ -41,11 +45,11 @@ class RelayoutCopy(Rule):
             or _is_handed_out(instruction, context)
             or _is_received(instruction)
             or is_of_expansion(instruction)
-        ):
+        ):  # a solver, a convolution, or a result asks for its layout
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         is_much = size * runs >= max(self.min_bytes, self.min_percent * context.written / 100)
-        if is_much and is_worth_time(instruction, context, self.min_time_percent):
+        if is_much and is_worth_time(instruction, context, self.min_time_percent):  # it copies too little
             yield Report(
                 instruction,
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "

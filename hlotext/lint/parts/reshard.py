@@ -26,12 +26,16 @@ class Reshard(Rule):
             if one.kind in COLLECTIVE_KINDS and one.sent_bytes
         ]
         # The texts around partitioning are read only where what is sent is some of the step.
-        if not sent or sum(sent) < _LEAST * context.prices.step:
+        if (
+            not sent or sum(sent) < _LEAST * context.prices.step
+        ):  # resharding sends nothing, or takes too little of the step
             return
         for cause in causes_of(context):
             reasons = [reason for reason in cause.reasons if reason.cause == RESHARD and not reason.scheme]
             # Of collectives that were combined all must be there for this alone.
-            if len(reasons) < len(cause.reasons) or any(reason.confidence != HIGH for reason in reasons):
+            if len(reasons) < len(cause.reasons) or any(
+                reason.confidence != HIGH for reason in reasons
+            ):  # it does more than reshard a value, or its cause is not sure
                 continue
             one = cause.communication
             if one.kind not in COLLECTIVE_KINDS or not one.sent_bytes:

@@ -38,22 +38,28 @@ class TinyRounds(Rule):
         counts = dict(context.graph.loops())
         for loop, trips in counts.items():
             body = loop.attributes.get("body")
-            if not trips or trips < _LEAST or body is None or is_librarys(loop):
+            if (
+                not trips or trips < _LEAST or body is None or is_librarys(loop)
+            ):  # it is short, or its trip count is unknown
                 continue
             rounds = trips * context.runs(loop)
-            if rounds < self.min_rounds:
+            if rounds < self.min_rounds:  # it runs too few iterations
                 continue
             steps = _steps(body, counts)
-            if steps is None or any(step.opcode == "custom-call" for step in steps):
+            if steps is None or any(
+                step.opcode == "custom-call" for step in steps
+            ):  # its iterations call kernels of unknown cost
                 continue  # nobody knows how long a call takes
             size = sum(map(changed_bytes, steps))
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
             flops = sum(context.flops(product) // runs for product in _products(steps))
-            if not steps or flops > self.max_flops or read > self.max_read:
+            if not steps or flops > self.max_flops or read > self.max_read:  # its iterations have work to do
                 continue
             is_host = context.backend is Backend.CPU
-            if max(size, scattered) > (self.max_bytes_host * len(steps) if is_host else self.max_bytes):
+            if max(size, scattered) > (
+                self.max_bytes_host * len(steps) if is_host else self.max_bytes
+            ):  # its iterations write too much
                 continue
             yield Report(
                 loop,

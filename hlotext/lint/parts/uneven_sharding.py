@@ -31,26 +31,28 @@ class UnevenSharding(Rule):
         )
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if int(context.module.attributes.get("num_partitions", 1)) < 2:
+        if int(context.module.attributes.get("num_partitions", 1)) < 2:  # the module has one partition
             return
         for instruction in context.census.instructions:
             sharding, shape = instruction.sharding, instruction.shape
-            if shape is None or not shape.is_array or not shape.is_static:
+            if shape is None or not shape.is_array or not shape.is_static:  # it is no array of static shape
                 continue
-            if not isinstance(sharding, OpSharding | NamedSharding):
+            if not isinstance(sharding, OpSharding | NamedSharding):  # it has no sharding
                 continue
             tiles = sharding.tile_dimensions
-            if len(tiles) != shape.rank or 0 in tiles:
+            if len(tiles) != shape.rank or 0 in tiles:  # its sharding is not by dimension
                 continue
             padded = 1
             for size, count in zip(shape.dimensions, tiles, strict=True):
                 padded *= -(-size // count) * count
-            if not shape.element_count or padded <= shape.element_count:
+            if not shape.element_count or padded <= shape.element_count:  # its sharding divides it evenly
                 continue
             size = size_of(shape.without_layout())
             waste = size * (padded - shape.element_count) // shape.element_count
             uneven = [f"{d} over {n}" for d, n in zip(shape.dimensions, tiles, strict=True) if d % n]
-            if padded - shape.element_count >= self.share * padded and waste >= self.min_bytes:
+            if (
+                padded - shape.element_count >= self.share * padded and waste >= self.min_bytes
+            ):  # its padding is too little
                 yield Report(
                     instruction,
                     f"{shape.without_layout()} is split unevenly ({', '.join(uneven)}): "

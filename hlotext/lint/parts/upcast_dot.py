@@ -43,7 +43,7 @@ class UpcastDot(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         every = [one for one in products(context) if _is_wide(one)]
-        if not every:
+        if not every:  # no product has operands that were widened before
             return
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}

@@ -30,14 +30,14 @@ class WideWeights(Rule):
         least = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
         weights = [p for p in context.module.entry.parameters if p.users and _is_wide_matrix(p)]
         total = sum(size_of(p.shape) for p in weights)
-        if total < least or _is_training(context):
+        if total < least or _is_training(context):  # the weights are small, or the module trains them
             return
         state = {one.parameter for one in updates_of(context)} | {p for p, _ in donors(context)}
         aliases = context.module.attributes.get("input_output_alias")
         donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
         weights = [p for p in weights if p not in state and p.parameter_number not in donated]
         total = sum(size_of(p.shape) for p in weights)
-        if total < least:
+        if total < least:  # the wide weights are too little
             return
         yield Report(
             max(weights, key=lambda p: size_of(p.shape)),

@@ -27,7 +27,7 @@ class LoopInvariantCollective(Rule):
                 continue
             runs = context.runs(one.start)
             total = one.sent_bytes * runs
-            if runs == 1 and one.runs == 1:
+            if runs == 1 and one.runs == 1:  # its loop runs once
                 continue
             if total:
                 size = byte_text(max(one.operand_bytes, one.result_bytes))

@@ -33,20 +33,26 @@ class AllReduceThenSlice(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
             devices = one.participants
-            if one.kind != "all-reduce" or one.operand_bytes < self.min_bytes or not devices or devices < 2:
+            if (
+                one.kind != "all-reduce" or one.operand_bytes < self.min_bytes or not devices or devices < 2
+            ):  # it is not an all-reduce of a large array
                 continue
             # In a fusion on TPU an all-reduce and a slice are how a reduce-scatter is written.
-            if one.fusion is not None:
+            if one.fusion is not None:  # it is in a fusion
                 continue
             # The CPU compiler makes no reduce-scatters of what it partitions, whatever the shardings are.
-            if context.backend is Backend.CPU and not _is_programs(one):
+            if context.backend is Backend.CPU and not _is_programs(
+                one
+            ):  # on CPU only what the program sums itself counts
                 continue
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
             saved = size * (devices - 1) // devices * context.runs(one.start)
             if not is_worth_time(one.start, context, self.min_step_percent):
                 continue
-            if size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent:
+            if (
+                size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
+            ):  # its result is not sliced by device, or little would be spared
                 yield Report(
                     one.start,
                     f"all-reduce of {byte_text(size)} over {devices} devices, each of which keeps only 1/{devices}",

@@ -31,13 +31,15 @@ class GatherThenSlice(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
-            if one.kind != "all-gather" or one.result_bytes < self.min_bytes or one.participants == 1:
+            if (
+                one.kind != "all-gather" or one.result_bytes < self.min_bytes or one.participants == 1
+            ):  # it is not an all-gather of a large array
                 continue
             cut = [
                 (value, kept) for value in results(one) if (kept := self._kept(value, context)) is not None
             ]
             whole = sum(size_of(value.shape) for value, _ in cut)
-            if not whole:
+            if not whole:  # each device needs all of it
                 continue
             part = sum(size_of(value.shape) * kept for value, kept in cut) / whole
             needless = whole / one.result_bytes * (1 - part)
@@ -57,6 +59,8 @@ class GatherThenSlice(Rule):
             return None
         asked = demands(context.module).get(value)
         # Where the place is known when the program is written, the sharding is no cause.
-        if not isinstance(asked, Demand) or not any(part is not None and part.loose for part in asked.parts):
+        if not isinstance(asked, Demand) or not any(
+            part is not None and part.loose for part in asked.parts
+        ):  # each device needs all of it
             return None
         return asked.fraction(value.shape)

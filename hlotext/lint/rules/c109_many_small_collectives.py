@@ -31,11 +31,11 @@ class ManySmallCollectives(Rule):
             if (
                 one.kind in ("all-reduce", "all-gather", "reduce-scatter")
                 and 0 < one.sent_bytes <= self.max_bytes
-            ):
+            ):  # it is large, or of a kind that is not combined
                 groups.setdefault((one.computation, one.kind, str(one.groups)), []).append(one)
         for all_of_them in groups.values():
             members = _independent(all_of_them) if len(all_of_them) >= self.count else []
-            if len(members) >= self.count:
+            if len(members) >= self.count:  # too few small ones are in one computation
                 total = sum(one.sent_bytes for one in members)
                 yield Report(
                     members[0].start,

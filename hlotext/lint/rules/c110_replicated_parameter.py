@@ -35,7 +35,7 @@ class ReplicatedParameter(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
-        if devices < 2 or _is_data_parallel(context):
+        if devices < 2 or _is_data_parallel(context):  # it runs on one device, or only the batch is sharded
             return
         spread = _spread_state(context)
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
@@ -52,12 +52,14 @@ class ReplicatedParameter(Rule):
                 and not is_looked_up(parameter, only_in_loops=True)
             )
         ]
-        if not large or _is_spread_by_batch(context, large):
+        if not large or _is_spread_by_batch(context, large):  # no large argument is replicated
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)
         peak = at_peak(context) if _is_beside_caches(large, context) else None
-        if peak is not None and 100 * total < self.min_percent * peak.bytes:
+        if (
+            peak is not None and 100 * total < self.min_percent * peak.bytes
+        ):  # what is replicated is too little of the peak
             return
         what = (
             f"a parameter of {byte_text(total)} is"

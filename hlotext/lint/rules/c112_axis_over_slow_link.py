@@ -36,17 +36,21 @@ class AxisOverSlowLink(Rule):
         for one in context.communications:
             sent = one.sent_bytes * context.runs(one.start)
             kind = one.kind.removeprefix("dcn ")
-            if not sent or one.link is Interconnect.HOST or kind not in COLLECTIVE_KINDS:
+            if (
+                not sent or one.link is Interconnect.HOST or kind not in COLLECTIVE_KINDS
+            ):  # it sends nothing between devices
                 continue
             if one.link is Interconnect.DCN or (
                 context.backend is Backend.GPU and self._leaves_host(one, context)
-            ):
+            ):  # it stays on fast links
                 slow.append((one, sent))
             else:
                 fast += sent
         total = sum(sent for _, sent in slow)
         # Where everything goes over the slow links there is no other axis to lay there.
-        if not fast or total < self.min_bytes or 100 * total < self.min_percent * (total + fast):
+        if (
+            not fast or total < self.min_bytes or 100 * total < self.min_percent * (total + fast)
+        ):  # too little goes over slow links
             return
         largest = max(slow, key=lambda row: row[1])[0]
         network = (

@@ -27,9 +27,11 @@ class SumAfterLoop(Rule):
         purity = Purity()
         for one in context.communications:
             loop = one.loop
-            if one.kind != "all-reduce" or loop is None or one.computation is not loop.attributes.get("body"):
+            if (
+                one.kind != "all-reduce" or loop is None or one.computation is not loop.attributes.get("body")
+            ):  # it is not an all-reduce in the body of a loop
                 continue
-            if not adds(one.instruction.attributes.get("to_apply")):
+            if not adds(one.instruction.attributes.get("to_apply")):  # it does not add
                 continue
             if loop not in known:
                 rounds = rounds_of(loop)
@@ -38,7 +40,7 @@ class SumAfterLoop(Rule):
             sums = accumulated(one, *found) if found is not None else {}
             count = context.prices.trips(loop)
             size = sum(total_of(value.instruction.shape).unpadded_bytes for value in sums)
-            if not size or count < 2:
+            if not size or count < 2:  # what it adds is used in the loop
                 continue
             part = min(1.0, size / max(1, one.result_bytes))
             yield Report(

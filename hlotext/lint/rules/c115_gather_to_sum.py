@@ -23,10 +23,12 @@ class GatherToSum(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.communications:
             devices = one.participants
-            if one.kind != "all-gather" or one.fusion is not None or not devices or devices < 2:
+            if (
+                one.kind != "all-gather" or one.fusion is not None or not devices or devices < 2
+            ):  # it is not an all-gather in the schedule
                 continue
             sums = sums_of(one)
-            if sums is None:
+            if sums is None:  # it is not gathered to be summed
                 continue
             # A sum sends what each device has twice, but for its own part, in place of the parts of all others.
             runs = context.runs(one.start)

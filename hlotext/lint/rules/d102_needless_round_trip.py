@@ -27,13 +27,17 @@ class NeedlessRoundTrip(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         wide = origin(instruction.operands[0]) if instruction.operands else instruction
-        if wide is instruction or wide.opcode != "convert" or not wide.operands:
+        if (
+            wide is instruction or wide.opcode != "convert" or not wide.operands
+        ):  # its operand is not the result of a conversion
             return
         shapes = instruction.shape, wide.shape, wide.operands[0].shape
-        if any(shape is None or not shape.is_array for shape in shapes):
+        if any(shape is None or not shape.is_array for shape in shapes):  # it has no shape
             return
         narrow, middle, start = (shape.element_type for shape in shapes if shape is not None)
-        if narrow is start and middle.is_floating and start.is_floating and middle.bits > start.bits:
+        if (
+            narrow is start and middle.is_floating and start.is_floating and middle.bits > start.bits
+        ):  # it does not widen a value and narrow it back
             yield Report(
                 instruction,
                 f"{start} is converted to {middle} and back to {start} without any computation in between",

@@ -29,7 +29,9 @@ class RepeatedReducePrecision(Rule):
         before = _bits(source) if source is not instruction and source.opcode == "reduce-precision" else None
         if before is None and instruction.shape is not None:
             before = _FORMATS.get(instruction.shape.element_type.name)
-        if before is not None and own[0] >= before[0] and own[1] >= before[1]:
+        if (
+            before is not None and own[0] >= before[0] and own[1] >= before[1]
+        ):  # its operand was not rounded so before
             yield Report(
                 instruction,
                 f"values of {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]}",

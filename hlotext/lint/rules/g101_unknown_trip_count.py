@@ -21,7 +21,7 @@ class UnknownTripCount(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for loop, trips in context.graph.loops():
-            if trips is None:
+            if trips is None:  # its trip count is known
                 yield Report(
                     loop,
                     "the trip count of this loop is unknown, so nothing in it can be estimated",

@@ -28,7 +28,7 @@ class UnusedParameter(Rule):
             return
         sizes = {p: size_of(p.shape) for p in entry.parameters if not p.users and not p.is_root}
         unread = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
-        if not unread:
+        if not unread:  # every argument is read
             return
         first, total = unread[0], sum(sizes[p] for p in unread)
         others = len(unread) - 1

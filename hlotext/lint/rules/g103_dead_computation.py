@@ -24,7 +24,7 @@ class DeadComputation(Rule):
                 not graph.callers.get(computation)
                 and computation is not context.module.entry
                 and len(computation)
-            ):
+            ):  # every computation is called
                 yield Report(
                     computation.root,
                     f"computation {computation.name} of {len(computation)} instructions is never called",

@@ -28,7 +28,7 @@ class DeadInstruction(Rule):
             instructions = computation.instructions
             needed = {computation.root, *chain.from_iterable([i.operands for i in instructions])}
             unused = [i for i in instructions if i not in needed and not has_effect(i)]
-            if unused:
+            if unused:  # every result is used
                 before = set(chain.from_iterable(i.control_predecessors for i in computation))
                 unused = [i for i in unused if i not in before]
             for instruction in unused:

@@ -25,9 +25,9 @@ class UnknownCustomCall(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         target = str(instruction.attributes.get("custom_call_target", ""))
-        if is_compiler_target(target) or is_callback(instruction):
+        if is_compiler_target(target) or is_callback(instruction):  # it is a call of XLA's, or of the host
             return
-        if not _says_its_cost(instruction):
+        if not _says_its_cost(instruction):  # it states its cost
             yield Report(
                 instruction,
                 f'unknown custom call "{target}": its cost is not counted',

@@ -44,10 +44,12 @@ class HostCallback(Rule):
             *by_opcode.get("infeed", ()),
             *by_opcode.get("outfeed", ()),
         ):
-            if instruction.computation is None or instruction.computation not in context.graph.runs:
+            if (
+                instruction.computation is None or instruction.computation not in context.graph.runs
+            ):  # nothing runs it
                 continue
             # Of a branch nobody knows whether it is taken: errors are reported so, which do not happen.
-            if is_in_branch(instruction):
+            if is_in_branch(instruction):  # it is in a branch
                 continue
             runs = context.runs(instruction)
             if passed_bytes(instruction, context) < self.min_bytes * runs:
@@ -55,7 +57,9 @@ class HostCallback(Rule):
                 whole, rounds = seconds
                 loop = context.loop_around(instruction.computation)
                 between = whole if loop is None else rounds.get(loop, 0.0)
-                if self.min_percent * between / max(1, runs) > 100 * _CALL:
+                if (
+                    self.min_percent * between / max(1, runs) > 100 * _CALL
+                ):  # the module works long enough between two calls
                     continue
             yield self._report(instruction, context)
 

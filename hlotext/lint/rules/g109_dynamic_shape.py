@@ -20,7 +20,7 @@ class DynamicShape(Rule):
     severity = Severity.NOTE
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if all(shape.is_static for shape in context.census.shapes):
+        if all(shape.is_static for shape in context.census.shapes):  # every shape is static
             return
         found = [i for i in context.census.instructions if _is_dynamic(i)]
         if found:

@@ -38,13 +38,15 @@ class SlowOnTpu(Rule):
                 dimension < shape.rank
                 and shape.dimensions[dimension] >= self.min_elements
                 and _is_top_k(instruction)
-            ):
+            ):  # it is not a large top-k by sorting
                 yield Report(
                     instruction,
                     f"sort along {shape.dimensions[dimension]:,} elements",
                     "use approx_max_k if it fits",
                 )
-        elif not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements:
+        elif (
+            not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements
+        ):  # its indices are unique, or it updates little
             yield Report(
                 instruction,
                 f"scatter of {_updates(instruction):,} updates whose indices may repeat runs serially",

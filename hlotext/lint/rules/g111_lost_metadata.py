@@ -30,7 +30,7 @@ class LostMetadata(Rule):
             total += 1
             metadata = instruction.metadata
             without += metadata is None or not metadata.op_name
-        if total and without >= self.share * total:
+        if total and without >= self.share * total:  # enough operations have metadata
             yield Report(
                 None, f"{without:,} of {total:,} instructions have no op_name", "let passes copy metadata"
             )

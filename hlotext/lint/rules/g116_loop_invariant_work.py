@@ -43,7 +43,7 @@ class LoopInvariantWork(Rule):
             by_body.setdefault(product.whole.computation, []).append(product)
         for rounds in stepped_rounds(context):
             count = context.prices.trips(rounds.loop)
-            if count > 1:
+            if count > 1:  # the loop runs once
                 yield from _reports(rounds, count, purity, by_body.get(rounds.body, ()), context)
 
 

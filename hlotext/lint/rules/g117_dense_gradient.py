@@ -35,27 +35,33 @@ class DenseGradient(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         shape = instruction.shape
-        if shape is None or not shape.is_array or len(instruction.operands) != 3:
+        if (
+            shape is None or not shape.is_array or len(instruction.operands) != 3
+        ):  # it is not a scatter of one array
             return
         reducer = instruction.attributes.get("to_apply")
-        if not isinstance(reducer, Computation) or reducer.root.opcode != "add":
+        if not isinstance(reducer, Computation) or reducer.root.opcode != "add":  # it does not add
             return
         updates = instruction.operands[2].shape
         if updates is None or shape.is_unbounded or updates.is_unbounded:
             return
-        if _FEW * (updates.element_count or 0) > (shape.element_count or 0):
+        if _FEW * (updates.element_count or 0) > (
+            shape.element_count or 0
+        ):  # it updates a large part of the array
             return
         fusions = fusions_around(instruction, context)
         whole = (*fusions, instruction)[0]
         zeros = source(Value(instruction.operands[0], fusions), _SAME | {"broadcast"})
-        if zeros.instruction.opcode != "constant":
+        if zeros.instruction.opcode != "constant":  # it does not add to zeros
             return
         table = _table(shape.dimensions, context)
-        if table is None:
+        if table is None:  # its result is not added to a table
             return
         filler = _filler(Value(instruction.operands[0], fusions))
         chain, sent = _dense(whole, shape.element_count or 0, context)
-        if any(_adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)):
+        if any(
+            _adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)
+        ):  # products are added to it, too
             return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)

@@ -45,7 +45,9 @@ class UnusedElements(Rule):
         for one in context.graph.sequential_instructions():
             if one.opcode in ("fusion", "sort") and (sort := _partly_used_sort(one, asked)) is not None:
                 yield _of_sort(sort, one, context)
-            elif one.opcode in _WORK and (found := _unused(one, asked)) is not None:
+            elif (
+                one.opcode in _WORK and (found := _unused(one, asked)) is not None
+            ):  # all that it computes is used
                 main[one], kept = found
                 read = sum(
                     size_of(operand.shape) * fraction(asked.get(operand), operand.shape)
@@ -59,7 +61,7 @@ class UnusedElements(Rule):
         saved = {one: seconds for one, seconds in saved.items() if seconds}
         for group in connected(saved):
             products = [one for one in group if main[one].opcode in _PRODUCTS]
-            if not products:
+            if not products:  # no product has elements that nothing uses
                 continue  # compilers fuse and narrow the rest
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             needed = asked.get(main[first])

@@ -51,7 +51,9 @@ class ProductOrder(Rule):
                 if (report := _of_broadcast_rows(outer, side, context)) is not None:
                     yield report
         for inner, outers in uses.items():
-            if _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None:
+            if (
+                _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None
+            ):  # another order would cost no less
                 yield report
 
 

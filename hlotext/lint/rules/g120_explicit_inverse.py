@@ -31,10 +31,10 @@ class ExplicitInverse(Rule):
         for product in products(context):
             for side, operand in enumerate(product.operands):
                 made = source(operand, SAME)
-                if not made.fusions and _is_solve(made.instruction):
+                if not made.fusions and _is_solve(made.instruction):  # no factor is the result of a solve
                     uses.setdefault(made.instruction, []).append((product, side))
         for inverse, found in uses.items():
-            if (report := _report(inverse, found, context)) is not None:
+            if (report := _report(inverse, found, context)) is not None:  # the inverse is used otherwise, too
                 yield report
 
 

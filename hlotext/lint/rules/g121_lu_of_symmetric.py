@@ -26,7 +26,9 @@ class LuOfSymmetric(Rule):
     opcodes = frozenset({"custom-call"})
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if instruction.attributes.get("custom_call_target") not in LU_FACTORIZATIONS:
+        if (
+            instruction.attributes.get("custom_call_target") not in LU_FACTORIZATIONS
+        ):  # it is not an LU factorization
             return
         matrix = Value(instruction.operands[0])
         if not is_symmetric(matrix):

@@ -37,7 +37,7 @@ class LargeConstant(Rule):
         whole = least_held(context) + largest_written(context) if large else 0
         for constant in large:
             size = size_of(constant.shape)
-            if 100 * size >= self.min_percent * whole:
+            if 100 * size >= self.min_percent * whole:  # it is too small a part of the module
                 yield Report(
                     constant,
                     f"a constant of {byte_text(size)} is part of the program, and of each of its executables",

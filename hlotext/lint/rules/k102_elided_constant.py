@@ -19,7 +19,7 @@ class ElidedConstant(Rule):
     opcodes = frozenset({"constant"})
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if instruction.literal is not None and instruction.literal.is_elided:
+        if instruction.literal is not None and instruction.literal.is_elided:  # its values are in the text
             yield Report(
                 instruction,
                 f"the values of {instruction.shape} are left out, so this module cannot be run",

@@ -29,10 +29,12 @@ class DuplicateConstant(Rule):
         first: dict[object, Instruction] = {}
         for instruction in context.graph.sequential_instructions():
             literal = instruction.literal
-            if literal is None or literal.is_elided or size_of(instruction.shape) < self.min_bytes:
+            if (
+                literal is None or literal.is_elided or size_of(instruction.shape) < self.min_bytes
+            ):  # it is not a large constant with its values in the text
                 continue
             other = first.setdefault((str(instruction.shape), literal), instruction)
-            if other is not instruction:
+            if other is not instruction:  # no other constant has its values
                 size = size_of(instruction.shape)
                 yield Report(
                     instruction,

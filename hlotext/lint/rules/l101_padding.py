@@ -67,7 +67,7 @@ class Padding(Rule):
         in_place = InPlacePairs()
         for instruction in context.graph.sequential_instructions():
             found = padded(written_arrays(instruction))
-            if not found or _is_compilers(instruction):
+            if not found or _is_compilers(instruction):  # it has no padding to speak of
                 continue
             updated = {pair.output_index for pair in in_place.of(instruction)}
             for index, array in found:

@@ -30,12 +30,16 @@ class NarrowMinorDimension(Rule):
         seen: set[Shape] = set()
         for instruction in context.graph.sequential_instructions():
             for _, array in written_arrays(instruction):
-                if array in seen or array.layout is None or not array.layout.tiles or array.rank < 2:
+                if (
+                    array in seen or array.layout is None or not array.layout.tiles or array.rank < 2
+                ):  # it has no tiles, or fewer than two dimensions
                     continue
                 seen.add(array)
                 minor = array.dimensions[array.layout.minor_to_major[0]]
                 size = array_bytes(array)
-                if size is not None and minor <= self.max_size and size[0] >= self.min_bytes:
+                if (
+                    size is not None and minor <= self.max_size and size[0] >= self.min_bytes
+                ):  # its minor dimension is wide enough, or it is small
                     yield Report(
                         instruction,
                         f"{array}: {minor} of 128 lanes are used in {byte_text(size[0])}",

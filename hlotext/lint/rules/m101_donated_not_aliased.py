@@ -29,7 +29,7 @@ class DonatedNotAliased(Rule):
             size = size_of(array)
             if size >= self.min_bytes and any(
                 result.without_layout() == array.without_layout() for result in free
-            ):
+            ):  # no free result has its shape, or it is small
                 yield Report(
                     parameter,
                     f"donated argument of {byte_text(size)} is not used for the result of shape {array.without_layout()}",

@@ -43,7 +43,9 @@ class DonationWithoutUse(Rule):
         ]
         total = sum(size_of(array) for _, array in useless)
         is_device = context.backend in (Backend.GPU, Backend.TPU)
-        if (is_device and total < self.min_total) or 100 * total < self.min_percent * least_held(context):
+        if (is_device and total < self.min_total) or 100 * total < self.min_percent * least_held(
+            context
+        ):  # too little is donated that no result can take
             return
         for parameter, array in sorted(useless, key=lambda one: -size_of(one[1])):
             size = size_of(array)

@@ -93,11 +93,13 @@ class MissingDonation(Rule):
         self, found: list[Update], what: str, cause: str, is_alone: bool, context: Context
     ) -> Report | None:
         total = sum(map(_size, found))
-        if not found or total < self.min_bytes:
+        if not found or total < self.min_bytes:  # no large argument comes back updated and not donated
             return None
         saved = _saved(found, context)
         is_copied = all(map(_is_copied, found))
-        if saved is not None and not self._is_much(*saved, is_alone, context):
+        if saved is not None and saved[1] < self.min_saved:  # donating would save too little
+            return None
+        if saved is not None and not self._is_much(*saved, is_alone, context):  # too little of the peak
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments, {byte_text(total)} together, {what}"
@@ -106,7 +108,7 @@ class MissingDonation(Rule):
         why = "so old and new values are live at the same time"
         if is_copied:
             why += ", and every call copies all of it"
-        if saved is not None and (numbers := _told(*saved)):
+        if saved is not None and (numbers := _told(*saved)):  # donating would save too little
             why += (
                 f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {numbers} (estimated)"
             )

@@ -28,11 +28,13 @@ class HostTrafficInLoop(Rule):
     """Bytes moved in all rounds, from which on it is worth a finding."""
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if not context.is_stepped(instruction) or context.loop_around(instruction.computation) is None:
+        if (
+            not context.is_stepped(instruction) or context.loop_around(instruction.computation) is None
+        ):  # it is not in a loop
             return
         moved, way = _moved(instruction)
         runs = context.runs(instruction)
-        if moved * runs >= self.min_bytes:
+        if moved * runs >= self.min_bytes:  # too little goes to or comes from the host
             yield Report(
                 instruction,
                 f"{byte_text(moved)} are moved {way} host memory{times(runs)} in a loop",

@@ -27,7 +27,9 @@ class Rematerialized(Rule):
     """Share of all written bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not any(".remat" in instruction.name for instruction in context.census.instructions):
+        if not any(
+            ".remat" in instruction.name for instruction in context.census.instructions
+        ):  # nothing is rematerialized
             return
         first: Instruction | None = None
         total = again = count = 0
@@ -41,7 +43,7 @@ class Rematerialized(Rule):
                 again += size
                 count += 1
                 first = first or instruction
-        if first is not None and again >= self.share * total:
+        if first is not None and again >= self.share * total:  # too little is rematerialized
             yield Report(
                 first,
                 f"{counted(count, 'is', 'are')} rematerialized, {100 * again / max(1, total):.2g} % of all that is written",

@@ -42,7 +42,7 @@ class CarriedCopy(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for rounds in stepped_rounds(context):
             count = context.prices.trips(rounds.loop)
-            if count > 1:
+            if count > 1:  # the loop runs once
                 yield from _copies(rounds, count, context)
                 yield from _shifts(rounds, count, context)
 

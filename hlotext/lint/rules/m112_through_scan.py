@@ -31,7 +31,7 @@ class ThroughScan(Rule):
             count = context.prices.trips(rounds.loop)
             for slot, given in enumerate(rounds.given):
                 path = _path(given, slot, rounds) if slot not in rounds.passed else None
-                if path is not None and count > 1:
+                if path is not None and count > 1:  # the loop does not hand it on in slices
                     yield _report(slot, path, rounds, count, context)
         for apart in taken_apart(context):
             yield _of_parts(apart, context)

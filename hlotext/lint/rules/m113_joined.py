@@ -34,19 +34,25 @@ class Joined(Rule):
     def check(self, instruction, context: Context) -> Iterator[Report]:  # type: ignore[no-untyped-def]
         metadata = instruction.metadata
         # Padding for convolutions and the like is the compiler's; a concatenation that the program has says so.
-        if metadata is None or not metadata.op_name.endswith("concatenate") or is_of_package(instruction):
+        if (
+            metadata is None or not metadata.op_name.endswith("concatenate") or is_of_package(instruction)
+        ):  # it is not a concatenation of the program
             return
         fusions = fusions_around(instruction, context)
         operands = instruction.operands[:1] if instruction.opcode == "pad" else instruction.operands
         largest = max(operands, key=lambda one: size_of(one.shape), default=None)
-        if largest is None or size_of(largest.shape) >= size_of(instruction.shape):
+        if largest is None or size_of(largest.shape) >= size_of(
+            instruction.shape
+        ):  # no operand is most of it
             return
         if size_of(largest.shape) < _MOSTLY * size_of(instruction.shape):
             return
-        if not _is_kept(Value(instruction, fusions)):
+        if not _is_kept(Value(instruction, fusions)):  # its result is not kept
             return
         made = source(Value(largest, fusions), _SAME)
-        if made.fusions or not comes_from_argument(made.instruction, context):
+        if made.fusions or not comes_from_argument(
+            made.instruction, context
+        ):  # its largest operand is not an argument
             return
         runs = context.runs((*fusions, instruction)[0])
         yield Report(

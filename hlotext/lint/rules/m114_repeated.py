@@ -31,13 +31,13 @@ class Repeated(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for one in context.graph.sequential_instructions():
-            if one.opcode not in ("broadcast", "fusion"):
+            if one.opcode not in ("broadcast", "fusion"):  # it repeats no array
                 continue
             factor = _repeats(one)
-            if factor < _TIMES:
+            if factor < _TIMES:  # it repeats no array often enough
                 continue
             readers = _readers(one)
-            if not readers:
+            if not readers:  # nothing reads the repeated array where the single one would do
                 continue
             runs = context.runs(one)
             less = 1 - 1 / factor

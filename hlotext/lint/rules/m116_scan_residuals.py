@@ -37,12 +37,12 @@ class ScanResiduals(Rule):
             for loop in context.census.by_opcode.get("while", ())
             if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
         }
-        if not backward:
+        if not backward:  # no loop reads what another one has stored
             return
         taken = {one: loop for loop in backward for one in _handed_to(loop)}
         for rounds in stepped_rounds(context):
             report = _report(rounds, taken, context) if rounds.loop not in backward else None
-            if report is not None:
+            if report is not None:  # loops store too little for each other
                 yield report
 
 

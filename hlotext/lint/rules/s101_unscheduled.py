@@ -21,7 +21,9 @@ class Unscheduled(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         module = context.module
         name = module.source.name if module.source is not None else ""
-        if "after_optimizations" in name.rpartition("/")[2] and not module.is_scheduled:
+        if (
+            "after_optimizations" in name.rpartition("/")[2] and not module.is_scheduled
+        ):  # the file is not named as an optimized one, or the module is scheduled
             yield Report(
                 None,
                 "the file says after_optimizations, but the module is not scheduled",

@@ -35,7 +35,9 @@ class HostIsWaitedFor(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         yield from self._copies(context)
         by_opcode = context.census.by_opcode
-        if not (by_opcode.get("while") or by_opcode.get("conditional")):
+        if not (
+            by_opcode.get("while") or by_opcode.get("conditional")
+        ):  # there is neither a loop nor a branch
             return
         found = as_by_default(context)
         # What is inside a command buffer decides on the device.

@@ -21,7 +21,9 @@ class DeprecatedSyntax(Rule):
         source = context.module.source
         respelled = source.spellings if source is not None else {}
         old = OLD | respelled.keys()
-        if not any(old & i.attributes.keys() for i in context.census.attribute_sets):
+        if not any(
+            old & i.attributes.keys() for i in context.census.attribute_sets
+        ):  # no attribute is of the deprecated ones
             return
         for instruction in context.census.instructions:
             for name in [name for name in instruction.attributes if name in old]:
