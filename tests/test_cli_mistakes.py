@@ -36,6 +36,7 @@ CONTENTS = {
     "JSON": b'{"a": 1}',
     "GZIP": bytes.fromhex("1f8b08000000000000034b4c4a"),
     "TAR": b"junk" * 200,
+    "CUT": STEP[: STEP.rindex(b"f32") + 2],
 }
 FOLDERS = ("FOLDER", "NONE", "MODULES", "CLOSED")
 NAMES = {"TAR": "junk.tar", "LOCKED": "locked", **{word: word.lower() for word in FOLDERS}}

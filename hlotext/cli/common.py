@@ -34,6 +34,7 @@ __all__ = [
     "NotFound",
     "Unreadable",
     "age_json",
+    "brief",
     "one_line",
     "read",
     "say",
@@ -382,6 +383,13 @@ def is_folder(place: str) -> bool:
     from hlotext.dumps.storage import is_archive
 
     return is_archive(place)
+
+
+def brief(error: Exception) -> str:
+    """An error as one line, that of a text with its help."""
+    if isinstance(error, hlo.HloSyntaxError):
+        return one_line(error.diagnostic)
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def one_line(diagnostic: hlo.Diagnostic) -> str:

@@ -8,10 +8,9 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import NotFound, Unreadable, is_folder, read, write_page
+from hlotext.cli.common import NotFound, Unreadable, brief, is_folder, read, write_page
 from hlotext.cli.folders import asked, chosen
 from hlotext.dumps.texts import compilation_of
-from hlotext.findings import escape
 from hlotext.syntax.source.inputs import several
 from hlotext.view import graph
 
@@ -90,7 +89,7 @@ def command(
     except LookupError as error:
         raise NotFound(str(error.args[0])) from None
     except (ValueError, hlo.InputError, hlo.HloSyntaxError) as error:
-        raise Unreadable(f"{file}: {escape.line(str(error).splitlines()[0])}") from None
+        raise Unreadable(f"{file}: {brief(error)}") from None
     write_page(place, text)
 
 

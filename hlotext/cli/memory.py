@@ -19,6 +19,7 @@ from hlotext.cli.common import (
     NotFound,
     Unreadable,
     age_json,
+    brief,
     limit_option,
     say,
     write_json,
@@ -283,14 +284,14 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
     try:
         modules = text.load_all()
     except (hlo.InputError, hlo.HloSyntaxError) as error:
-        raise Unreadable(str(error).splitlines()[0]) from None
+        raise Unreadable(brief(error)) from None
     compilation = _compilation(text)
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
         try:
             computed = _assigned(module, text, platform, chip)
         except hlo.HloSyntaxError as error:
-            raise Unreadable(str(error).splitlines()[0]) from None
+            raise Unreadable(brief(error)) from None
         except memory.MemoryModelError as error:
             if text.file is not None and compilation is not None and compilation.last is None:
                 say(f"{called}: no final text in this compilation, so no buffer assignment")

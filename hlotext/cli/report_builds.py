@@ -6,7 +6,7 @@ import click
 
 from hlotext import tables
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import Unreadable, say
+from hlotext.cli.common import Unreadable, brief, say
 from hlotext.cli.output import emit_report, printable
 from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import InputError
@@ -57,7 +57,7 @@ def write(
         else:
             text = report.builds_page(found, title or "Builds", percent)
     except (InputError, ImportError) as error:
-        raise Unreadable(str(error).splitlines()[0]) from None
+        raise Unreadable(brief(error)) from None
     if place == "-":
         emit_report(text)
     else:

@@ -33,7 +33,7 @@ _FAILED: dict[tuple[type[ast.cmpop], bool], str] = {
     (ast.GtE, True): "below",
     (ast.GtE, False): "not less than",
 }
-"""How a quantity is to its bound where a comparison has not come out as wanted."""
+"""Relation of a quantity to its bound after a comparison that has not come out as wanted."""
 _SWAPPED = {
     "below": "above",
     "above": "below",

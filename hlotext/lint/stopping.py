@@ -142,7 +142,7 @@ class _Call:
     last: tuple[ast.If, dict[str, Any], str, bool] | None = None
     """The last condition, the values of its names, the candidate, and whether it held."""
     below: _Ended | None = None
-    """Where a function that it called since then stopped."""
+    """The stop of a function that it called since then."""
     open: tuple[ast.If, dict[str, Any], str] | None = None
 
 
@@ -240,7 +240,7 @@ class _Watch:
         self.is_reported = False
 
     def _stop(self, call: _Call) -> _Ended | None:
-        """Where a call stopped: in what it called, unless it compared that itself, or at its last condition."""
+        """The stop of a call: in what it called, unless it compared that itself, or at its last condition."""
         if call.last is None:
             return call.below
         test, names, candidate, held = call.last

@@ -20,14 +20,14 @@ class Reshard(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        sent = [
+        waits = [
             context.prices.seconds(one.start)
             for one in context.communications
             if one.kind in COLLECTIVE_KINDS and one.sent_bytes
         ]
         # The texts around partitioning are read only where what is sent is some of the step.
         if (
-            not sent or sum(sent) < _LEAST * context.prices.step
+            not waits or sum(waits) < _LEAST * context.prices.step
         ):  # resharding sends nothing, or takes too little of the step
             return
         for cause in causes_of(context):
@@ -41,12 +41,16 @@ class Reshard(Rule):
             if one.kind not in COLLECTIVE_KINDS or not one.sent_bytes:
                 continue
             runs = context.runs(one.start)
+            sent = one.sent_bytes * runs
+            part = _spared_part(reasons, sent)
             yield Report(
                 one.start,
                 f"{one.kind} for another sharding, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}: {cause.why}",
                 _help(reasons),
-                one.sent_bytes * runs,
-                seconds=context.prices.seconds(one.start),
+                round(sent * part),
+                seconds=context.prices.spared(one.start, part)
+                if part < 1
+                else context.prices.seconds(one.start),
                 is_proved=bool(cause.suggestions),
             )
 
@@ -61,6 +65,15 @@ def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
         return of_module(context.module, context.compilation)
     except (InputError, HloSyntaxError, ValueError):
         return of_module(context.module) if context.compilation is not None else ()
+
+
+def _spared_part(reasons: list[Reason], sent: int) -> float:
+    """The part of what a collective sends that the best suggestion spares in all, where the final text tells it; else all."""
+    totals = [one.bytes_total for reason in reasons for one in reason.suggestions]
+    known = [total for total in totals if total is not None]
+    if not known or len(known) < len(totals):
+        return 1.0
+    return max(0.0, min(1.0, -min(known) / sent))
 
 
 def _help(reasons: list[Reason]) -> str:

@@ -181,14 +181,20 @@ _ALIKE = 0.66
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """A sentence that names the nearest known word, or an empty string."""
-    close = next((name for name in known if name.lower() == word.lower()), None)
-    close = close or (_closest(word, known) if known else None)
-    return f"did you mean `{close}`?" if close is not None else ""
+    """A sentence that names the nearest known word, or a few that are as near; an empty string if none is near."""
+    close = [name for name in known if name.lower() == word.lower()][:1]
+    close = close or (_closest(word, known) if known else [])
+    if not close:
+        return ""
+    shown = close if len(close) <= _MOST_AS_NEAR else close[:1]
+    return f"did you mean {' or '.join(f'`{name}`' for name in sorted(shown))}?"
 
 
-def _closest(word: str, known: Collection[str]) -> str | None:
-    """The first of `difflib.get_close_matches`, which computes the full ratio for many more words."""
+_MOST_AS_NEAR = 3
+
+
+def _closest(word: str, known: Collection[str]) -> list[str]:
+    """The first of `difflib.get_close_matches`, which computes the full ratio for many more words, and those as near."""
     import difflib  # takes milliseconds, and most texts are right
 
     letters = tuple(set(word))
@@ -201,15 +207,19 @@ def _closest(word: str, known: Collection[str]) -> str | None:
         if bound >= _ALIKE:
             bounds.append((bound, name))
     bounds.sort(reverse=True)
-    best = (_ALIKE, "")
+    best, found = _ALIKE, list[str]()
     matcher: difflib.SequenceMatcher[str] = difflib.SequenceMatcher()
     matcher.set_seq2(word)
     for bound, name in bounds:
-        if bound < best[0]:
+        if bound < best:
             break
         matcher.set_seq1(name)
-        best = max(best, (matcher.ratio(), name))
-    return best[1] or None
+        ratio = matcher.ratio()
+        if ratio > best or (ratio == best and not found):
+            best, found = ratio, [name]
+        elif ratio == best:
+            found.append(name)
+    return sorted(found, reverse=True)
 
 
 class _ByLength:
