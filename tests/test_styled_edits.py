@@ -380,3 +380,17 @@ def test_what_an_op_line_only_names_is_not_inlined() -> None:
     m = hlo.parse("t = f32[4] call(f32[4] a), to_apply=b")
     with pytest.raises(hlo.EditError, match="has no instructions"):
         rewrite.inline(m.entry.root)
+
+
+@pytest.mark.parametrize("word", ["replicated", "ROOT", "maximal", "true"])
+def test_a_reserved_word_keeps_the_percent_sign_that_makes_it_a_name(word: str) -> None:
+    m = hlo.parse(f"b = f32[] negate(%{word})")
+    m.entry.root.attributes["control-predecessors"] = m.entry.root.operands
+    assert str(m) == f"b = f32[] negate(%{word}), control-predecessors={{%{word}}}"
+    hlo.parse(str(m))
+    text = f"ENTRY e {{\n  b = f32[] parameter(0)\n  %{word} = f32[] call(b), to_apply=%{word}\n}}\n"
+    m = hlo.parse(f"%{word} {{\n  a = f32[] parameter(0)\n  c = f32[] negate(a)\n}}\n{text}")
+    m.entry.root.shape = "f32[]"
+    m.computations[0].root.opcode = "sine"
+    rewrite.Builder.after(m.entry.root).sine(m.entry.root)
+    hlo.parse(str(m))

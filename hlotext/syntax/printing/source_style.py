@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from hlotext.edit.hooks import reader
 from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Form, Instruction
@@ -435,11 +436,11 @@ class Style:
     def computation_header(self, computation: Computation) -> str:
         """The header of a computation up to its brace."""
         entry = "ENTRY " if computation.is_entry else ""
-        percent = "%" if self.options.print_percent else ""
+        name = _SourceLine(self.options).name(computation.name)
         nodes = (*computation.parameters, computation.root)
         is_known = all(node._head.shape is not None for node in nodes)
         shapes = f"{signature(computation)} " if self.options.print_program_shape and is_known else ""
-        return f"{entry}{percent}{computation.name} {shapes}"
+        return f"{entry}{name} {shapes}"
 
     def new_computation(self, computation: Computation) -> str:
         """A whole computation that was not read."""
@@ -448,6 +449,11 @@ class Style:
 
 class _SourceLine(TextPrinter):
     """Prints lines with nothing left out that the instruction holds."""
+
+    def name(self, name: str) -> str:
+        """As the text around writes it, but a reserved word is only a name behind a percent sign."""
+        text = super().name(name)
+        return text if text.startswith("%") or reader().is_name(text) else f"%{text}"
 
     def shape(self, shape: Shape) -> str:
         """Every layout that says something; the descending one, which goes without saying, as the text around writes it."""
