@@ -15,6 +15,7 @@ import attrs
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.lint.config import Config
+from hlotext.lint.proof import is_avoidable
 from hlotext.lint.rule import Context, Report, Rule
 
 _MOST_LINES = 20
@@ -163,7 +164,7 @@ def _severity(
         is_note = is_note or peak_share >= (config.warn_peak if small_peak else config.note_peak)
     if not is_note:
         return None
-    proved = rule.is_proved if report.is_proved is None else report.is_proved
+    proved = is_avoidable(rule, report)
     if not proved and (seconds is None or small_time) and (peak is None or small_peak):
         return Severity.NOTE if not config.floor_seconds and not config.floor_bytes else None
     sure = 0.0 if small_time else time_share

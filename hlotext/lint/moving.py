@@ -43,6 +43,45 @@ def _result(instruction: Instruction) -> Shape | None:
     return shape.tuple_shapes[0] if shape is not None and shape.is_tuple and shape.tuple_shapes else shape
 
 
+def moved_back(context: Context) -> dict[Instruction, Instruction]:
+    """Copies that only give a result the order of dimensions that an argument had, by the copy that gave it another one.
+
+    Between the two the array is changed in place, perhaps in a loop.
+    """
+    found = {}
+    for last in context.module.entry.root.operands:
+        if (moved := moved_array(last, context)) is None:
+            continue
+        current = Value(moved)
+        for _ in range(_MOST_STEPS):
+            current = entered(current)
+            one = current.instruction
+            if one.opcode == "get-tuple-element" and (first := _initial(one)) is not None:
+                current = Value(first)
+            elif one.opcode in _UPDATED and one.operands and moved_array(current.writer, context) is None:
+                current = current.operands()[0]
+            else:
+                break
+        if current.writer is not last and moved_array(current.writer, context) is not None:
+            found[current.writer] = last
+    return found
+
+
+_UPDATED = frozenset(
+    {"bitcast", "copy", "dynamic-update-slice", "opt-barrier", "reshape", "scatter", "transpose"}
+)
+_MOST_STEPS = 50
+
+
+def _initial(element: Instruction) -> Instruction | None:
+    """The value with which a slot of a loop's state begins, whose last value an element is."""
+    loop, index = element.operands[0], element.attributes.get("index")
+    first = loop.operands[0] if loop.opcode == "while" else None
+    if first is None or first.opcode != "tuple" or not isinstance(index, int) or index >= len(first.operands):
+        return None
+    return first.operands[index]
+
+
 def moved_bytes(instruction: Instruction, moved: Instruction) -> int:
     """Bytes that moving an array reads and writes, each as it lies in memory: padding differs from order to order."""
     return size_of(moved.shape) + written_bytes(instruction)

@@ -285,6 +285,8 @@ class Rule:
     """The kind of waste, one of `WASTES`; empty for what has no cost."""
     is_proved: ClassVar[bool] = True
     """True if its reports are provably avoidable; otherwise they are notes, at any cost."""
+    gives_form: ClassVar[bool] = False
+    """True if its remedy is another shape or order of the array (see `hlotext.lint.proof`)."""
     is_default: ClassVar[bool] = True
     """True if it runs by default; False where evidence is thin or the pattern is often intended."""
     backends: ClassVar[frozenset[Backend]] = frozenset()

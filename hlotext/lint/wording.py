@@ -65,4 +65,9 @@ def _pair(product: Instruction) -> str:
 
 def every_round(rounds: int, is_known: bool) -> str:
     """`in each of 200 rounds`; `in every round` where nobody knows how many there are."""
-    return f"in each of {rounds:,} iterations" if is_known and rounds > 1 else "in every iteration"
+    return f"in {iterations(rounds, is_known)}"
+
+
+def iterations(rounds: int, is_known: bool) -> str:
+    """`each of 200 iterations`; `every iteration` where nobody knows how many there are."""
+    return f"each of {rounds:,} iterations" if is_known and rounds > 1 else "every iteration"

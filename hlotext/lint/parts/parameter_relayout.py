@@ -13,7 +13,7 @@ from hlotext.analysis import byte_text, responsible_frame, written_bytes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
-from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_bytes
+from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_back, moved_bytes
 from hlotext.lint.repairs import StoreInOrder
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import uses
@@ -57,17 +57,24 @@ class ParameterRelayout(Rule):
                     continue
                 if not _is_overwritten(instruction):
                     together[_operation(instruction)].append((instruction, moved))
+        returned = moved_back(context) if together else {}
         for group in together.values():
             # What the same line does to smaller arguments has the same cause.
             if not any(self._is_much(instruction, context) for instruction, _ in group):
                 continue
             for instruction, moved in group:
                 runs = context.runs(instruction)
+                back = returned.get(instruction)
+                moves = [instruction] if back is None else [instruction, back]
+                again = "" if back is None else ", and its new value back"
                 yield Report(
                     instruction,
-                    f"every call copies an argument of {byte_text(size_of(moved.shape))} into another layout{times(runs)}",
+                    f"every call copies an argument of {byte_text(size_of(moved.shape))} into another layout"
+                    f"{times(runs)}{again}",
                     _HELP,
-                    moved_bytes(instruction, moved) * runs,
+                    sum(moved_bytes(one, one.operands[0]) * context.runs(one) for one in moves),
+                    seconds=context.prices.together(moves),
+                    covers=frozenset(moves[1:]),
                     repair=StoreInOrder(instruction),
                 )
 

@@ -33,6 +33,7 @@ class Padding(Rule):
     name = "padding"
     title = "an array that padding enlarges several times"
     waste = "held"
+    gives_form = True
     backends = frozenset({Backend.TPU})
     yields_to = frozenset({"L103"})
 

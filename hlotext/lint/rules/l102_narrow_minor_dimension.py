@@ -18,6 +18,7 @@ class NarrowMinorDimension(Rule):
     name = "narrow-minor-dimension"
     title = "a large array whose minor dimension fills few lanes"
     waste = "held"
+    gives_form = True
     is_default = False
     backends = frozenset({Backend.TPU})
 

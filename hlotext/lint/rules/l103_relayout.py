@@ -15,6 +15,7 @@ class Relayout(MergedRule):
     name = "relayout"
     title = "a copy that only changes the layout"
     waste = "copied"
+    gives_form = True
     former = ("L105",)
     needs_optimized = True
     parts = (

@@ -1,0 +1,41 @@
+"""What makes a finding a warning, besides its cost: the proof that the author of the program can take the cost away."""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.rule import Report, Rule
+from hlotext.lint.values import VIEWS, Value, consumers
+
+_THROUGH = VIEWS | {"get-tuple-element"}
+
+
+def is_avoidable(rule: Rule, report: Report) -> bool:
+    """True if a report proves that the author can avoid what it finds.
+
+    The rule proves by dependences that the work is needless. Where the remedy is another form of an array, the array must be
+    the author's too: what a function of JAX makes for itself alone has the form that this function gives it.
+    """
+    proved = rule.is_proved if report.is_proved is None else report.is_proved
+    if proved and rule.gives_form and report.instruction is not None:
+        return not _is_of_library_alone(report.instruction)
+    return proved
+
+
+def _is_of_library_alone(instruction: Instruction) -> bool:
+    """True if a function of JAX makes an array that it alone reads: names with an underscore are JAX's own."""
+    function = _function(instruction)
+    if not function:
+        return False
+    readers = [user.instruction for user, _ in consumers(Value(instruction), _THROUGH)]
+    return bool(readers) and all(not _named(one) or _function(one) == function for one in readers)
+
+
+def _function(instruction: Instruction) -> str:
+    """The scope of the innermost function of JAX that an instruction is in; empty outside of these."""
+    name = _named(instruction)
+    start = name.rfind("jit(_")
+    return name[: name.index(")", start) + 1] if start >= 0 and ")" in name[start:] else ""
+
+
+def _named(instruction: Instruction) -> str:
+    return instruction.metadata.op_name if instruction.metadata is not None else ""

@@ -1,0 +1,114 @@
+"""What an iteration computes of the state that it ends with, and the next one again of the state that it begins with."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.lint.helpers import size_of
+from hlotext.lint.numbering import Numbered, Numbers
+from hlotext.lint.rounds import Purity, Rounds, parts_of, stepped_rounds
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.wording import described, iterations
+
+_CHEAP = traits.KEEPS_ELEMENTS | {
+    "broadcast",
+    "constant",
+    "convert",
+    "get-tuple-element",
+    "iota",
+    "parameter",
+    "tuple",
+}
+
+
+@attrs.frozen
+class ComputedAtBothEnds(Rule):
+    code = "G122"
+    name = "computed-at-both-ends"
+    title = "work at the start of an iteration that the end of the one before did"
+    waste = "again"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        purity = Purity()
+        for rounds in stepped_rounds(context):
+            count = context.prices.trips(rounds.loop)
+            if count > 1 and _repeats(rounds):
+                yield from _reports(rounds, count, purity, context)
+
+
+def _repeats(rounds: Rounds) -> bool:
+    """True if an iteration has two operations alike that cost something, without which nothing is computed twice."""
+    found = Counter(
+        (one.opcode, one.shape.dimensions)
+        for step in rounds.body
+        for one in parts_of(step)
+        if one.opcode in _DEAR and one.shape is not None and one.shape.is_array
+    )
+    return any(count > 1 for count in found.values())
+
+
+_DEAR = frozenset(
+    {"convolution", "custom-call", "dot", "exponential", "fft", "gather", "power", "reduce", "reduce-window", "rsqrt",
+     "scatter", "sort", "sqrt", "tanh"}
+)  # fmt: skip
+
+
+def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> Iterator[Report]:
+    numbers = Numbers(context.module, purity)
+    begins, ends = numbers.at_start(rounds), numbers.at_end(rounds)
+    changing = {numbers.slot(slot) for slot in range(len(rounds.given)) if slot not in rounds.passed}
+    state = _depending(changing, begins, numbers)
+    twice = {
+        number: first
+        for number, first in begins.items()
+        if number in state and number in ends and ends[number].instruction is not first.instruction
+    }
+    parts: dict[Instruction, set[Instruction]] = defaultdict(set)
+    for first in twice.values():
+        parts[first.writer].add(first.instruction)
+    seconds = {one: context.prices.seconds(one) * _share(one, same) for one, same in parts.items()}
+    seconds = {one: time for one, time in seconds.items() if time}
+    if not seconds:
+        return
+    used = {operand for number in twice for operand in numbers.operands[number]}
+    results = [first.instruction for number, first in twice.items() if number not in used]
+    dearest = max(seconds, key=seconds.__getitem__)
+    carried = max(results, key=lambda one: (one.opcode not in _CHEAP, size_of(one.shape)), default=dearest)
+    is_known = rounds.loop not in context.prices.rounds
+    more = f", and {len(seconds) - 1} more operations likewise" if len(seconds) > 1 else ""
+    yield Report(
+        dearest,
+        f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, and was at the end of the one "
+        f"before, from the same state{more}",
+        f"carry the result ({byte_text(size_of(carried.shape))}) in the loop's state: compute it once before the loop, and "
+        "then only at the end of each iteration",
+        seconds=sum(seconds.values()) * (count - 1) / count,
+    )
+
+
+def _depending(leaves: set[int], found: Mapping[int, Numbered], numbers: Numbers) -> set[int]:
+    """The numbers that are computed from these."""
+    known = set(leaves)
+    for number in found:  # operands come first
+        if any(operand in known for operand in numbers.operands[number]):
+            known.add(number)
+    return known
+
+
+def _share(writer: Instruction, same: set[Instruction]) -> float:
+    """The part of an operation's work that some of its instructions are, by elements read."""
+    inside = [one for one in parts_of(writer) if one.opcode not in _CHEAP]
+    whole = sum(map(_elements, inside))
+    return sum(_elements(one) for one in inside if one in same) / whole if whole else 0.0
+
+
+def _elements(one: Instruction) -> int:
+    shapes = [one.shape, *(operand.shape for operand in one.operands)]
+    return max((s.element_count or 0 for s in shapes if s is not None and s.is_array), default=0)
