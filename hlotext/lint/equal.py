@@ -18,12 +18,12 @@ from hlotext.lint.rule import Context, make_context
 from hlotext.lint.taken_apart import updates_of
 
 _OWN = frozenset({"partition-id", "replica-id"})
-_EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
+EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 """Kinds whose results all devices of a group have alike."""
 _MOST_ROUNDS = 20
 
 
-class _EqualPurity(Purity):
+class EqualPurity(Purity):
     """Computations with equal results on devices with equal arguments: pure, and independent of device ids."""
 
     def is_pure(self, instruction: Instruction) -> bool:
@@ -38,7 +38,7 @@ class Equal:
         context: Context,
         groups: Sequence[Sequence[int]],
         name: str,
-        purity: _EqualPurity,
+        purity: EqualPurity,
         replicated: Collection[Instruction],
     ) -> None:
         self._context = context
@@ -79,9 +79,9 @@ class Equal:
         return all(operand in self.found for operand in one.operands) and self._purity.is_pure(one)
 
     def _is_sent_equal(self, one: Communication) -> bool:
-        if all(operand in self.found for operand in one.start.operands) and one.kind in _EQUALISING:
+        if all(operand in self.found for operand in one.start.operands) and one.kind in EQUALISING:
             return True
-        return one.kind in _EQUALISING and members(one.groups) == self._name
+        return one.kind in EQUALISING and members(one.groups) == self._name
 
     def _is_element_equal(self, one: Instruction, state: Sequence[bool] | None) -> bool:
         made, index = one.operands[0], one.attributes.get("index")
@@ -164,13 +164,13 @@ def replicated_state(module: Module) -> frozenset[Instruction]:
     if devices < 2 or any(parameter.sharding is not None for parameter in entry.parameters):
         return frozenset()
     context = make_context(module)
-    results = _new_values(context)
+    results = new_values(context)
     name = next((members(one.groups) for one in context.communications if _is_over_all(one, devices)), None)
     if name is None or entry.root.opcode != "tuple":
         return frozenset()
     kept = set(results)
     for _ in range(_MOST_ROUNDS):
-        equal = Equal(context, [range(devices)], name, _EqualPurity(), kept).found
+        equal = Equal(context, [range(devices)], name, EqualPurity(), kept).found
         left = {parameter for parameter in kept if entry.root.operands[results[parameter]] in equal}
         if left == kept:
             return frozenset(kept)
@@ -183,7 +183,7 @@ def _is_over_all(one: Communication, devices: int) -> bool:
     return groups is not None and len(groups) == 1 and len(groups[0]) == devices
 
 
-def _new_values(context: Context) -> dict[Instruction, int]:
+def new_values(context: Context) -> dict[Instruction, int]:
     """Of each argument that a step updates the place of its new value in the result."""
     parameters = {p.parameter_number: p for p in context.module.entry.parameters}
     config = context.module.attributes.get("input_output_alias")
@@ -198,7 +198,7 @@ def _new_values(context: Context) -> dict[Instruction, int]:
 
 def equal_operands(ones: Iterable[Communication], context: Context) -> list[Communication]:
     """The collectives among these whose operands are the same on all their devices already."""
-    found, known, purity = [], dict[str, Equal](), _EqualPurity()
+    found, known, purity = [], dict[str, Equal](), EqualPurity()
     for one in ones:
         groups = groups_of(one)
         if groups is None or len(groups[0]) < 2:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from hlotext.analysis import invariant_instructions, memory_space, written_bytes
 from hlotext.analysis.heroes import MOVES, fused_moves
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import order_of, size_of
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value, entered
+from hlotext.lint.values import VIEWS, Value, entered
 
 
 def moved_array(instruction: Instruction, context: Context) -> Instruction | None:
@@ -67,9 +68,7 @@ def moved_back(context: Context) -> dict[Instruction, Instruction]:
     return found
 
 
-_UPDATED = frozenset(
-    {"bitcast", "copy", "dynamic-update-slice", "opt-barrier", "reshape", "scatter", "transpose"}
-)
+_UPDATED = VIEWS | {"transpose"} | traits.UPDATES_ELEMENTS
 _MOST_STEPS = 50
 
 

@@ -16,7 +16,7 @@ from hlotext.ir.tables import traits
 from hlotext.lint.rounds import Purity, Rounds, unmoved
 
 _LEFT_OUT = traits.PROVENANCE | traits.CONTROL | {"backend_config", "frontend_attributes", "original_value"}
-_PASSING = frozenset({"bitcast", "copy", "opt-barrier", "reshape"})
+_PASSING = traits.KEEPS_ELEMENTS | {"opt-barrier"}
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What makes a finding a warning, besides its cost: the proof that the author of the program can take the cost away."""
+"""The proof that makes a finding a warning, besides its cost: that the author of the program can take the cost away."""
 
 from __future__ import annotations
 

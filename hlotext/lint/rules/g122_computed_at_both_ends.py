@@ -1,4 +1,4 @@
-"""What an iteration computes of the state that it ends with, and the next one again of the state that it begins with."""
+"""Work on the state that an iteration ends with, done again when the next one begins."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
 from hlotext.lint.numbering import Numbered, Numbers
 from hlotext.lint.rounds import Purity, Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.wording import described, iterations
 
-_CHEAP = traits.KEEPS_ELEMENTS | {
-    "broadcast",
-    "constant",
-    "convert",
-    "get-tuple-element",
-    "iota",
-    "parameter",
-    "tuple",
-}
+_CHEAP = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | traits.NAMES_VALUE | {"iota"}
+_PLAIN = _CHEAP | ELEMENTWISE
 
 
 @attrs.frozen
@@ -49,15 +43,9 @@ def _repeats(rounds: Rounds) -> bool:
         (one.opcode, one.shape.dimensions)
         for step in rounds.body
         for one in parts_of(step)
-        if one.opcode in _DEAR and one.shape is not None and one.shape.is_array
+        if one.opcode not in _PLAIN and one.shape is not None and one.shape.is_array
     )
     return any(count > 1 for count in found.values())
-
-
-_DEAR = frozenset(
-    {"convolution", "custom-call", "dot", "exponential", "fft", "gather", "power", "reduce", "reduce-window", "rsqrt",
-     "scatter", "sort", "sqrt", "tanh"}
-)  # fmt: skip
 
 
 def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> Iterator[Report]:

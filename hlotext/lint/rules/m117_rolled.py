@@ -9,13 +9,14 @@ import attrs
 
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.products import concatenated
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, consumers, source
 
-_CUTTING = frozenset({"bitcast", "parameter", "slice", "tuple"})
+_CUTTING = traits.NAMES_VALUE | {"slice"}
 _JOINING = frozenset({"concatenate", "pad"})
 
 
