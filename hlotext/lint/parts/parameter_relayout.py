@@ -74,6 +74,7 @@ class ParameterRelayout(Rule):
                     _HELP,
                     sum(moved_bytes(one, one.operands[0]) * context.runs(one) for one in moves),
                     seconds=context.prices.together(moves),
+                    spares=dict.fromkeys(moves, 1.0),
                     covers=frozenset(moves[1:]),
                     repair=StoreInOrder(instruction),
                 )

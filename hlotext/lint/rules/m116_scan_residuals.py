@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import seconds
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -40,10 +41,18 @@ class ScanResiduals(Rule):
         if not backward:  # no loop reads what another one has stored
             return
         taken = {one: loop for loop in backward for one in _handed_to(loop)}
+        together: dict[object, list[Report]] = defaultdict(list)
         for rounds in stepped_rounds(context):
             report = _report(rounds, taken, context) if rounds.loop not in backward else None
-            if report is not None:  # loops store too little for each other
-                yield report
+            if report is not None and report.origin is not None:
+                together[responsible_frame(report.origin) or rounds.loop].append(report)
+        for reports in together.values():  # one line of the program, for each of its layers
+            spares = {one: part for report in reports for one, part in report.spares.items()}
+            saved = context.saved_peak(spares)
+            if (
+                saved and context.peak and saved >= _MUCH * context.peak
+            ):  # loops store too little for each other
+                yield from reports
 
 
 def _handed_to(loop: Instruction) -> list[Instruction]:
@@ -69,9 +78,6 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
     if whole <= carried:
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
-    saved = context.saved_peak(dict.fromkeys(places, 1 - carried / whole))
-    if not saved or not context.peak or saved < _MUCH * context.peak:
-        return None
     body = rounds.loop.attributes.get("body")
     again = context.prices.inside.get(body, 0.0) if isinstance(body, Computation) else 0.0
     largest = max(kept, key=lambda slot: size_of(rounds.given[slot].shape))
@@ -83,7 +89,6 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         f"loop, {seconds(again)}",
         whole - carried,
         is_held=True,
-        peak_bytes=saved,
+        spares=dict.fromkeys(places, 1 - carried / whole),
         origin=kept[largest],
-        cause=f"residuals of {rounds.loop.name}",
     )
