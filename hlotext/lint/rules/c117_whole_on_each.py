@@ -43,7 +43,7 @@ class WholeOnEach(Rule):
         for one in groups if found else ():
             replicas = groups_of(one)
             alike = alike_arguments(context, members(one.groups))
-            if replicas is None:
+            if replicas is None or not alike:
                 continue
             equal = Equal(context, replicas, members(one.groups), EqualPurity(), alike).found
             for product in found:
