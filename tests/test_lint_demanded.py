@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import hlotext as hlo
 from hlotext.lint.demand import fraction
 from hlotext.lint.demanded import demands
+from hlotext.lint.operand_demands import operand_demands
 
 _LAST = "r = f32[1,6]{1,0} slice(y), slice={[3:4], [0:6]}"
 """One of four rows of `y`."""
@@ -153,3 +156,44 @@ ENTRY e {
     module = hlo.parse(text)
     y = next(one for one in module.entry if one.name == "y")
     assert fraction(demands(module).get(y), y.shape) == pytest.approx((16 * 256 - 120) / 65536, abs=0.01)
+
+
+def _layers(count: int, index: str = "n") -> hlo.Module:
+    """Layers that each take the first row of what a fusion of their own makes, and the row at an index."""
+    bodies = "".join(
+        f"f{k} {{\n  p = f32[4,6]{{1,0}} parameter(0)\n  i = s32[] parameter(1)\n  o = s32[] constant(0)\n"
+        f"  e = f32[4,6]{{1,0}} exponential(p)\n  ROOT d = f32[1,6]{{1,0}} dynamic-slice(e, i, o), "
+        "dynamic_slice_sizes={1,6}\n}\n"
+        for k in range(count)
+    )
+    lines = [
+        f"  x{k} = f32[4,6]{{1,0}} parameter({k + 2})\n"
+        f"  y{k} = f32[4,6]{{1,0}} negate(x{k})\n"
+        f"  r{k} = f32[1,6]{{1,0}} fusion(y{k}, {index if k else 'n'}), kind=kLoop, calls=f{k}\n"
+        for k in range(count)
+    ]
+    names = ", ".join(f"r{k}" for k in range(count))
+    shapes = ", ".join("f32[1,6]" for _ in range(count))
+    return hlo.parse(
+        f"HloModule m\n{bodies}ENTRY e {{\n  n = s32[] parameter(0)\n  m = s32[] parameter(1)\n"
+        f"{''.join(lines)}  ROOT t = ({shapes}) tuple({names})\n}}\n"
+    )
+
+
+def test_equal_layers_are_walked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal fusions ask the same, inside too, where they are given the same index; another index is asked for its own row."""
+    walked: list[hlo.Instruction] = []
+
+    def counted(one: hlo.Instruction, *rest: Any) -> Any:
+        if one.computation is not None and not one.computation.is_entry:
+            walked.append(one)
+        return operand_demands(one, *rest)
+
+    monkeypatch.setattr("hlotext.lint.demanded.operand_demands", counted)
+    for module, times in ((_layers(1), 1), (_layers(9), 1), (_layers(9, "m"), 2)):
+        walked.clear()
+        found = demands(module)
+        assert len(walked) == 2 * times
+        for k, body in enumerate(module.computations[:-1]):
+            assert fraction(found[body["e"]], body["e"].shape) == pytest.approx(1 / 4)
+            assert fraction(found[module.entry[f"y{k}"]], body["e"].shape) == pytest.approx(1 / 4)

@@ -105,7 +105,8 @@ def operands_first(body: Computation) -> list[Instruction]:
     """The instructions in an order in which operands come before users; the text's order where that is one."""
     seen: set[Instruction] = set()
     for instruction in body:
-        if any(operand not in seen and operand.computation is body for operand in instruction.operands):
-            return instruction_post_order(body)
+        for operand in instruction.operands:
+            if operand not in seen and operand.computation is body:
+                return instruction_post_order(body)
         seen.add(instruction)
     return list(body)

@@ -1,6 +1,7 @@
 """Cost of a module: operations and bytes as XLA counts them, scaled by loops, and a lower bound on run time."""
 
 from hlotext.cost.analysis import KEYS, Analysis, Cost, InstructionCost, Key, RunCost, analyze
+from hlotext.cost.counting import product_flops
 from hlotext.cost.estimate import (
     CompilerEstimate,
     Estimate,
@@ -44,6 +45,7 @@ __all__ = [
     "analyze",
     "estimate",
     "matrix_products",
+    "product_flops",
     "product_sizes",
     "read_costs",
     "scope_tree",

@@ -27,6 +27,15 @@ MOST = 10**200
 """Saturation limit: nested loops multiply until a number exceeds the range of floats."""
 
 
+def product_flops(product: Instruction) -> float:
+    """Operations of one run of a matrix product, convolution or library call, as XLA counts them; 0 if unknown."""
+    try:
+        work = _RULES_BY_OPCODE[product.opcode](product, ShapeSizes())
+    except (CannotCountError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return 0
+    return ((known_work(product, work) or work) if work.is_unknown else work).flops
+
+
 class Amount(NamedTuple):
     """Flops, transcendentals and bytes."""
 

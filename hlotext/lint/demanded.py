@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+
+import attrs
 
 from hlotext.analysis import fact
 from hlotext.analysis.call_graph import call_graph
@@ -10,81 +12,154 @@ from hlotext.analysis.loops import operands_first
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.demand import Asked, Demand, joined
+from hlotext.lint.masks import zeros
 from hlotext.lint.operand_demands import operand_demands
-from hlotext.lint.values import Value
 
 
 @fact
 def demands(module: Module) -> Mapping[Instruction, Asked]:
     """Demand for the result of each instruction outside reducers and conditions, where that is not all of it."""
-    graph = call_graph(module)
-    walk = _Walk()
-    for computation in graph.stepped:
+    walk = _Walk(module)
+    for computation in call_graph(module).stepped:
         if not computation.is_fusion_body and len(computation):
             walk.enter(computation, None, ())
     return walk.found
 
 
+@attrs.frozen(eq=False)
+class _Body:
+    """What is asked inside a fusion whose result is asked for in part, by places that equal bodies have alike."""
+
+    asked: Asked
+    given: dict[int, Asked]
+    """What is asked of the operands, by their numbers."""
+    found: list[tuple[int, int, Asked]]
+    """What is asked of results inside, by the numbers of body and instruction."""
+
+
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, module: Module) -> None:
         self.found: dict[Instruction, Asked] = {}
-        self._nonzero: dict[Value, float] = {}
+        self._zeros = zeros(module)
+        self._alike = alike(module)
+        self._places: dict[Computation, list[int]] = {}
+        """Where fusions stand in bodies, of equal ones the first."""
+        self._known: dict[tuple[Hashable, Hashable], _Body] = {}
+        self._joined: dict[tuple[int, int], tuple[Asked, Asked, Asked]] = {}
 
     def enter(self, body: Computation, asked: Asked, fusions: tuple[Instruction, ...]) -> dict[int, Asked]:
         """Walks through a computation of whose root this is asked; what it asks of its parameters, by their numbers."""
         pending: dict[Instruction, Asked] = {body.root: asked}
+        apart: dict[Instruction, dict[int, Asked]] = {}
         given: dict[int, Asked] = {}
         for one in reversed(operands_first(body)):
-            wanted = pending.get(one)
+            opcode = one.opcode
+            wanted = apart[one] if one in apart else pending.get(one)
             if wanted is not None:
                 self.found[one] = wanted
-            if one.opcode == "parameter":
-                if one in pending:
+            if opcode == "parameter":
+                if one in pending or one in apart:
                     given[one.parameter_number or 0] = wanted
-                continue
-            if wanted is None and one.opcode not in _NARROWING:
+            elif opcode == "get-tuple-element":
+                made, index = one.operands[0], one.attributes.get("index", 0)
+                if made in apart or (made not in pending and _is_taken_apart(made)):
+                    parts = apart.setdefault(made, {})
+                    parts[index] = self._both(parts[index], wanted) if index in parts else wanted
+                else:
+                    pending[made] = None
+            elif wanted is None and opcode not in _NARROWING:
                 pending.update(dict.fromkeys(one.operands))
-                continue
-            for operand, more in self._operands(one, wanted, fusions):
-                pending[operand] = joined(pending[operand], more) if operand in pending else more
+            else:
+                for operand, more in self._operands(one, wanted, fusions):
+                    pending[operand] = self._both(pending[operand], more) if operand in pending else more
         return given
+
+    def _both(self, a: Asked, b: Asked) -> Asked:
+        """What two ask together, for the same two the same object."""
+        if a is None or b is None:
+            return None
+        key = id(a), id(b)
+        if key not in self._joined:
+            self._joined[key] = a, b, joined(a, b)
+        return self._joined[key][2]
 
     def _operands(
         self, one: Instruction, wanted: Asked, fusions: tuple[Instruction, ...]
-    ) -> Iterator[tuple[Instruction, Asked]]:
+    ) -> Iterable[tuple[Instruction, Asked]]:
         opcode = one.opcode
-        if opcode == "get-tuple-element":
-            index = one.attributes.get("index")
-            yield (
-                one.operands[0],
-                {index: wanted} if isinstance(index, int) and _is_taken_apart(one.operands[0]) else None,
+        if opcode == "tuple":
+            return (
+                (operand, wanted.get(number) if isinstance(wanted, dict) else None)
+                for number, operand in enumerate(one.operands)
             )
-        elif opcode == "tuple":
-            for number, operand in enumerate(one.operands):
-                yield operand, wanted.get(number) if isinstance(wanted, dict) else None
-        elif opcode == "fusion" and one.called_computations and len(one.called_computations[0].callers) == 1:
-            if wanted is None and not any(inner.opcode in _NARROWING for inner in one.called_computations[0]):
-                yield from ((operand, None) for operand in one.operands)
-                return
-            given = self.enter(one.called_computations[0], wanted, (*fusions, one))
-            for number, operand in enumerate(one.operands):
-                if number in given:
-                    yield operand, given[number]
-        else:
-            if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
-                wanted = _alike(wanted, one)
-            yield from zip(one.operands, operand_demands(one, wanted, fusions, self._nonzero), strict=True)
+        if opcode == "fusion" and (bodies := one.called_computations) and len(bodies[0].callers) == 1:
+            given = self._inside(one, bodies[0], wanted, fusions)
+            return [(operand, given[n]) for n, operand in enumerate(one.operands) if n in given]
+        if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
+            wanted = _alike(wanted, one)
+        return zip(one.operands, operand_demands(one, wanted, fusions, self._zeros.nonzero_part), strict=True)
+
+    def _inside(
+        self, fusion: Instruction, body: Computation, wanted: Asked, fusions: tuple[Instruction, ...]
+    ) -> dict[int, Asked]:
+        """Walks through a fusion: of those that are alike and have no zeros among their operands, through the first."""
+        if wanted is None and self._alike.opcodes(fusion).isdisjoint(_NARROWING):
+            return dict.fromkeys(range(len(fusion.operands)))
+        likeness = self._alike.of(fusion, body) if not fusions else None
+        if (
+            likeness is None
+            or not self._zeros.are_full(likeness.others)
+            or any(len(each.callers) > 1 for each in self._inner(body))
+        ):
+            return self.enter(body, wanted, (*fusions, fusion))
+        key = likeness.key, _key(wanted)
+        known = self._known.get(key)
+        if known is not None:
+            inside = [each.instructions for each in (body, *self._inner(body))] if known.found else []
+            self.found.update((inside[n][place], asked) for n, place, asked in known.found)
+            return known.given
+        given = self.enter(body, wanted, (*fusions, fusion))
+        found = [
+            (n, place, self.found[one])
+            for n, each in enumerate([body, *self._inner(body)])
+            for place, one in enumerate(each)
+            if one in self.found
+        ]
+        self._known[key] = _Body(wanted, given, found)
+        return given
+
+    def _inner(self, body: Computation) -> list[Computation]:
+        """The bodies of the fusions in a fusion's body, in the order in which equal bodies have them."""
+        first = self._alike.first(body)
+        if first not in self._places:
+            self._places[first] = [n for n, one in enumerate(first) if one.opcode == "fusion"]
+        if not self._places[first]:
+            return []
+        inside = body.instructions
+        found = [callee for n in self._places[first] for callee in inside[n].called_computations]
+        for callee in tuple(found):
+            found += self._inner(callee)
+        return found
 
 
-_NARROWING = frozenset(
-    {"dot", "dynamic-slice", "fusion", "gather", "get-tuple-element", "multiply", "pad", "select", "slice"}
-)
+def _key(asked: Asked) -> Hashable:
+    """Equal for the same demands."""
+    if isinstance(asked, dict):
+        return tuple((n, _key(part)) for n, part in sorted(asked.items()))
+    return id(asked)
+
+
+_NARROWING = frozenset({"dot", "dynamic-slice", "fusion", "gather", "multiply", "pad", "select", "slice"})
 """Opcodes that ask for a part of an operand, or call what may, even if all of their result is used."""
 
 
 def _is_taken_apart(made: Instruction) -> bool:
-    return not made.is_root and all(user.opcode == "get-tuple-element" for user in made.users)
+    return not made.is_root and all(
+        user.opcode == "get-tuple-element" and isinstance(user.attributes.get("index"), int)
+        for user in made.users
+    )
 
 
 def _alike(wanted: dict[int, Asked], one: Instruction) -> Demand | None:

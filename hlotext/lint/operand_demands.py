@@ -6,7 +6,8 @@ An opcode that is not known here asks for all of its operands.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -17,18 +18,21 @@ from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.demand import Demand, Mask, Part, Parts, array_of, demand_of, part_of
-from hlotext.lint.masks import kept_part, nonzero_part
+from hlotext.lint.masks import Rate, kept_part
 from hlotext.lint.values import Value, formula, is_counted
 
 _MOST_INDICES = 1 << 22
 """Indices of joined dimensions that are followed one by one; of more only their number."""
+
+RateOf: TypeAlias = Callable[[Value], "Rate | None"]
+"""Tells the part of a value that may not be zero; None for all."""
 
 
 def operand_demands(
     one: Instruction,
     wanted: Demand | None,
     fusions: tuple[Instruction, ...],
-    nonzero: dict[Value, float],
+    rate_of: RateOf,
 ) -> list[Demand | None]:
     """Demand for each operand of an operation, given that for its result."""
     nothing: list[Demand | None] = [None] * len(one.operands)
@@ -49,8 +53,8 @@ def operand_demands(
     if opcode == "pad":
         return [_padded(one, wanted, first), *rest]
     if opcode in ("select", "multiply"):
-        return _masked(one, wanted, fusions, nonzero)
-    if opcode == "dot" and (found := _multiplied(one, wanted, fusions, nonzero)) is not None:
+        return _masked(one, wanted, fusions, rate_of)
+    if opcode == "dot" and (found := _multiplied(one, wanted, fusions, rate_of)) is not None:
         return found
     if wanted is None:
         return nothing
@@ -144,7 +148,7 @@ def product_places(one: Instruction) -> tuple[dict[int, int], dict[int, int]] | 
 
 
 def _multiplied(
-    one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], nonzero: dict[Value, float]
+    one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], rate_of: RateOf
 ) -> list[Demand | None] | None:
     """Demand for the operands of a product of which one is mostly zero, as `_masked`: zeros in dimensions that both have drop
     elements of the other. None where that is not so."""
@@ -154,7 +158,7 @@ def _multiplied(
     ]
     for side, operand in enumerate(one.operands[:2]):
         shape, other = array_of(operand), array_of(one.operands[1 - side])
-        rate = nonzero_part(Value(operand, fusions), nonzero)
+        rate = rate_of(Value(operand, fusions))
         if rate is None or shape is None or other is None or len(one.operands) != 2:
             continue
         there = dict(zip(names[side], names[1 - side], strict=True))
@@ -283,7 +287,7 @@ def _masked(
     one: Instruction,
     wanted: Demand | None,
     fusions: tuple[Instruction, ...],
-    nonzero: dict[Value, float],
+    rate_of: RateOf,
 ) -> list[Demand | None]:
     """Demand for operands of `select` and `multiply`: where the mask is true, or the other factor may not be zero."""
     shape, values = array_of(one), [Value(operand, fusions) for operand in one.operands]
@@ -296,7 +300,7 @@ def _masked(
         kept = kept_part(values[0])
         rates = [None, kept, kept.complement() if kept is not None else None]
     else:
-        rates = [nonzero_part(values[1], nonzero), nonzero_part(values[0], nonzero)]
+        rates = [rate_of(values[1]), rate_of(values[0])]
     for n, rate in enumerate(rates):
         if rate is not None and rate.part < 1:
             mask = Mask(rate.part, frozenset(rate.dimensions), rate.is_counted)

@@ -12,6 +12,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.helpers import is_callback, is_librarys
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered
@@ -126,6 +127,8 @@ class Purity:
         return all(map(self._of, instruction.called_computations))
 
     def _of(self, computation: Computation) -> bool:
+        if computation.module is not None:
+            computation = alike(computation.module).first(computation)
         if computation not in self._known:
             self._known[computation] = True  # computations cannot call themselves
             self._known[computation] = all(

@@ -29,6 +29,7 @@ from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.price import Prices, prices_of
 from hlotext.memory.without import peak_without
@@ -129,11 +130,10 @@ class Context:
     @functools.cached_property
     def fused_work(self) -> Mapping[Instruction, str]:
         """The fusions that do only one thing, besides looking at arrays in another way, with its opcode."""
-        found = {}
+        found, bodies = {}, alike(self.module)
         for fusion in self.census.by_opcode.get("fusion", ()):
-            opcodes = {i.opcode for callee in fusion.called_computations for i in callee}
-            if len(opcodes := opcodes - {"parameter", "bitcast"}) == 1:
-                found[fusion] = opcodes.pop()
+            if len(opcodes := bodies.opcodes(fusion) - {"parameter", "bitcast"}) == 1:
+                found[fusion] = min(opcodes)
         return found
 
     @property
@@ -162,7 +162,7 @@ class Context:
 
     def flops(self, product: Instruction) -> int:
         """Operations of a matrix product or convolution in all its runs, as XLA counts them."""
-        return int(self._cost.of(product).flops) * self.runs(product)
+        return int(cost.product_flops(product)) * self.runs(product)
 
     @functools.cached_property
     def written(self) -> int:
@@ -179,10 +179,6 @@ class Context:
         """Operations of all matrix products and convolutions, in all their runs."""
         by_opcode = self.census.by_opcode
         return sum(self.flops(one) for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ()))
-
-    @functools.cached_property
-    def _cost(self) -> cost.Analysis:
-        return cost.analyze(self.module)
 
     def loop_inside(self, loop: Instruction) -> bool:
         """True if another loop runs in the body of a loop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
 from hlotext.analysis import total_of
 from hlotext.analysis.views import VIEWS as VIEWS
@@ -17,42 +17,48 @@ _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
 
 
-def entered(value: Value) -> Value:
-    """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside."""
+def entered(value: Value, known: Container[Instruction] = ()) -> Value:
+    """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside.
+
+    An instruction outside of all fusions that is known is not looked behind.
+    """
+    one, fusions = value.instruction, value.fusions
     for _ in range(_MOST_STEPS):
-        instruction, fusions = value.instruction, value.fusions
-        opcode = instruction.opcode
-        if opcode == "fusion" and instruction.called_computations:
-            body = instruction.called_computations[0]
-            if not len(body) or (body.root.opcode == "tuple"):
-                return value
-            value = Value(body.root, (*fusions, instruction))
-        elif opcode == "parameter" and fusions:
-            number, handed = instruction.parameter_number, fusions[-1].operands
+        opcode = one.opcode
+        if not fusions and one in known:
+            break
+        if opcode == "fusion":
+            bodies = one.called_computations
+            if not bodies or not len(bodies[0]) or (root := bodies[0].root).opcode == "tuple":
+                break
+            one, fusions = root, (*fusions, one)
+        elif opcode == "parameter":
+            number, handed = one.parameter_number, fusions[-1].operands if fusions else ()
             if number is None or number >= len(handed):
-                return value
-            value = Value(handed[number], fusions[:-1])
-        elif opcode == "async-done" and (wrapped := instruction.async_wrapped_instruction) is not None:
-            if wrapped.opcode != "fusion":
-                return value
-            value = Value(wrapped, (*fusions, instruction.async_chain[0]))
-        elif opcode == "get-tuple-element" and instruction.operands:
-            made = instruction.operands[0]
+                break
+            one, fusions = handed[number], fusions[:-1]
+        elif opcode == "async-done":
+            wrapped = one.async_wrapped_instruction
+            if wrapped is None or wrapped.opcode != "fusion":
+                break
+            one, fusions = wrapped, (*fusions, one.async_chain[0])
+        elif opcode == "get-tuple-element" and one.operands:
+            made, index = one.operands[0], one.attributes.get("index")
             while made.opcode in ("opt-barrier", "copy") and made.operands:
                 made = made.operands[0]
-            index = instruction.attributes.get("index")
-            if made.opcode == "tuple" and isinstance(index, int) and index < len(made.operands):
-                value = Value(made.operands[index], fusions)
+            if not isinstance(index, int):
+                break
+            if made.opcode == "tuple" and index < len(made.operands):
+                one = made.operands[index]
                 continue
-            if made.opcode != "fusion" or not made.called_computations or not isinstance(index, int):
-                return value
-            root = made.called_computations[0].root
-            if root.opcode != "tuple" or index >= len(root.operands):
-                return value
-            value = Value(root.operands[index], (*fusions, made))
+            bodies = made.called_computations if made.opcode == "fusion" else ()
+            given = bodies[0].root.operands if bodies and bodies[0].root.opcode == "tuple" else ()
+            if index >= len(given):
+                break
+            one, fusions = given[index], (*fusions, made)
         else:
-            return value
-    return value
+            break
+    return value if one is value.instruction else Value(one, fusions)
 
 
 def source(value: Value, through: Iterable[str]) -> Value:
@@ -60,9 +66,10 @@ def source(value: Value, through: Iterable[str]) -> Value:
     passed = frozenset(through)
     for _ in range(_MOST_STEPS):
         value = entered(value)
-        if value.instruction.opcode not in passed or not value.instruction.operands:
+        one = value.instruction
+        if one.opcode not in passed or not one.operands:
             return value
-        value = value.operands()[0]
+        value = Value(one.operands[0], value.fusions)
     return value
 
 

@@ -20,6 +20,8 @@ class Reshard(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        if context.compilation is None:  # without the dump folder no cause of resharding is sure
+            return
         waits = [
             context.prices.seconds(one.start)
             for one in context.communications
@@ -60,11 +62,11 @@ _LEAST = 0.002
 
 
 def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
-    """Why each collective is there, as the dump folder tells it, else as the text alone does."""
+    """Why each collective is there, as the dump folder tells it; nothing where its texts cannot be read."""
     try:
         return of_module(context.module, context.compilation)
     except (InputError, HloSyntaxError, ValueError):
-        return of_module(context.module) if context.compilation is not None else ()
+        return ()
 
 
 def _spared_part(reasons: list[Reason], sent: int) -> float:

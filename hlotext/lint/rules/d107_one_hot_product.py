@@ -9,7 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of, times
-from hlotext.lint.masks import nonzero_part
+from hlotext.lint.masks import zeros
 from hlotext.lint.products import Product, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
@@ -32,7 +32,7 @@ class OneHotProduct(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         priced: set[Instruction] = set()
-        nonzero: dict[Value, float] = {}
+        nonzero_part = zeros(context.module).nonzero_part
         for product in products(context):
             for side, value in enumerate(product.operands):
                 found = selector(value)
@@ -43,7 +43,7 @@ class OneHotProduct(Rule):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
                     break
-                rate = nonzero_part(value, nonzero) if found is None else None
+                rate = nonzero_part(value) if found is None else None
                 if rate is not None and rate.part <= _SPARSE:  # no factor of a product is a one-hot matrix
                     yield _of_sparse(product, value, rate.part, context)
                     break

@@ -11,6 +11,7 @@ from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import connected, is_of_package, size_of
@@ -39,14 +40,19 @@ class UnusedElements(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        asked = demands(context.module)
+        asked, bodies = demands(context.module), alike(context.module)
         saved: dict[Instruction, float] = {}
         main: dict[Instruction, Instruction] = {}
         for one in context.graph.sequential_instructions():
-            if one.opcode in ("fusion", "sort") and (sort := _partly_used_sort(one, asked)) is not None:
+            if (
+                one.opcode not in _WORK and one.opcode != "sort"
+            ):  # it is no product or sort, nor what is made of them
+                continue
+            opcodes = bodies.opcodes(one)
+            if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
                 yield _of_sort(sort, one, context)
             elif (
-                one.opcode in _WORK and (found := _unused(one, asked)) is not None
+                one.opcode != "sort" and (found := _unused(one, opcodes, asked)) is not None
             ):  # all that it computes is used
                 main[one], kept = found
                 read = sum(
@@ -100,9 +106,13 @@ def _picked(product: Instruction, asked: Mapping[Instruction, Asked]) -> int:
     return row * sum(mask.picked for mask in (needed.masks or {}).values())
 
 
-def _unused(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Instruction, float] | None:
+def _unused(
+    one: Instruction, opcodes: frozenset[str], asked: Mapping[Instruction, Asked]
+) -> tuple[Instruction, float] | None:
     """Result of which half at the most is used, of an operation or a product inside, with the part that is."""
-    products = [part for part in parts_of(one) if part.opcode in _PRODUCTS]
+    products = (
+        [] if opcodes.isdisjoint(_PRODUCTS) else [part for part in parts_of(one) if part.opcode in _PRODUCTS]
+    )
     kept = max((fraction(asked.get(part), part.shape) for part in products or [one]), default=1.0)
     counted = all(_is_of_positions(asked.get(part)) for part in products or [one])
     if kept > (_HALF if counted else _QUARTER) or not all(

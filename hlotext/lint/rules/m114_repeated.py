@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import byte_text, memory_space, written_bytes
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.alike_fusions import alike
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
@@ -17,6 +18,7 @@ from hlotext.lint.values import Value, is_spread, source
 _TIMES = 4
 """Minimum ratio of a broadcast's size to its operand's for a repetition that costs something."""
 _SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
+_REPEATING = _SAME | {"broadcast", "parameter"}
 _VIEWS = frozenset({"bitcast", "reshape", "get-tuple-element"})
 _MOST_USERS = 50
 
@@ -30,8 +32,12 @@ class Repeated(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        bodies = alike(context.module)
         for one in context.graph.sequential_instructions():
-            if one.opcode not in ("broadcast", "fusion"):  # it repeats no array
+            if (
+                one.opcode not in ("broadcast", "fusion")
+                or not {"broadcast"} <= bodies.opcodes(one) <= _REPEATING
+            ):  # it repeats no array
                 continue
             factor = _repeats(one)
             if factor < _TIMES:  # it repeats no array often enough
@@ -58,10 +64,7 @@ class Repeated(Rule):
 
 def _repeats(one: Instruction) -> int:
     """Ratio of a written array's size to the array that it repeats; 0 if it repeats none."""
-    parts = list(parts_of(one))
-    broadcasts = [part for part in parts if part.opcode == "broadcast"]
-    if not broadcasts or any(part.opcode not in _SAME | {"broadcast", "parameter"} for part in parts):
-        return 0
+    broadcasts = [part for part in parts_of(one) if part.opcode == "broadcast"]
     shape = one.shape
     if shape is None or not shape.is_array or memory_space(shape) != 0:
         return 0

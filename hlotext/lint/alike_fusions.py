@@ -1,0 +1,112 @@
+"""Fusions that are alike, as those of repeated layers: of them one is looked at for all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import attrs
+
+from hlotext.analysis import fact
+from hlotext.analysis.equal_computations import equal_computations
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+_DECIDING = {"compare": slice(None), "select": slice(1), "dynamic-slice": slice(1, None)}
+"""Opcodes whose operands decide which elements are used or zero, with these operands."""
+_OF_ITS_OWN = frozenset({"gather", "scatter"})
+"""Opcodes that pick elements for which equal ones are not taken."""
+
+
+@fact
+def alike(module: Module) -> Alike:
+    """The fusions of a module that are alike."""
+    return Alike(module)
+
+
+@attrs.frozen
+class Likeness:
+    """What a fusion has alike with others."""
+
+    key: Hashable
+    """Equal for equal bodies that are given the same values where they compare, select or slice by them."""
+    others: tuple[Instruction, ...]
+    """The other operands: equal bodies do the same to them."""
+
+
+class Alike:
+    """Equal bodies, each with the parameters by which it compares, selects and slices."""
+
+    def __init__(self, module: Module) -> None:
+        self._first = equal_computations(module)
+        self._deciding: dict[Computation, frozenset[int] | None] = {}
+        self._numbers: dict[Computation, dict[Instruction, int]] = {}
+        self._opcodes: dict[Computation, frozenset[str]] = {}
+
+    def first(self, body: Computation) -> Computation:
+        """The first of the computations that are equal to one."""
+        return self._first[body]
+
+    def number(self, instruction: Instruction) -> int:
+        """The place of an instruction in its computation."""
+        home = instruction.computation
+        assert home is not None
+        if home not in self._numbers:
+            self._numbers[home] = {one: n for n, one in enumerate(home)}
+        return self._numbers[home][instruction]
+
+    def opcodes(self, instruction: Instruction) -> frozenset[str]:
+        """The opcodes of `parts_of`: the instruction's, or those in the fusion, call or asynchronous body, nested too."""
+        if not _is_entered(instruction):
+            return frozenset({instruction.opcode})
+        return frozenset().union(*map(self._opcodes_in, instruction.called_computations))
+
+    def _opcodes_in(self, body: Computation) -> frozenset[str]:
+        first = self._first[body]
+        if first not in self._opcodes:
+            self._opcodes[first] = frozenset[str]().union(*map(self.opcodes, first))
+        return self._opcodes[first]
+
+    def of(self, fusion: Instruction, body: Computation) -> Likeness | None:
+        """What a fusion that stands in no other has alike with others; None if it picks elements of its own."""
+        first = self._first[body]
+        if first not in self._deciding:
+            self._deciding[first] = _deciding(first)
+        deciding, operands = self._deciding[first], fusion.operands
+        if deciding is None:
+            return None
+        if not deciding:
+            return Likeness(first, operands)
+        key = (first, *[one for n, one in enumerate(operands) if n in deciding])
+        return Likeness(key, tuple(one for n, one in enumerate(operands) if n not in deciding))
+
+
+def _is_entered(one: Instruction) -> bool:
+    return one.opcode in ("fusion", "call") or one.opcode in ROLES
+
+
+def _deciding(body: Computation) -> frozenset[int] | None:
+    """The numbers of the parameters that decide; None where it picks elements of its own."""
+    pending: list[Instruction] = []
+    for one in body:
+        if one.opcode in _OF_ITS_OWN:
+            return None
+        if one.opcode in _DECIDING:
+            pending += one.operands[_DECIDING[one.opcode]]
+        for inner in one.called_computations if one.opcode == "fusion" else ():
+            numbers = _deciding(inner)
+            if numbers is None:
+                return None
+            pending += [operand for n, operand in enumerate(one.operands) if n in numbers]
+    return frozenset(one.parameter_number or 0 for one in _behind(pending) if one.opcode == "parameter")
+
+
+def _behind(pending: list[Instruction]) -> Iterator[Instruction]:
+    seen = set(pending)
+    while pending:
+        one = pending.pop()
+        yield one
+        more = [operand for operand in one.operands if operand not in seen]
+        seen.update(more)
+        pending += more
