@@ -16,6 +16,7 @@ from hlotext import cost
 from hlotext.cost.counting import Counting
 from hlotext.cost.float32 import float32_sum, is_exact, round_to_float32
 from hlotext.cost.rules.contraction import valid_pairs
+from hlotext.cost.sizes import ShapeSizes
 from hlotext.ir.nodes.computation import post_order
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.window import WindowDimension
@@ -68,6 +69,16 @@ def test_equal_computations_cost_what_each_costs_alone(name: str, monkeypatch: p
         lambda module: {c: c for c in post_order(module.computations)},
     )
     assert figures(Counting(module)) == shared
+
+
+def test_an_equal_body_is_known_by_the_one_that_was_counted() -> None:
+    """One look-up, whatever the bodies hold, also through a body that was not counted itself."""
+    text = "HloModule m\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
+    first, second, third = (hlo.parse(text).entry for _ in range(3))
+    sizes = ShapeSizes()
+    sizes.note_equal_body(second, first)
+    sizes.note_equal_body(third, second)
+    assert [sizes.counted(one) for one in (first, second, third)] == [first] * 3
 
 
 def test_every_opcode_has_a_rule() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hlotext.memory.free_space import FreeSpace
-from hlotext.memory.heap import Interval, Simulation, place_by_size
+from hlotext.memory.heap import Interval, Simulation, place_by_size, place_repaired
 from hlotext.memory.overlaps import Overlaps
 from hlotext.memory.values import Value
 
@@ -60,3 +60,27 @@ def test_a_place_that_is_free_for_a_tick_is_used(begin: int, used: int) -> None:
     first, between = interval("first", 0, 2), interval("between", 3, 3)
     first.members.append(interval("second", begin, 5))
     assert place_by_size(Simulation([], [first, between], [], 6), 1).bytes == used
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_order_is_placed_twice(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What did not fit in the order by size is known from its result when it is tried again."""
+    chance = random.Random(seed)
+    intervals = []
+    for number in range(60):
+        first, last = sorted(chance.sample(range(200), 2))
+        found = Interval(Value(None, f"v{number}", (), None), chance.randrange(1, 500), first)
+        found.value.number, found.stop = number, last
+        intervals.append(found)
+    orders: list[tuple[int, ...]] = []
+    place = Overlaps.place
+
+    def recorded(self: Overlaps, order: list[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
+        orders.append(tuple(order))
+        return place(self, order, limit)
+
+    monkeypatch.setattr(Overlaps, "place", recorded)
+    simulation = Simulation([], intervals, [], 200)
+    assert place_repaired(simulation, 1).bytes <= place_by_size(simulation, 1).bytes
+    assert len(orders) > 2
+    assert orders.count(orders[0]) == 1

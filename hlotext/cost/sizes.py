@@ -47,14 +47,15 @@ class ShapeSizes:
         """Bytes that fusions read of their parameters, filled in by the rule of fusions, bodies first."""
         self.bodies: dict[Computation, Body] = {}
         """Bytes accessed by the bodies of fusions, filled in on demand."""
+        self._counted: dict[Computation, Computation] = {}
 
     def note_equal_body(self, body: Computation, counted: Computation) -> None:
-        """Notes of the body of a fusion what is known of an equal one, for fusions around it."""
-        if counted in self.bodies:
-            self.bodies[body] = self.bodies[counted]
-        for parameter, other in zip(body.parameters, counted.parameters, strict=True):
-            if other in self.parameter_reads:
-                self.parameter_reads[parameter] = self.parameter_reads[other]
+        """Notes of the body of a fusion that an equal one was counted for it, for fusions around it."""
+        self._counted[body] = self.counted(counted)
+
+    def counted(self, body: Computation) -> Computation:
+        """The body that was counted for one: itself, or an equal one."""
+        return self._counted.get(body, body)
 
     def of(self, shape: Shape | None) -> int:
         """Bytes of a shape; of a tuple those of its table of pointers alone (`HloCostAnalysis::GetShapeSize`)."""

@@ -27,7 +27,7 @@ def alike(module: Module) -> Alike:
 
 @attrs.frozen
 class Likeness:
-    """What a fusion has alike with others."""
+    """The part of a fusion that others have alike."""
 
     key: Hashable
     """Equal for equal bodies that are given the same values where they compare, select or slice by them."""
@@ -69,7 +69,7 @@ class Alike:
         return self._opcodes[first]
 
     def of(self, fusion: Instruction, body: Computation) -> Likeness | None:
-        """What a fusion that stands in no other has alike with others; None if it picks elements of its own."""
+        """The likeness of a fusion that stands in no other; None if it picks elements of its own."""
         first = self._first[body]
         if first not in self._deciding:
             self._deciding[first] = _deciding(first)

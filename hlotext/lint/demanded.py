@@ -30,13 +30,13 @@ def demands(module: Module) -> Mapping[Instruction, Asked]:
 
 @attrs.frozen(eq=False)
 class _Body:
-    """What is asked inside a fusion whose result is asked for in part, by places that equal bodies have alike."""
+    """Demand inside a fusion whose result is asked for in part, by places that equal bodies have alike."""
 
     asked: Asked
     given: dict[int, Asked]
-    """What is asked of the operands, by their numbers."""
+    """Demand for the operands, by their numbers."""
     found: list[tuple[int, int, Asked]]
-    """What is asked of results inside, by the numbers of body and instruction."""
+    """Demand for results inside, by the numbers of body and instruction."""
 
 
 class _Walk:
@@ -77,7 +77,7 @@ class _Walk:
         return given
 
     def _both(self, a: Asked, b: Asked) -> Asked:
-        """What two ask together, for the same two the same object."""
+        """The demand of two together, for the same two the same object."""
         if a is None or b is None:
             return None
         key = id(a), id(b)

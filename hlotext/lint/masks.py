@@ -81,7 +81,7 @@ def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
 
 @fact
 def zeros(module: Module) -> Zeros:
-    """What is known to be zero of the values of a module."""
+    """The parts of the values of a module that may not be zero."""
     return Zeros(module)
 
 
@@ -92,7 +92,7 @@ class Zeros:
         self._known: dict[Value, float] = {}
         self._alike = alike(module)
         self._makes_full: dict[Hashable, bool] = {}
-        """Whether fusions that are alike make full results of full operands."""
+        """True for fusions, of those that are alike one, that make full results of full operands."""
         self._is_place_full: dict[Hashable, bool] = {}
         self._full: set[Instruction] = set()
         """Results outside of fusions, of tuples all elements, of which nothing is known to be zero."""

@@ -185,16 +185,18 @@ def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
     def place(order: Sequence[Interval], limit: int | None) -> HeapResult | Interval:
         return _placed(simulation, alignment, order, limit)
 
-    return _best_of_two(simulation, alignment, place)
+    _, best = _best_of_two(simulation, alignment, place)
+    return best
 
 
-def _best_of_two(simulation: Simulation, alignment: int, place: _Place) -> HeapResult:
+def _best_of_two(simulation: Simulation, alignment: int, place: _Place) -> tuple[HeapResult, HeapResult]:
+    """The result of the order by size, and the better one of this and the order by length."""
     spatial = place(sorted(simulation.intervals, key=_by_size), None)
     assert isinstance(spatial, HeapResult)
     if spatial.bytes <= _least(simulation, alignment):
-        return spatial
+        return spatial, spatial
     temporal = place(sorted(simulation.intervals, key=_by_length), spatial.bytes)
-    return temporal if isinstance(temporal, HeapResult) else spatial
+    return spatial, temporal if isinstance(temporal, HeapResult) else spatial
 
 
 def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
@@ -203,14 +205,17 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
     For memory that a compiler filled by a search of its own, which comes near to what lives at most.
     """
     place = _placer(simulation, alignment)
-    best = _best_of_two(simulation, alignment, place)
+    spatial, best = _best_of_two(simulation, alignment, place)
     least = _least(simulation, alignment)
     order = sorted(simulation.intervals, key=_by_size)
-    tries = min(_REPAIRS, _MOST_PLACED // max(1, len(order)))
+    tries = min(_REPAIRS, _MOST_PLACED // len(order)) if order else 0
     if best.bytes <= least or not tries:
         return best
-    for _ in range(tries):
-        found = place(order, best.bytes)
+    # In the order by size the first that does not fit below the best is known.
+    found: HeapResult | Interval = next(one for one in order if sum(spatial.chunks[one.value]) >= best.bytes)
+    for number in range(tries):
+        if number:
+            found = place(order, best.bytes)
         if isinstance(found, HeapResult):
             best = found
             if best.bytes <= least:

@@ -174,7 +174,7 @@ def _read_by_nested(value: Instruction, fusion: Instruction, sizes: ShapeSizes) 
     callees = fusion.called_computations
     if not callees or not len(callees[0]):
         return 0
-    body: Computation = callees[0]
+    body: Computation = sizes.counted(callees[0])
     root, parameters = body.root, body.parameters
     total = 0
     for place, operand in enumerate(fusion.operands):

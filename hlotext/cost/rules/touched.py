@@ -123,7 +123,7 @@ class _Chains:
             if place < min(len(arrays), len(updates)):
                 return arrays[place], (), self._sizes.operand(updates[place])
         if opcode == "fusion" and source.called_computations:
-            inner = self._sizes.bodies.get(source.called_computations[0])
+            inner = self._sizes.bodies.get(self._sizes.counted(source.called_computations[0]))
             if inner is not None and index in inner.updates:
                 number, size = inner.updates[index]
                 return (operands[number], (), size) if number < len(operands) else None
@@ -220,7 +220,7 @@ class _Needs:
     def _nest(self, fusion: Instruction, need: int) -> None:
         """Elements that a nested fusion reads, whichever part of its result is needed."""
         callees = fusion.called_computations
-        inner = self._sizes.bodies.get(callees[0]) if callees else None
+        inner = self._sizes.bodies.get(self._sizes.counted(callees[0])) if callees else None
         if inner is None:
             self._whole(fusion.operands)
             return
