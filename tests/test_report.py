@@ -74,7 +74,8 @@ def test_memory_is_what_the_command_says(dump: Path) -> None:
     chip = CHIPS[dump]
     told = command("memory", dump, "--limit", "0", "--timeline", *(["--chip", chip] if chip else []))
     spaces = [space for space in told["memory_spaces"] if space["needed"]]
-    agree(rows_of(dump, "memory-spaces"), spaces, "name", "static", "heap", "peak", "padding")
+    keys = "name", "static", "heap", "needed", "peak", "fragmentation", "padding"
+    agree(rows_of(dump, "memory-spaces"), spaces, *keys)
     assert sum(row["count"] for row in told["live_alike"]) == told["live_count"] > 0
     agree(
         rows_of(dump, "memory-live-0"),
@@ -134,6 +135,32 @@ def test_times_are_what_the_command_says(path: Path, tmp_path: Path) -> None:
     assert max(data["end"]) == pytest.approx(told["seconds"])
 
 
+@pytest.mark.parametrize("path", [TPU, GPU], ids=["tpu", "gpu"])
+def test_a_lines_time_is_that_of_all_units(path: Path, tmp_path: Path) -> None:
+    """Core, links and copy engines: no step of the critical path takes longer than its line, nor than its scope."""
+    told = command("time", module_of(path, tmp_path), "--chip", str(CHIPS[path]))
+    busy = (
+        sum(told["busy"].values())
+        if isinstance(told["busy"], dict)
+        else sum(b["seconds"] for b in told["busy"])
+    )
+    for table in ("lines-cost", "scopes-cost"):
+        assert sum(float(row["seconds"] or 0) for row in rows_of(path, table)) == pytest.approx(busy)
+
+
+def test_steps_of_a_tpu_are_bound_by_what_they_do() -> None:
+    """Not by the start of kernels, of which its core has none; the note says what the chip's bound counts."""
+    assert {row["bound"] for row in rows_of(TPU, "schedule-core")} <= {"compute", "memory"}
+    assert "excludes launch overhead and latency" in page(TPU, "v5e").text
+    assert "us of launch overhead per kernel" in page(GPU, "h100").text
+
+
+def test_bounds_of_fast_memory_say_what_they_count() -> None:
+    """They lie above heap and peak of its space in the table below."""
+    (fact,) = re.findall(r"<dt>VMEM in all</dt>\s*<dd>([^<]*)</dd>", page(TPU, "v5e").text)
+    assert "which heap and peak do not count" in fact
+
+
 def test_passes_are_what_the_command_says(dump: Path) -> None:
     """Each step that changed something, with its numbers."""
     told = [
@@ -185,6 +212,10 @@ def test_two_side_by_side() -> None:
     """Both sides have their sections; the comparison has the totals of `hlotext diff`."""
     found = Page(report_page(report_input(CPU), report_input(GPU)))
     assert {"a-memory-spaces", "b-memory-spaces", "ab-comparison-changes"} <= set(found.tables)
+    spaces = {row["name"]: row for row in found.tables["ab-differences-spaces"].records()}
+    for key in ("needed", "peak"):
+        sides = [found.tables[f"{side}-memory-spaces"].records()[0][key] for side in "ab"]
+        assert [spaces[f"memory, {key}"]["before"], spaces[f"device memory, {key}"]["after"]] == sides
     totals = {
         row["name"]: row
         for name, table in found.tables.items()

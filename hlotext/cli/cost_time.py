@@ -82,7 +82,7 @@ def show(
 
 def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     mark = "at least " if found.unknown_calls else ""
-    least = f"{mark}{seconds(found.seconds)} (estimate; {_counted(found.chip)})"
+    least = f"{mark}{seconds(found.seconds)} (estimate; {found.counted})"
     facts = [("minimum time", least) if found.is_bound else ("estimated time", _no_bound(found))]
     bounds = found.by_bound
     core = sum(bounds.values())
@@ -144,13 +144,6 @@ def _no_bound(found: cost.Estimate) -> str:
         more = ", ..." if len(found.at_most_calls) > 3 else ""
         why = f"not a lower bound: all branches of kernels are counted: {names}{more}"
     return f"{seconds(found.seconds)} ({why})"
-
-
-def _counted(chip: Chip) -> str:
-    """The fixed costs that a lower bound includes, and those that it does not."""
-    if chip.rates.launch is None:
-        return "excludes launch overhead and latency"
-    return f"includes {seconds(chip.rates.launch.value)} of launch overhead per kernel, excludes latency"
 
 
 _REMARKS = {cost.Bound.OVERHEAD: " (kernels under 5 us)"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hlotext import memory
 from hlotext.analysis import byte_text
-from hlotext.cli.listing import Listing, Row
+from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, echo, output
 from hlotext.memory import explanation, usage, what_if
 from hlotext.view import memory_picture
@@ -25,14 +25,13 @@ def moment_text(shown: memory.Assignment, time: int) -> str:
 def show_spaces(report: Output, shown: memory.Assignment) -> None:
     """Prints the use of each memory space."""
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
-    title = "Memory spaces (needed: static and heap, as allocated; unused: share of the heap at its peak; ~ estimated)"
+    title = f"Memory spaces ({usage.SPACES_LEGEND}; ~ estimated)"
     report.table(Listing("memory.spaces", _space).table(title, [full for full in spaces if full.needed]))
     zero = usage.space_usage(shown, 0)
-    fast = shown.fast_memory
-    bounds = [] if fast is None else [(fast_name(shown), f"{fast}{FAST_NOTE if not fast.is_exact else ''}")]
+    fast = usage.fast_memory_text(shown)
     report.facts(
         [
-            *bounds,
+            *([] if fast is None else [fast]),
             (
                 "static",
                 f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them hold results), "
@@ -48,21 +47,12 @@ def _space(full: usage.SpaceUsage) -> Row:
         full.name if full.name.startswith("S(") else f"{full.name} ({full.memory_space})",
         full.capacity,
         full.static,
-        mark + byte_text(full.heap),
+        Shown(full.heap, mark + byte_text(full.heap)),
         full.needed,
         full.peak,
-        f"{mark}{100 * full.fragmentation:.0f}%",
+        Shown(full.fragmentation, f"{mark}{100 * full.fragmentation:.0f}%"),
         full.padding,
     )
-
-
-FAST_NOTE = ": offsets come from a search of the compiler that the text does not show"
-
-
-def fast_name(shown: memory.Assignment) -> str:
-    """The name of the chip's fast memory, of which its compiler's total is told."""
-    space = shown.platform.fast_space if shown.platform is not None else None
-    return usage.space_name(shown, space) if space is not None else "fast memory"
 
 
 def show_arrays(report: Output, arrays: Sequence[usage.LiveArray], where: str, limit: int) -> None:

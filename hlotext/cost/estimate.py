@@ -18,6 +18,7 @@ from hlotext.analysis import (
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
+from hlotext.analysis.formatting import seconds as time_text
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
@@ -138,6 +139,14 @@ class Estimate:
     def walk(self) -> Walk:
         """One run of the entry from time 0: when the core does what."""
         return self.walks[self.module.entry]
+
+    @property
+    def counted(self) -> str:
+        """The fixed costs that the bound includes, and those that it does not."""
+        launch = self.chip.rates.launch
+        if launch is None:
+            return "excludes launch overhead and latency"
+        return f"includes {time_text(launch.value)} of launch overhead per kernel, excludes latency"
 
     @property
     def is_bound(self) -> bool:

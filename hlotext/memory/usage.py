@@ -24,6 +24,8 @@ By = Literal["op", "scope", "line", "opcode"]
 """Key by which bytes are summed: the program's operation, its scope, the Python line, or HLO's opcode."""
 
 UNKNOWN = "(unknown)"
+SPACES_LEGEND = "needed: static and heap, as allocated; unused: share of the heap at its peak"
+"""What the columns of a table of memory spaces mean."""
 
 
 @attrs.frozen
@@ -193,6 +195,19 @@ def memory_space_name(backend: Backend | None, memory_space: int) -> str:
 def space_name(assignment: Assignment, memory_space: int) -> str:
     """Common name of a memory space of a module."""
     return memory_space_name(assignment.backend, memory_space)
+
+
+def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
+    """Name of the chip's fast memory, and its total with how that belongs to heap and peak; None where it is not known."""
+    found, platform = assignment.fast_memory, assignment.platform
+    if found is None or platform is None or platform.fast_space is None:
+        return None
+    why = "" if found.is_exact else "; its offsets come from a search that the text does not show"
+    name = space_name(assignment, platform.fast_space)
+    return f"{name} in all", f"{found}, {_RESERVED}{why}"
+
+
+_RESERVED = "with what operations reserve for their own use, which heap and peak do not count"
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:

@@ -23,7 +23,7 @@ const amount = (count) => {
   return unit ? `${digits(value)} ${units[unit]}` : String(Number.isInteger(value) ? value : +value.toPrecision(3));
 };
 const seconds = (time) => {
-  for (const [factor, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]])
+  for (const [factor, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "us"]])
     if (time >= 0.9995 * factor) return `${+(time / factor).toPrecision(3)} ${unit}`;
   return time ? `${+(time * 1e9).toPrecision(3)} ns` : "0";
 };

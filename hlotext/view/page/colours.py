@@ -14,7 +14,7 @@ LANE_COLOURS: Mapping[str, str] = {
     "hidden": PALETTE[2],
     "partly waited for": PALETTE[3],
     "all waited for": PALETTE[5],
-    "waiting": PALETTE[5],
+    "waiting": PALETTE[6],
     "loop or call": PALETTE[7],
 }
 """Colours of spans by what bounds or hides them; others are grey."""

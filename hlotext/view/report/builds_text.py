@@ -26,7 +26,7 @@ def figure_text(figure: str, value: float) -> str:
     if unit == "bytes":
         return byte_text(int(value))
     if unit == "seconds":
-        return seconds(value).replace("us", "µs")
+        return seconds(value)
     return format_count(value) if unit else f"{value:,.0f}"
 
 

@@ -34,7 +34,7 @@ from hlotext.view.report.parts import Chart
 _BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 _LEFT = 78
 """Pixels left of both pictures of memory, whose steps stand above each other."""
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def document(chart: Chart) -> dict[str, Any]:

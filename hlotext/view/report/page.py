@@ -158,12 +158,12 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
     """The figures at the top, those that are known."""
     try:
         space = usage.space_usage(subject.memory, 0)
-        detail = f"of {byte_text(space.capacity)} {space.name}" if space.capacity else space.name
-        yield Tile("peak memory", byte_text(space.peak), detail)
+        of = f"{byte_text(space.capacity)} {space.name}" if space.capacity else space.name
+        yield Tile("peak memory", byte_text(space.peak), f"{byte_text(space.needed)} needed of {of}")
     except ValueError:
         pass
     if subject.estimate is not None and subject.estimate.seconds:
-        time = seconds(subject.estimate.seconds).replace("us", "µs")
+        time = seconds(subject.estimate.seconds)
         choice = subject.chip_choice
         assumed = "" if choice is None or choice.is_known else " assumed"
         yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}{assumed}")

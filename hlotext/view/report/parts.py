@@ -68,7 +68,7 @@ def signed_bytes(count: float) -> str:
 
 def signed_seconds(time: float) -> str:
     """Seconds that may be fewer than before."""
-    return f"{'−' if time < 0 else ''}{seconds(abs(time))}".replace("us", "µs")
+    return f"{'−' if time < 0 else ''}{seconds(abs(time))}"
 
 
 _WORDS = ("text", "code", "operation", "line")
@@ -83,6 +83,7 @@ _TEXTS: Mapping[str, Any] = {
     "amount": format_count,
     "seconds": signed_seconds,
     "share": lambda value: format_percent(value, 1),
+    "percent": lambda value: f"{100 * value:.0f} %",
     "factor": lambda value: times(value).replace("x", "×") if value >= 1.005 else "",
     "milliseconds": lambda value: f"{value:,.1f} ms",
 }

@@ -115,12 +115,11 @@ def _exposed_facts(estimate: cost.Estimate) -> list[tuple[str, str]]:
     whole = sum(t.seconds for t in ours)
     if not whole:
         return []
+    rest = "; other work hides the rest" if seconds(waited) != seconds(whole) else ""
     return [
         (
             "waited for",
-            f"{seconds(waited)} of {seconds(whole)} on the links; the rest other work hides (estimated)".replace(
-                "us ", "µs "
-            ),
+            f"{seconds(waited)} of {seconds(whole)} on the links{rest} (estimated)",
         )
     ]
 

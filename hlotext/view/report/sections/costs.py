@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -48,7 +48,11 @@ def by_scope(subject: ReportInput) -> Section:
         "scopes",
         "Scopes",
         "Operations and bytes of one run, loops as often as they run (`hlotext cost`)"
-        + (", and the least time on the chip (`hlotext cost --chip`)." if times is not None else "."),
+        + (
+            f", and the least time on the chip (`hlotext cost --chip`). {TIMES_LEGEND}"
+            if times is not None
+            else "."
+        ),
         facts=facts,
         charts=[chart] if len(nodes) > 1 else [],
         tables=[_scope_table(subject, found)],
@@ -86,7 +90,8 @@ def by_line(subject: ReportInput) -> Section:
     return Section(
         "lines",
         "Lines of Python",
-        "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too.",
+        "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too."
+        + (f" {TIMES_LEGEND}" if times is not None else ""),
         tables=[PageTable("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
     )
 
@@ -136,19 +141,28 @@ def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
 # ---- times
 
 
-def _core(subject: ReportInput) -> Iterable[tuple[Any, float]]:
+TIMES_LEGEND = (
+    "Least time: of core, links and copy engines, which overlap, so that the sum can exceed the run."
+)
+"""What the columns of times count."""
+
+
+def _busy(subject: ReportInput) -> Iterator[tuple[Any, float]]:
+    """Instructions with the seconds of the unit that carries them out."""
     estimate = subject.estimate
-    return () if estimate is None else ((one.instruction, one.seconds) for one in estimate.instructions)
+    if estimate is not None:
+        yield from ((one.instruction, one.seconds) for one in estimate.instructions)
+        yield from ((one.start, one.seconds) for one in estimate.transfers)
 
 
 def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
-    """Seconds of the core by scope or line; None where the chip is not known."""
+    """Seconds of all units by scope or line; None where the chip is not known."""
     if subject.estimate is None:
         return None
     lines, named = source_locations(subject.module), scopes(subject.module)
     found: dict[str, float] = {}
     texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
-    for instruction, seconds in _core(subject):
+    for instruction, seconds in _busy(subject):
         if key == "scope":
             scope = named.of(instruction)
             name = texts.get(id(scope)) or texts.setdefault(id(scope), str(scope))
@@ -164,12 +178,12 @@ def _line_name(place: tuple[SourceLocation, Any] | None) -> str:
 
 
 def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.ScopeCost, float] | None:
-    """Seconds of the core by scope of the tree, what is inside a scope counted with it."""
+    """Seconds of all units by scope of the tree, what is inside a scope counted with it."""
     if subject.estimate is None:
         return None
     named = scopes(subject.module)
     own: dict[Scope, float] = {}
-    for instruction, seconds in _core(subject):
+    for instruction, seconds in _busy(subject):
         scope = named.of(instruction)
         own[scope] = own.get(scope, 0.0) + seconds
     found: dict[cost.ScopeCost, float] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,16 +20,17 @@ _MOST_POINTS = 2_000
 
 
 def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
-    """Live bytes at the peak by scope, traffic by line, and minimum times by line; equal rows are left out."""
-    try:
-        live = [_live(one) for one in (before, after)]
-    except MemoryModelError:
-        live = [{}, {}]
+    """Memory spaces, live bytes at the peak by scope, traffic by line, and minimum times by line; equal rows are left out."""
+    spaces: list[dict[str, float]] = [{}, {}]
+    live: list[dict[str, float]] = [{}, {}]
+    with contextlib.suppress(MemoryModelError):
+        spaces, live = [_spaces(one) for one in (before, after)], [_live(one) for one in (before, after)]
     moved = [
         {name: part.bytes_accessed for name, part in one.cost.by("line").items()} for one in (before, after)
     ]
     times = [seconds_by(one, "line") for one in (before, after)]
     lines = moved_lines(before, after)
+    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces)
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
     yield from _table("differences-moved", "Bytes moved by line", _BYTES, _renamed(moved, lines))
     if times[0] is not None and times[1] is not None:
@@ -79,6 +81,15 @@ def _renamed(sides: Sequence[Mapping[str, float]], lines: Mapping[str, str]) -> 
         for name, value in old.items()
     }
     return [renamed, {now.get(name, name): value for name, value in new.items()}]
+
+
+def _spaces(one: ReportInput) -> dict[str, float]:
+    used = [usage.space_usage(one.memory, space) for space in one.memory.memory_spaces()]
+    return {
+        f"{space.name}, {what}": float(size)
+        for space in used
+        for what, size in (("needed", space.needed), ("peak", space.peak))
+    }
 
 
 def _live(one: ReportInput) -> dict[str, float]:

@@ -79,9 +79,9 @@ def section(subject: ReportInput) -> Section | Missing:
         for row in cut(rows)
     ]
     total = sum(row.seconds for row in rows)
-    facts = [("measured", f"{seconds(total)} of operations in one run".replace("us", "µs"))]
+    facts = [("measured", f"{seconds(total)} of operations in one run")]
     if subject.estimate is not None and subject.estimate.seconds:
-        facts.append(("least time", seconds(subject.estimate.seconds).replace("us", "µs")))
+        facts.append(("least time", seconds(subject.estimate.seconds)))
     if runs is not None:
         facts.append(
             (
@@ -92,7 +92,7 @@ def section(subject: ReportInput) -> Section | Missing:
     facts.append(("devices", ", ".join(traced.devices)))
     launched = sum(row.time.launch_seconds for row in rows)
     if launched:
-        facts.append(("launches", f"{seconds(launched)} of host calls in all runs".replace("us", "µs")))
+        facts.append(("launches", f"{seconds(launched)} of host calls in all runs"))
     notes = [f"{note}." for note in traced.notes]
     own = {row.instruction.name for row in rows}
     rest = [name for name in traced.times if name not in own]

@@ -19,7 +19,7 @@ MOST_PIECES = 40_000
 """Temporaries of one memory space that are drawn; of more the largest are."""
 _DRAWN_SPACES = 2
 """Memory spaces that have a picture: the main one, and of the others the one with most bytes."""
-_SPACE_COLUMNS = columns_of("report.memory_space")
+_SPACE_COLUMNS = columns_of("memory.spaces")
 _LIVE_COLUMNS = columns_of("report.memory_live")
 
 
@@ -38,6 +38,7 @@ def section(subject: ReportInput) -> Section:
     how = "computed from the text" if shown.is_computed else "read from XLA's files beside the text"
     notes = [*dict.fromkeys((*subject.computed.notes, *shown.notes))]
     estimated = [space.name for space in heaps if space.is_estimated]
+    fast = usage.fast_memory_text(shown)
     if estimated:
         notes.append(
             f"The text does not tell where the compiler put things in {', '.join(estimated)}: estimated places."
@@ -49,7 +50,7 @@ def section(subject: ReportInput) -> Section:
         "memory",
         "Memory",
         f"Live ranges and places of every temporary, {how}. Bytes are those that the allocator counts, padding included.",
-        facts=[*_facts(spaces), *_fast_facts(shown)],
+        facts=[*_facts(spaces), *([] if fast is None else [fast])],
         charts=charts,
         tables=tables,
         notes=notes,
@@ -69,23 +70,9 @@ def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
     ]
 
 
-def _fast_facts(shown: memory.Assignment) -> list[tuple[str, str]]:
-    """The total of the chip's fast memory, of which the text tells bounds."""
-    found, platform = shown.fast_memory, shown.platform
-    if found is None or platform is None or platform.fast_space is None:
-        return []
-    return [(usage.space_name(shown, platform.fast_space), str(found))]
-
-
 def _spaces(spaces: Sequence[SpaceUsage]) -> PageTable:
-    rows = [
-        (s.name, s.capacity, s.static, s.heap, s.peak, s.fragmentation if s.heap else None, s.padding)
-        for s in spaces
-    ]
-    columns = [c for n, c in enumerate(_SPACE_COLUMNS) if n != 1 or any(row[1] is not None for row in rows)]
-    if len(columns) < len(_SPACE_COLUMNS):
-        rows = [(row[0], *row[2:]) for row in rows]  # type: ignore[misc]
-    return PageTable("memory-spaces", "Memory spaces", columns, rows)
+    rows = [[getattr(space, column.key) for column in _SPACE_COLUMNS] for space in spaces]
+    return PageTable("memory-spaces", f"Memory spaces ({usage.SPACES_LEGEND})", _SPACE_COLUMNS, rows)
 
 
 def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:

@@ -14,6 +14,8 @@ from hlotext.view.report.report_input import ReportInput
 
 _PATH = columns_of("report.schedule_path")
 _CORE = columns_of("report.schedule_core")
+_WHOLE = 1 - 1e-9
+"""Share from which a transfer is waited for whole: sums of times are rounded."""
 _WAITING, _BODY = "waiting", "loop or call"
 
 
@@ -26,17 +28,15 @@ def section(subject: ReportInput) -> Section | Missing:
             "Schedule",
             "the text does not tell the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
         )
-    facts = [("least time", f"{_time(found.seconds)} on {found.chip.name}")]
+    facts = [("least time", f"{seconds(found.seconds)} on {found.chip.name}")]
     if subject.chip_choice is not None and subject.chip_choice.source != "given":
         facts.append(("chip", str(subject.chip_choice)))
     own = found.compiler
     if own is not None:
-        facts.append(("compiler's estimate", f"{_time(own.seconds)} {own.coverage} (its cycles, all runs)"))
-    facts += [(bound.value, _time(time)) for bound, time in found.by_bound.items() if time]
-    facts.append(("waited for transfers", _time(found.exposed)))
-    notes = [
-        "A bound from sizes and rates, not a prediction: what starting a kernel and a message costs is not counted."
-    ]
+        facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
+    facts += [(bound.value, seconds(time)) for bound, time in found.by_bound.items() if time]
+    facts.append(("waited for transfers", seconds(found.exposed)))
+    notes = [f"A bound from sizes and rates, not a prediction: it {found.counted}."]
     if not found.is_scheduled:
         notes.append("The text has no schedule: its order is taken for one.")
     if found.unknown_loops:
@@ -59,15 +59,11 @@ def section(subject: ReportInput) -> Section | Missing:
     )
 
 
-def _time(time: float) -> str:
-    return seconds(time).replace("us", "µs")
-
-
 def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     lanes, rows = _lanes(subject, found)
     summary = (
         f"{pluralize(len(rows['lane']), 'span')} in {pluralize(len(lanes), 'lane')}: the core and what works beside it. "
-        f"The run takes at least {_time(found.seconds)}, of which the core waits {_time(found.exposed)}."
+        f"The run takes at least {seconds(found.seconds)}, of which the core waits {seconds(found.exposed)}."
     )
     return Chart(
         "lanes",
@@ -115,7 +111,7 @@ def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[
         waited = walk.exposed.get(transfer, 0.0)
         kind = (
             "all waited for"
-            if waited >= transfer.end - transfer.begin
+            if waited >= (transfer.end - transfer.begin) * _WHOLE
             else "partly waited for"
             if waited
             else "hidden"
