@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import lzma
 import re
 from pathlib import Path
 
 import attrs
 import pytest
 
+from tests import support
 from tests.cli_support import run
 from tests.pages import Page
 
@@ -128,6 +130,63 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     accepted.write_text("step b5\n")
     assert run("report", dataset, "-o", place, "--accepted", accepted).exit_code == 2
     assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
+
+
+def of_two(place: Path, first: str, second: str) -> History:
+    """The history of two builds of one module."""
+    for build, text in (("b1", first), ("b2", second)):
+        (place / "dumps" / build).mkdir(parents=True)
+        (place / "dumps" / build / "step.after_optimizations.txt").write_text(text)
+    run("table", place / "dumps", "-o", place / "tables", "--tables", TABLES, "-j", "1")
+    return history(str(place / "tables"))
+
+
+def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Path) -> None:
+    """What writes most is named for the peak, with how many there are, and the product for the flops."""
+    wide = "".join(
+        f'  b{n} = f32[64,4096]{{1,0}} broadcast(c), dimensions={{}}, metadata={{op_name="wide/b" source_line=5}}\n'
+        for n in range(3)
+    )
+    product = (
+        "  d = f32[64,64]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+        'metadata={op_name="layer/dot" source_file="m.py" source_line=7}\n'
+    )
+    found = of_two(tmp_path, program(), program(f"  c = f32[] constant(1)\n{wide}{product}"))
+    grown = {one.figure: one.grown[0] for one in found.steps if one.grown}
+    assert (grown["flops"].name, grown["flops"].alike, grown["flops"].more_flops) == ("d", 1, 2 * 64**3)
+    written = grown["instructions"]
+    assert (written.name, written.alike, written.more_bytes) == ("b0", 3, 3 * 64 * 4096 * 4)
+    comment = builds_comment(found, list(FIGURES))
+    assert "3 broadcast of one scope, such as b0" in comment
+    assert re.search(r"\| flops \|.*\| d f32", comment)
+    rows = {
+        row["operation"]: row
+        for n, t in Page(builds_page(found)).tables.items()
+        if "operations" in n
+        for row in t.records()
+    }
+    assert rows["b0"]["alike"] == 3
+
+
+def test_a_new_finding_is_the_cause(tmp_path: Path) -> None:
+    """A step without donation: page and comment name the finding; warnings are counted as lint does."""
+    place = support.DATA / "lint" / "faults" / "fault_cache_not_donated.cpu_1.after_optimizations.txt.xz"
+    text = lzma.decompress(place.read_bytes()).decode()
+    donated = text.replace(
+        "is_scheduled=true", "is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }", 1
+    )
+    found = of_two(tmp_path, donated, text)
+    (peak,) = (one for one in found.steps if one.figure == "peak_bytes")
+    assert "M103" in {one.code for one in peak.findings}
+    shown = next(t for n, t in Page(builds_page(found)).tables.items() if n.endswith("-findings"))
+    assert "M103" in {row["code"] for row in shown.records()}
+    (row,) = re.findall(r"\| peak memory \|.*", builds_comment(found, ["peak_bytes"]))
+    assert "M103" in row
+    path = tmp_path / "dumps" / "b2" / "step.after_optimizations.txt"
+    told = json.loads(run("lint", path, "--format", "json", "--isolated").stdout)["findings"]
+    counted = sum(one["severity"] != "note" for one in told)
+    assert found.modules[0].values["findings"]["b2"] == counted
+    assert len(told) > 0
 
 
 def test_figures_that_differ_look_different() -> None:

@@ -447,6 +447,21 @@ def test_places_of_one_cause_lower_the_peak_together() -> None:
     assert array - result <= finding.peak_bytes <= array
 
 
+@pytest.mark.parametrize(
+    ("op_name", "says", "not_"),
+    [
+        ("jit(f)/repeat/broadcast_in_dim", "jnp.repeat", "softmax"),
+        ("jit(f)/attention/div", "scale the product's result", "jnp.repeat"),
+        ("jit(f)/add", "split its dimensions", "jnp.repeat"),
+    ],
+)
+def test_advice_on_a_broadcast_fits_what_broadcasts(op_name: str, says: str, not_: str) -> None:
+    """A division of jax.nn.softmax holds no jnp.repeat that could be replaced."""
+    finding = only(REPEATED.replace("metadata={source", f'metadata={{op_name="{op_name}" source'), "M114")
+    assert says in (finding.help or "")
+    assert not_ not in (finding.help or "")
+
+
 DECOMPOSED = """HloModule decomposed, is_scheduled=true
 
 ENTRY main {

@@ -417,6 +417,10 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     text = report_page(report_input(dump_))
     found = Page(text).tables.get("a-lint-findings")
     assert rows
+    (said,) = re.findall(r"<dt>found</dt>\s*<dd>([^<]*)</dd>", text)
+    for severity in ("error", "warning", "note"):
+        count = sum(row["severity"] == severity for row in rows)
+        assert (f"{count} {severity}" in said) == bool(count)
     expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
     assert found is not None
     assert sorted((str(r["code"]), int(float(r.get("bytes") or 0))) for r in found.records()) == expected

@@ -25,7 +25,7 @@ By = Literal["op", "scope", "line", "opcode"]
 
 UNKNOWN = "(unknown)"
 SPACES_LEGEND = "needed: static and heap, as allocated; unused: share of the heap at its peak"
-"""What the columns of a table of memory spaces mean."""
+"""Meaning of the columns of a table of memory spaces."""
 
 
 @attrs.frozen

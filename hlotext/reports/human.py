@@ -191,9 +191,14 @@ def concise_line(finding: Finding) -> str:
 
 def summary(findings: Iterable[Finding], files: int) -> str:
     """One line that counts: `2 errors, 1 note in 3 files`."""
+    return f"{by_severity(findings) or 'nothing found'} in {pluralize(files, 'file')}"
+
+
+def by_severity(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 note`; empty for none."""
     counts = Counter(finding.severity for finding in findings)
     parts = [pluralize(counts[severity], severity.value) for severity in Severity if counts[severity]]
-    return f"{', '.join(parts) or 'nothing found'} in {pluralize(files, 'file')}"
+    return ", ".join(parts)
 
 
 def saving(finding: Finding) -> str:

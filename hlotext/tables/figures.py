@@ -13,8 +13,9 @@ FIGURES: Mapping[str, tuple[str, str, str]] = {
     "flops": ("flops", "operations", "costs"),
     "wire_bytes": ("bytes sent", "bytes", "collectives"),
     "instructions": ("instructions", "", "modules"),
-    "findings": ("findings", "", "findings"),
+    "findings": ("warnings", "", "findings"),
 }
-"""Figures of a build, for each its name, its unit and the table that tells it. Of all of them less is better."""
+"""Figures of a build, for each its name, its unit and the table that tells it: less is better. Findings are counted as
+`hlotext lint` counts them: errors and warnings, each once however many places it has, and no notes."""
 TABLES = tuple(dict.fromkeys(("modules", "instructions", *(table for _, _, table in FIGURES.values()))))
 """The tables that a history needs."""

@@ -33,7 +33,22 @@ class Grown:
     """The opcode, with the kind of a fusion or the target of a custom call."""
     shape: str
     more_bytes: int
-    """Bytes that they write in one run, more than before."""
+    """Bytes that they all write in one run, more than before. So are the flops."""
+    more_flops: float
+    alike: int
+    """Number of operations of its label and scope that write something."""
+    file: str | None
+    line: int | None
+
+
+@attrs.frozen
+class NewFinding:
+    """A finding that a build has and the one before does not, or of other arrays."""
+
+    severity: str
+    code: str
+    message: str
+    instruction: str
     file: str | None
     line: int | None
 
@@ -53,6 +68,8 @@ class BuildStep:
     """Operations that appeared or grew, most first; empty for a figure that fell."""
     accepted: str | None = None
     """Why it is accepted, as the file says, or an empty text; None if it is not."""
+    findings: tuple[NewFinding, ...] = ()
+    """Findings that are new or changed, of a figure that rose: errors and warnings first."""
 
     @property
     def is_worse(self) -> bool:
@@ -140,10 +157,10 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     reasons = [_accepted(line) for line in accepted if line.partition("#")[0].strip()]
     given = {"build": None, "percent": percent, "rows": MOST_OPERATIONS}
     grown = _grown(_records(sql.run(queries.query("slower").sql, dataset, given)))
+    appeared = _appeared(dataset) if "findings" not in lacking else {}
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
-    return History(
-        builds, modules, tuple(_steps(builds, modules, grown, reasons, percent)), tuple(unreadable), lacking
-    )
+    steps = tuple(_steps(builds, modules, grown, appeared, reasons, percent))
+    return History(builds, modules, steps, tuple(unreadable), lacking)
 
 
 def _records(result: sql.Result) -> list[dict[str, Any]]:
@@ -175,10 +192,44 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
                 row["label"],
                 row["shape"] or "?",
                 int(row["more_bytes"]),
+                float(row["more_flops"]),
+                row["alike"],
                 row["file"],
                 row["line"],
             )
             found.setdefault((row["module"], row["build"], row["figure"]), {})[one] = None
+    return {key: tuple(each) for key, each in found.items()}
+
+
+_APPEARED = """
+with builds as (
+    select *, lag(build) over (partition by name order by build) as old
+    from (select distinct name, build from modules where status = 'ok')
+),
+keys as (
+    select m.name, m.build, f.fingerprint as key from findings f join modules m using (module)
+    union
+    select m.name, m.build, unnest(f.other_fingerprints) as key from findings f join modules m using (module)
+)
+select b.name as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line
+from builds b
+join modules m on m.name = b.name and m.build = b.build
+join findings f using (module)
+left join keys k on k.name = b.name and k.build = b.old and k.key = f.fingerprint
+where b.old is not null and k.key is null
+order by f.severity = 'note', f.is_held, f.bytes desc, f.code, f.id
+"""
+"""Findings of each build that the one before it of the same module has not."""
+
+
+def _appeared(dataset: Dataset) -> dict[tuple[str, str], tuple[NewFinding, ...]]:
+    """New findings by module and build."""
+    found: dict[tuple[str, str], list[NewFinding]] = {}
+    for row in _records(sql.run(_APPEARED, dataset)):
+        one = NewFinding(
+            row["severity"], row["code"], row["message"], row["instruction"] or "", row["file"], row["line"]
+        )
+        found.setdefault((row["module"], row["build"]), []).append(one)
     return {key: tuple(each) for key, each in found.items()}
 
 
@@ -198,6 +249,7 @@ def _steps(
     builds: Sequence[str],
     modules: Sequence[ModuleHistory],
     grown: Mapping[tuple[str, str, str], tuple[Grown, ...]],
+    appeared: Mapping[tuple[str, str], tuple[NewFinding, ...]],
     reasons: Sequence[tuple[str, str, str, str]],
     percent: float,
 ) -> Iterable[BuildStep]:
@@ -219,7 +271,8 @@ def _steps(
                     None,
                 )
                 what = grown.get(key, ()) if value > before else ()
-                found.append(BuildStep(module.name, new, old, figure, before, value, what, why))
+                new_findings = appeared.get(key[:2], ()) if value > before else ()
+                found.append(BuildStep(module.name, new, old, figure, before, value, what, why, new_findings))
     return sorted(found, key=lambda one: (one.build, one.module, list(FIGURES).index(one.figure)))
 
 

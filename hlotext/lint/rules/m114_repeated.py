@@ -54,12 +54,29 @@ class Repeated(Rule):
                 one,
                 f"a broadcast writes an array {factor} times, {byte_text(written_bytes(one))}{times(runs)}, although its "
                 "users could read it once",
-                "let the operation that uses it broadcast: split its dimensions into groups (einsum over one more dimension) "
-                "in place of jnp.repeat or broadcast_to",
+                _help(one),
                 written_bytes(one) * runs,
                 seconds=context.prices.seconds(one) * less + min(again, spare) * less,
                 spares={one: 1.0},  # what it repeats is there already
             )
+
+
+_SCALES = frozenset({"div", "mul"})
+_BROADCASTS = frozenset({"broadcast_in_dim", "repeat", "broadcast_to", "reshape"})
+"""Primitives of JAX that scale by what is broadcast, and of functions that broadcast and do nothing else."""
+
+
+def _help(one: Instruction) -> str:
+    """Advice by the primitive that the broadcast is part of."""
+    primitive = one.metadata.op_name.rpartition("/")[2] if one.metadata is not None else ""
+    if primitive in _SCALES:
+        return (
+            f"{primitive} broadcasts it to scale an operand of a product: where it is the same along what the product sums "
+            "up, scale the product's result (a softmax divides after its second product)"
+        )
+    instead = " in place of jnp.repeat or broadcast_to" if primitive in _BROADCASTS else ""
+    groups = "split its dimensions into groups (einsum over one more dimension)"
+    return f"let the operation that uses it broadcast: {groups}{instead}"
 
 
 def _repeats(one: Instruction) -> int:

@@ -10,8 +10,8 @@ with long as (
                 where o.name = m.name and o.build = m.build)::double as flops,
             (select coalesce(sum(coalesce(c.wire_bytes, 0) * coalesce(c.runs, 1)), 0) from collectives c join modules o using (module)
                 where o.name = m.name and o.build = m.build)::double as wire_bytes,
-            (select coalesce(sum(f.places), 0) from findings f join modules o using (module)
-                where o.name = m.name and o.build = m.build)::double as findings
+            (select count(*) from findings f join modules o using (module)
+                where o.name = m.name and o.build = m.build and f.severity <> 'note')::double as findings
         from modules m
         where m.status = 'ok'
         group by m.name, m.build
@@ -25,46 +25,60 @@ steps as (
 grown as (
     select * from steps where value > before * (1 + cast($percent as double) / 100) and ($build is null or build = $build)
 ),
+weights as (
+    select i.module, i.id, coalesce(i.written_bytes * coalesce(i.runs, 1), 0) as written, coalesce(c.flops, 0) as flops
+    from instructions i left join (select module, id, sum(flops) as flops from costs group by all) c using (module, id)
+    where i.written_bytes > 0 or c.flops > 0
+),
 sums as (
-    select m.name as module, m.build, i.label, i.scope, count(*) as number, sum(i.written_bytes * coalesce(i.runs, 1)) as written
-    from instructions i join modules m using (module)
-    where i.written_bytes > 0
+    select m.name as module, m.build, i.label, i.scope, count(*) filter (w.written > 0) as number, sum(w.written) as written,
+        sum(w.flops) as flops
+    from weights w join instructions i using (module, id) join modules m using (module)
     group by all
 ),
 rose as (
-    select g.module, g.build, g.before_build, n.label, n.scope, n.written - coalesce(o.written, 0) as more_bytes,
+    select g.module, g.build, g.before_build, n.label, n.scope, n.number, n.written - coalesce(o.written, 0) as more_bytes,
+        n.flops - coalesce(o.flops, 0) as more_flops,
         n.label like 'all-%' or n.label like '%-to-all%' or n.label like 'reduce-scatter%' or n.label like 'collective-%' as is_sent
     from (select distinct module, build, before_build from grown) g
     join sums n on n.module = g.module and n.build = g.build
     left join sums o on o.module = g.module and o.build = g.before_build and o.label = n.label and o.scope = n.scope
-    where n.written > coalesce(o.written, 0)
+    where n.written > coalesce(o.written, 0) or n.flops > coalesce(o.flops, 0)
 ),
-shown as (
-    select m.name as module, m.build, i.label, i.scope, i.name as operation, i.shape, i.file, i.line, row_number() over (
-        partition by m.name, m.build, i.label, i.scope
-        order by exists (
+members as (
+    select m.name as module, m.build, i.label, i.scope, i.id, i.name as operation, i.shape, i.file, i.line, w.written, w.flops,
+        exists (
             select 1 from instructions p join modules b using (module)
             where b.name = m.name and b.build = r.before_build and p.label = i.label and p.scope = i.scope and p.shape = i.shape
-        ), i.written_bytes * coalesce(i.runs, 1) desc, i.id
-    ) as rank
-    from instructions i
+        ) as is_old
+    from weights w
+    join instructions i using (module, id)
     join modules m using (module)
     join rose r on r.module = m.name and r.build = m.build and r.label = i.label and r.scope = i.scope
-    where i.written_bytes > 0
+),
+shown as (
+    select *, row_number() over (alike order by is_old, written desc, id) as by_bytes,
+        row_number() over (alike order by is_old, flops desc, id) as by_flops
+    from members
+    window alike as (partition by module, build, label, scope)
 ),
 ranked as (
-    select g.module, g.build, g.figure, s.operation, s.label, s.shape, r.more_bytes, s.file, s.line, row_number() over (
-        partition by g.module, g.build, g.figure
-        order by g.figure = 'wire_bytes' and not r.is_sent, r.more_bytes desc, s.operation
-    ) as place
+    select g.module, g.build, g.figure, s.operation, s.label, s.shape, r.more_bytes, r.more_flops, r.number, s.file, s.line,
+        row_number() over (
+            partition by g.module, g.build, g.figure
+            order by g.figure = 'wire_bytes' and not r.is_sent, case g.figure when 'flops' then r.more_flops else r.more_bytes end
+                desc, s.operation
+        ) as place
     from grown g
     join rose r on r.module = g.module and r.build = g.build
-    join shown s on s.module = g.module and s.build = g.build and s.label = r.label and s.scope = r.scope and s.rank = 1
+        and case g.figure when 'flops' then r.more_flops else r.more_bytes end > 0
+    join shown s on s.module = g.module and s.build = g.build and s.label = r.label and s.scope = r.scope
+        and case g.figure when 'flops' then s.by_flops else s.by_bytes end = 1
 )
 select
     g.module, g.build, g.before_build, g.figure, g.before, g.value,
     round(100 * (g.value - g.before) / nullif(g.before, 0), 4) as percent,
-    r.operation, r.label, r.shape, r.more_bytes, r.file, r.line
+    r.operation, r.label, r.shape, r.more_bytes, r.more_flops, r.number as alike, r.file, r.line
 from grown g
 left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure and r.place <= cast($rows as int)
 order by g.build, g.module, g.figure, r.place

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlotext.tables.history import BuildStep, History, ModuleHistory
 
 _FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
+_FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
 _UNREADABLE = columns_of("report.builds_unreadable")
 _WIDE, _HIGH, _EDGE = 600, 44, 5
 """Width and height of a trend, and the margin around it."""
@@ -43,6 +44,7 @@ class _Card:
     why: str
     figures: PageTable
     operations: PageTable
+    findings: PageTable
     diff: str
     accepts: str
 
@@ -131,8 +133,20 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
     ]
     grown = dict.fromkeys(each for one in steps for each in one.grown)
     operations = [
-        (one.name, one.label, one.shape, one.more_bytes, f"{one.file}:{one.line}" if one.file else "")
+        (
+            one.name,
+            one.alike if one.alike > 1 else None,
+            one.label,
+            one.shape,
+            one.more_bytes or None,
+            one.more_flops or None,
+            _place(one.file, one.line),
+        )
         for one in grown
+    ]
+    appeared = dict.fromkeys(each for one in steps for each in one.findings)
+    findings = [
+        (one.severity, one.code, one.message, one.instruction, _place(one.file, one.line)) for one in appeared
     ]
     paths = next((one.paths for one in found.modules if one.name == first.module), {})
     old, new = paths.get(first.before_build), paths.get(first.build)
@@ -145,10 +159,26 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
         words[kind],
         "; ".join(dict.fromkeys(one.accepted for one in steps if one.accepted)),
         PageTable("figures", "Figures", _FIGURES, rows),
-        PageTable("operations", "What appeared or grew", _OPERATIONS, operations),
+        PageTable(
+            "operations",
+            "What appeared or grew, operations of one kind and scope together",
+            _OPERATIONS,
+            operations,
+        ),
+        PageTable(
+            "findings",
+            "Findings that are new or changed",
+            _FINDINGS,
+            cut(findings, _MOST_FINDINGS),
+            len(findings),
+        ),
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if old and new else "",
         "\n".join(one.line for one in open_rises),
     )
+
+
+def _place(file: str | None, line: int | None) -> str:
+    return f"{file}:{line}" if file else ""
 
 
 def _rows(found: History, module: ModuleHistory, numbers: dict[tuple[str, str], int]) -> Iterator[_Row]:

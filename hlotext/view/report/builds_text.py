@@ -12,7 +12,7 @@ from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import History
+    from hlotext.tables.history import BuildStep, History
 
 MARKER = "<!-- hlotext:builds -->"
 """First line of a comment, by which the next run finds and replaces it."""
@@ -73,7 +73,7 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
         lines.append("No figure of any module is above the last good build.")
         return "\n\n".join(lines) + "\n"
     rows = [
-        "| module | figure | last good | now | change | operation | line |",
+        "| module | figure | last good | now | change | cause | line |",
         "| --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
     for module, figure, good, value in worse:
@@ -85,14 +85,13 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
             ),
             None,
         )
-        cause = step.grown[0] if step is not None and step.grown else None
-        place = f"{cause.file.rpartition('/')[2]}:{cause.line}" if cause is not None and cause.file else ""
+        cause, place = _cause(step) if step is not None else ("", "")
         cells = (
             module,
             FIGURES[figure][0],
             *figure_texts(figure, good, value),
             change_of(good, value)[1],
-            f"{cause.name} {cause.shape}" if cause is not None else "",
+            cause,
             place,
         )
         rows.append(f"| {' | '.join(map(_cell, cells))} |")
@@ -107,6 +106,22 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     if left:
         lines.append(f"and {left:,} more rows: the page of the builds has all of them.")
     return "\n\n".join(lines) + "\n"
+
+
+def _cause(step: BuildStep) -> tuple[str, str]:
+    """Cause of a rise, and its line: the operation that grew, or a finding that appeared."""
+    new = next((one for one in step.findings if one.severity != "note"), None)
+    grown = step.grown[0] if step.grown else None
+    if new is not None and (step.figure == "findings" or grown is None):
+        return f"{new.code}: {new.message}", _place(new.file, new.line)
+    if grown is None:
+        return "", ""
+    alike = f"{grown.alike:,} {grown.label} of one scope, such as " if grown.alike > 1 else ""
+    return f"{alike}{grown.name} {grown.shape}", _place(grown.file, grown.line)
+
+
+def _place(file: str | None, line: int | None) -> str:
+    return f"{file.rpartition('/')[2]}:{line}" if file else ""
 
 
 def _cell(text: str) -> str:

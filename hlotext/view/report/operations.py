@@ -200,7 +200,7 @@ class Operations:
         found: dict[hlo.Instruction, list[tuple[str, str, str]]] = defaultdict(list)
         for one in self.subject.findings:
             if one.instruction is not None and one.instruction in self._number:
-                text = one.message + (f". {one.help}" if one.help else "")
+                text = one.message + (f"; {one.help}" if one.help else "")
                 found[one.instruction].append((one.severity.value, one.code, escape.lines(text)))
         return found
 

@@ -144,7 +144,7 @@ def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
 TIMES_LEGEND = (
     "Least time: of core, links and copy engines, which overlap, so that the sum can exceed the run."
 )
-"""What the columns of times count."""
+"""The units that columns of times count."""
 
 
 def _busy(subject: ReportInput) -> Iterator[tuple[Any, float]]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hlotext.analysis.formatting import pluralize
+from hlotext.lint import Finding
+from hlotext.reports.human import by_severity
 from hlotext.view.report.parts import Missing, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
 
@@ -17,7 +22,7 @@ def section(subject: ReportInput) -> Section | Missing:
         (
             one.severity.value,
             one.code,
-            one.message + (f". {one.help}" if one.help else ""),
+            one.message + (f"; {one.help}" if one.help else ""),
             one.bytes,
             one.flops,
             one.places,
@@ -30,5 +35,13 @@ def section(subject: ReportInput) -> Section | Missing:
         "lint",
         "Findings",
         "What costs time or memory, and what to do about it; `hlotext help rule CODE` explains a code.",
+        facts=[("found", _counted(found))],
         tables=[PageTable("lint-findings", "Findings", _COLUMNS, rows, len(found))],
     )
+
+
+def _counted(found: Sequence[Finding]) -> str:
+    """Errors, warnings and notes apart, as `hlotext lint` counts them, and in how many places they are."""
+    places = sum(one.places for one in found)
+    where = f", in {pluralize(places, 'place')}" if places > len(found) else ""
+    return f"{by_severity(found)}{where}"
