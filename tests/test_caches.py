@@ -37,10 +37,11 @@ OF_THE_CODE_ALONE = {
     "hlotext/tables/arrow.py:_named",
     "hlotext/tables/arrow.py:arrow_schema",
     "hlotext/lint/registry.py:all_rules",
+    "hlotext/lint/stopping.py:_functions",
     "hlotext/lsp/diagnostics.py:page_address",
     "hlotext/schemas/columns.py:tables",
 }
-"""Functions with arguments, each of a set that the code or the settings give: opcodes, types, terminals, kinds, tables."""
+"""Functions with arguments, each of a set that the code or the settings give: opcodes, types, kinds, tables, files."""
 
 
 def cached_functions() -> set[str]:
