@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import lint
+from hlotext import cost, lint
+from hlotext.analysis.chips import chip
 from hlotext.lint.helpers import operation
 from hlotext.lint.merged import reports_of
 from hlotext.lint.parts import reshard
@@ -396,3 +397,52 @@ def test_what_a_scheme_or_the_program_asks_for_is_no_reshard(name: str) -> None:
     results = [result.linted for result in lint.lint_files(texts, config)]
     assert results
     assert all(linted is not None and not linted.findings for linted in results)
+
+
+def test_of_a_gather_then_sliced_only_what_is_not_used_is_saved() -> None:
+    """Time and bytes are of the same part: seven of eight pieces, not the exchange as a whole."""
+    text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
+    module = hlo.parse(text)
+    (finding,) = lint.run(module, lint.Config(select=("C108",), chip="v5e", **support.SAY_ALL))
+    (transfer,) = cost.estimate(module, chip("v5e")).transfers
+    assert finding.seconds == pytest.approx(transfer.seconds * 7 / 8)
+    assert finding.bytes == round(7 * 65536 * 4 * 7 / 8)
+
+
+@pytest.mark.parametrize("rounds", [7, 50])
+def test_bytes_are_of_as_many_rounds_as_seconds(rounds: int) -> None:
+    """Of a loop whose rounds the text does not tell, both are for the rounds that are taken."""
+    text = (support.DATA / "lint" / "C101.txt").read_text().split("\n\nHloModule silent")[0]
+    module = hlo.parse(
+        text.replace("bound = s32[] constant(8)", "bound = s32[] get-tuple-element(state), index=0")
+    )
+    config = lint.Config(select=("C101",), chip="v5e", trips={"body": rounds}, **support.SAY_ALL)
+    (finding,) = lint.run(module, config)
+    assert finding.bytes == 7 * 65536 * 4 * rounds
+    assert finding.message.endswith("each device sends 1.75 MiB in each")
+    assert finding.seconds == pytest.approx(
+        sum(one.seconds for one in cost.estimate(module, chip("v5e"), trips={"body": rounds}).transfers)
+    )
+
+
+def test_only_what_stays_is_to_be_gathered_before_the_loop() -> None:
+    """The state of the loop changes in each round; of several operands one may not."""
+    text = (support.DATA / "lint" / "C101.txt").read_text().split("\n\nHloModule silent")[0]
+    config = lint.Config(select=("C101",), **support.SAY_ALL)
+    (changing,) = lint.run(hlo.parse(text), config)
+    assert changing.help == "shard the operand as it is used"
+    fixed = (
+        text.replace("(s32[], f32[65536]{0})", "(s32[], f32[65536]{0}, f32[65536]{0})")
+        .replace("  g = f32", "  w = f32[65536]{0} get-tuple-element(state), index=2\n  both = f32")
+        .replace(
+            "both = f32[524288]{0} all-gather(x)", "both = (f32[524288]{0}, f32[524288]{0}) all-gather(x, w)"
+        )
+        .replace("  y = ", "  g = f32[524288]{0} get-tuple-element(both), index=0\n  y = ")
+        .replace("tuple(next, y)", "tuple(next, y, w)")
+        .replace("tuple(zero, p0)", "tuple(zero, p0, p0)")
+    )
+    (partly,) = lint.run(hlo.parse(fixed), config)
+    assert (
+        partly.help
+        == "shard the operand as it is used, or gather what the loop does not change once before it"
+    )

@@ -510,3 +510,14 @@ def test_memory_is_asked_for_only_where_it_can_matter() -> None:
     assert asked == [False, True]
     assert context.assignment is not None
     assert not context.assignment.places_fast_memory
+
+
+@pytest.mark.parametrize(
+    ("chip", "why"),
+    [("h100", "launch overhead dominates"), ("v6e", "each does too little to keep the chip busy")],
+)
+def test_only_chips_that_launch_have_launch_overhead(chip: str, why: str) -> None:
+    """On TPU one program runs all steps of a loop."""
+    config = lint.Config(select=("G113",), chip=chip, **support.SAY_ALL)
+    (finding,) = lint.run(hlo.parse(HISTOGRAM.replace("[N", "[500")), config)
+    assert finding.message.endswith(f": {why}")

@@ -9,6 +9,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint, memory, triage
+from hlotext.ir.nodes.source import Source
 from hlotext.triage import Role
 from tests import support
 from tests.cli_support import run, run_json
@@ -188,3 +189,14 @@ def test_a_folder_without_modules_is_a_failure(tmp_path: Path) -> None:
     result = run("triage", tmp_path, tmp_path / "nosuch")
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 2
+
+
+def test_shares_are_those_of_lint(folder: Path) -> None:
+    """Of the module that lint speaks of, and beside it of all; of one module alone the two are one."""
+    config = lint.Config(chip="h100")
+    (finding, *_) = lint.lint_source(Source((folder / "small.hlo").read_text()), config).findings
+    alone = triage.run([folder / "small.hlo"], triage.Settings(config), 1).actions[0]
+    assert alone.share == finding.share
+    text = run("triage", folder, "--chip", "h100").stdout
+    assert "of the first of its modules, " in " ".join(text.split())
+    assert "of all modules, estimated" in " ".join(text.split())

@@ -19,6 +19,7 @@ from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Command, TerminalTable, emit_report, output
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
+from hlotext.reports.human import percent
 
 _ROWS = 20
 _ACTIONS = 5
@@ -202,7 +203,14 @@ def _saved(action: triage.Action) -> str:
     parts = [seconds(action.seconds)] if action.seconds else []
     parts += [f"{byte_text(action.peak_bytes)} of the peak"] if action.peak_bytes else []
     basis = f", estimated for {action.basis}" if action.basis else ""
-    return f"{' and '.join(parts)}: {100 * action.value:.1f} %{basis}"
+    return f"{' and '.join(parts)}: {_shares(action)}{basis}"
+
+
+def _shares(action: triage.Action) -> str:
+    """The share of the module, as lint tells it, and of all modules where that is another."""
+    own, of_all = percent(action.share), percent(action.value)
+    where = "its module" if len(action.modules) == 1 else "the first of its modules"
+    return own if own == of_all else f"{own} of {where}, {of_all} of all modules"
 
 
 def _command(action: triage.Action) -> str:

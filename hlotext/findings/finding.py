@@ -82,9 +82,9 @@ class Finding(Value):
     checkout: tuple[str, int] | None = attrs.field(default=None, kw_only=True)
     """The responsible file, relative to the source root, and line; None if there is none."""
     bytes: int | None = attrs.field(default=None, kw_only=True)
-    """Bytes per run of the module, or bytes of memory; None if there is no estimate."""
+    """Bytes per run of the module, with loops as often as `basis` says, or bytes of memory; None if there is no estimate."""
     flops: int | None = attrs.field(default=None, kw_only=True)
-    """Floating-point operations per run of the module; None if there is no estimate."""
+    """Floating-point operations per run of the module, likewise; None if there is no estimate."""
     waste: str = attrs.field(default="", kw_only=True)
     """Kind of waste, a word of `hlotext.lint.WASTES`: `again`, `copied`, `sent`, `waited`, `held`, `dense`,
     `wide`, `small`, `host`. Empty outside the linter, and for what has no cost."""

@@ -100,6 +100,17 @@ def _dearest_first(finding: Finding) -> tuple[bool, float, int, int, str]:
     )  # fmt: skip
 
 
+def _in_all_rounds(report: Report, context: Context) -> Report:
+    """The report with bytes and operations of as many rounds as its seconds are for; memory that is held counts once."""
+    one = report.instruction
+    if one is None or (report.bytes is None and report.flops is None):
+        return report
+    bytes_, flops = (
+        None if count is None else context.in_all_rounds(count, one) for count in (report.bytes, report.flops)
+    )
+    return attrs.evolve(report, bytes=report.bytes if report.is_held else bytes_, flops=flops)
+
+
 def _priced(rule: Rule, report: Report, context: Context) -> tuple[float | None, int | None]:
     """Cost of a report in seconds and bytes of the peak: its own figures, else those of its instruction."""
     saved = report.peak_bytes
@@ -248,6 +259,7 @@ def _failure(what: str, error: Exception, module: str, file: str) -> Finding:
 def _finding(rule: Rule, report: Report, context: Context, file: str) -> Finding:
     module, instruction = context.module, report.instruction
     origin = report.origin or instruction
+    report = _in_all_rounds(report, context)
     seconds, peak_bytes = _priced(rule, report, context)
     source = module.source
     span = instruction.span if instruction is not None else _header_span(module)

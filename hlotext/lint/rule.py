@@ -160,6 +160,11 @@ class Context:
         known = self.graph.runs.get(computation) if computation is not None else None
         return 1 if known is None else known
 
+    def in_all_rounds(self, count: int, instruction: Instruction) -> int:
+        """A count for `runs` runs of an instruction, for as many as its seconds are for: loops whose rounds nobody knows run
+        as often as `Prices.basis` says."""
+        return count * self.prices.runs(instruction.computation) // max(1, self.runs(instruction))
+
     def flops(self, product: Instruction) -> int:
         """Operations of a matrix product or convolution in all its runs, as XLA counts them."""
         return int(cost.product_flops(product)) * self.runs(product)

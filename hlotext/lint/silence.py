@@ -119,7 +119,9 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
         )
         count = candidates if rule.opcodes else len(context.census.instructions)
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
-        return Silence(name, f"nothing in {looked} is of the kind, or {others}a comment suppresses it")
+        return Silence(
+            name, f"no operation among {looked} is of that kind, or {others}a comment suppresses it"
+        )
     return _of_the_nearest(rule, name, nearest)
 
 
@@ -130,13 +132,15 @@ def _of_the_nearest(rule: Rule, module: str, nearest: list[Stop]) -> Silence:
         near = f", not even {nearest[0].candidate}" if nearest[0].candidate else ""
         return Silence(
             module,
-            f"nothing is of the kind{near}: `hlotext help rule {rule.code}` says what the rule looks for",
+            f"no operation here is of that kind{near}: `hlotext help rule {rule.code}` says what the rule looks for",
         )
     first, *more = named
     others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}
     details = [f"{stop.candidate or 'the module'}: {stop.condition}" for stop in reversed(others.values())]
     about = f": the nearest is {first.candidate}, but " if first.candidate else ", because "
-    return Silence(module, f"nothing is of the kind{about}{first.condition}", tuple(details)[:_MOST])
+    return Silence(
+        module, f"no operation here is of that kind{about}{first.condition}", tuple(details)[:_MOST]
+    )
 
 
 def _told(findings: list[Finding]) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ class Action:
     """By how much the peak falls, in the module where it falls most; likewise."""
     value: float
     """The larger of the seconds as a share of those of all modules, and the bytes as a share of the largest peak."""
+    share: float
+    """The share of its own module, the one in which it saves most, as lint tells it (see `Finding.share`)."""
     basis: str
     """The chip and trip counts that the seconds rest on."""
     file: str
@@ -78,6 +80,7 @@ def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) 
         seconds=seconds,
         peak_bytes=most,
         value=value(seconds, most),
+        share=first.share,
         basis=first.basis,
         file=first.frame.file if first.frame is not None else "",
         line=first.frame.line if first.frame is not None else 0,

@@ -64,10 +64,16 @@ class TinyRounds(Rule):
             yield Report(
                 loop,
                 f"{rounds:,} iterations of {len(steps)} operations that write {byte_text(size)} together"
-                f"{_started(loop, rounds, context)}: launch overhead dominates",
+                f"{_started(loop, rounds, context)}: {_why(context)}",
                 "compute all together (vmap, associative_scan), or do more in each iteration (lax.scan(..., unroll=8))",
                 severity=Severity.NOTE if is_host else Severity.WARNING,
             )
+
+
+def _why(context: Context) -> str:
+    """What makes such iterations slow: starting operations, on chips where each takes time to start, else too little work."""
+    is_launched = context.prices.chip.rates.launch is not None
+    return "launch overhead dominates" if is_launched else "each does too little to keep the chip busy"
 
 
 def _started(loop: Instruction, rounds: int, context: Context) -> str:

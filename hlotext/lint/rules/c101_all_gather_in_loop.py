@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import Communication, byte_text
+from hlotext.analysis import Communication, byte_text, invariant_instructions
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import is_invariant, operation, results
 from hlotext.lint.loop_state import (
@@ -34,10 +34,11 @@ class AllGatherInLoop(Rule):
         causes = _causes([one for one, _ in found])
         for one, total in found:
             often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every iteration"
+            sends = byte_text(total) if one.runs else f"{byte_text(one.sent_bytes)} in each"
             yield Report(
                 one.start,
-                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {byte_text(total)}",
-                "shard the operand as it is used, or gather it once before the loop",
+                f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {sends}",
+                f"shard the operand as it is used{_hoisting(one)}",
                 total,
                 cause=causes[one.start],
             )
@@ -75,6 +76,15 @@ class AllGatherInLoop(Rule):
                 continue
             if one.sent_bytes:
                 yield one, total
+
+
+def _hoisting(one: Communication) -> str:
+    """What else can be done: operands that the loop does not change, as some of a combined collective, need one exchange."""
+    fixed = invariant_instructions(one.loop) if one.loop is not None else frozenset[Instruction]()
+    begun = one.fusion if one.fusion is not None else one.start
+    if one.kind != "all-gather" or not any(operand in fixed for operand in begun.operands):
+        return ""
+    return ", or gather what the loop does not change once before it"
 
 
 _MEANT = {

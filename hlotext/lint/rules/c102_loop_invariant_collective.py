@@ -30,16 +30,14 @@ class LoopInvariantCollective(Rule):
             if runs == 1 and one.runs == 1:  # its loop runs once
                 continue
             if total:
+                needless = 1 - 1 / max(1, context.prices.trips(one.loop)) if one.loop is not None else 1.0
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
                     f"{one.kind} of {size} has the same operands in every iteration of the loop",
                     "compute it once before the loop and pass the result in",
-                    total - one.sent_bytes,
-                    seconds=context.prices.seconds(one.start)
-                    * (1 - 1 / max(1, context.prices.trips(one.loop)))
-                    if one.loop is not None
-                    else None,
+                    round(total * needless),
+                    seconds=context.prices.seconds(one.start) * needless if one.loop is not None else None,
                     repair=Hoist(one.loop, frozenset(one.start.async_chain or (one.start,)))
                     if one.loop is not None and one.fusion is None
                     else None,

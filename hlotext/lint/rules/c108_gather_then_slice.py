@@ -51,6 +51,7 @@ class GatherThenSlice(Rule):
                 f"all-gather of {byte_text(whole)}{of_them} of which {100 * part:.3g} % is used",
                 "change the sharding in steps, or so that no device needs the whole array",
                 round(one.sent_bytes * needless) * context.runs(one.start),
+                seconds=context.prices.spared(one.start, needless),
             )
 
     def _kept(self, value: Instruction, context: Context) -> float | None:

@@ -48,7 +48,7 @@ class SumAfterLoop(Rule):
                 f"{byte_text(size)} are summed over {one.participants or 'the'} devices "
                 f"{every_round(count, loop not in context.prices.rounds)}, and the sums only accumulated",
                 "accumulate on each device and all-reduce once after the loop; rounding changes",
-                round(one.sent_bytes * part) * (context.runs(one.start) - 1),
+                round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),
                 seconds=context.prices.seconds(one.start) * part * (count - 1) / count,
                 covers=frozenset([one.start]),
                 repair=SumOnce(loop, {one.start: tuple(dict.fromkeys(chain.from_iterable(sums.values())))})

@@ -52,13 +52,15 @@ class OneHotProduct(Rule):
 def _report(
     product: Product, side: int, found: Selector, priced: set[Instruction], context: Context
 ) -> Report:
-    runs = context.runs(product.whole)
+    runs, all_runs = context.runs(product.whole), context.prices.runs(product.whole.computation)
     masks = [one for one in writers(product.operands[side]) if one not in priced]
     sums = _accumulated(product, context) if not found.is_diagonal and _adds_up(product, found) else []
     priced.update(masks, sums)
     # Rows that are added to a sum in place are read, and the sum's rows are read and written.
     rows = product.operands[1 - side].instruction.shape
-    instead = context.prices.reading((3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * runs)
+    instead = context.prices.reading(
+        (3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * all_runs
+    )
     seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums])
     kind = "diagonal" if found.is_diagonal else "one-hot"
     does = "scale rows" if found.is_diagonal else "pick or add up rows"
@@ -72,7 +74,7 @@ def _report(
         else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
-        spares={one: _less(one, product, runs) for one in masks} if masks else {},
+        spares={one: _less(one, product, all_runs) for one in masks} if masks else {},
         covers=frozenset([*masks, *sums]),
     )
 
@@ -112,7 +114,7 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
         * width
         * max(1, size_of(product.dot.shape) // max(1, product.batch * product.rows * product.columns))
     )
-    instead = context.prices.reading(moved * context.runs(product.whole))
+    instead = context.prices.reading(moved * context.prices.runs(product.whole.computation))
     mask = written(value)
     return Report(
         product.dot,

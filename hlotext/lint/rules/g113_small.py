@@ -1,4 +1,4 @@
-"""G113: a loop dominated by launch overhead."""
+"""G113: a loop whose iterations do too little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.tiny_rounds import TinyRounds
 class Small(MergedRule):
     code = "G113"
     name = "small"
-    title = "a loop dominated by launch overhead"
+    title = "a loop whose iterations do too little"
     waste = "small"
     former = ("G114",)
     needs_optimized = True
