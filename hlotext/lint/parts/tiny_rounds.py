@@ -71,7 +71,7 @@ class TinyRounds(Rule):
 
 
 def _why(context: Context) -> str:
-    """What makes such iterations slow: starting operations, on chips where each takes time to start, else too little work."""
+    """The reason that such iterations are slow: starting operations, where that takes time, else too little work."""
     is_launched = context.prices.chip.rates.launch is not None
     return "launch overhead dominates" if is_launched else "each does too little to keep the chip busy"
 

@@ -79,7 +79,7 @@ class AllGatherInLoop(Rule):
 
 
 def _hoisting(one: Communication) -> str:
-    """What else can be done: operands that the loop does not change, as some of a combined collective, need one exchange."""
+    """The other remedy: operands that the loop does not change, as some of a combined collective, need one exchange."""
     fixed = invariant_instructions(one.loop) if one.loop is not None else frozenset[Instruction]()
     begun = one.fusion if one.fusion is not None else one.start
     if one.kind != "all-gather" or not any(operand in fixed for operand in begun.operands):
