@@ -255,7 +255,7 @@ def test_thresholds() -> None:
     for text in ("", "bytes+", "bytes+1x", "+1"):
         with pytest.raises(ThresholdError):
             parse_thresholds(text)
-    with pytest.raises(ThresholdError, match="no figure 'nonsense'; expected operations"):
+    with pytest.raises(ThresholdError, match="no metric is named 'nonsense'; expected operations"):
         violations(parse_thresholds("nonsense"), totals, 0)
 
 

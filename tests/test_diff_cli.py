@@ -51,7 +51,7 @@ def test_bounds(new: Path) -> None:
     assert "copy+0 is crossed" in result.stderr
     result = run("diff", OLD, new, "--fail-on", "nonsense+0")
     assert result.exit_code == 2
-    assert "no figure 'nonsense'" in result.stderr
+    assert "no metric is named 'nonsense'" in result.stderr
     assert run("diff", OLD, new, "--fail-on", "bytes*2").exit_code == 2
 
 

@@ -63,6 +63,15 @@ def test_which_compilation() -> None:
     assert run("dump", "timeline", several, "-m", "nonsense").exit_code == 1
 
 
+def test_compilations_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    text = "HloModule jit_f\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "module_0001.jit_f.cpu_after_optimizations.txt").write_text(text)
+    said = run("dump", "timeline", tmp_path).stderr
+    assert f"2 compilations in 2 folders: name one of {tmp_path}/one, {tmp_path}/two" in said
+
+
 def test_trace_and_back() -> None:
     """Down to the program, and up again."""
     facts = run_json("dump", "trace", TAGGED, "-i", "abs.0")

@@ -347,7 +347,7 @@ def test_a_row_that_is_written_in_place_is_a_row(name: str, is_told: bool) -> No
     (finding,) = lint.run(
         hlo.parse(REMATERIALIZED.replace("NAME", name)), lint.Config(select=("M105",), **support.SAY_ALL)
     )
-    assert "33 % of all that is written" in finding.message
+    assert "33 % of all bytes written" in finding.message
     assert ("jax.checkpoint" in finding.help) is is_told
 
 

@@ -275,3 +275,14 @@ ENTRY e {
 def test_donated_parameters_as_ranges() -> None:
     changes = facts(CPU, "--what-if", "donate=0-2")["what_if"][0]["what"]
     assert changes == facts(CPU, "--what-if", "donate=0,1,2")["what_if"][0]["what"]
+
+
+def test_a_program_that_does_not_fit_says_so_first(tmp_path: Path) -> None:
+    path = tmp_path / "large.hlo"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[1024,1024,1024]{2,1,0} parameter(0)\n"
+        "  q = f32[1024,1024,1024]{2,1,0} negate(p)\n  ROOT r = f32[1024,1024,1024]{2,1,0} sine(q)\n}\n"
+    )
+    said = run("memory", path, "--chip", "v2", "--platform", "tpu").stdout.splitlines()[1]
+    assert said.strip() == "does not fit  12.0 GiB of HBM needed, 7.45 GiB there: 4.55 GiB too much"
+    assert "does not fit" not in run("memory", path, "--chip", "v5p", "--platform", "tpu").stdout

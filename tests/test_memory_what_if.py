@@ -149,4 +149,30 @@ ENTRY e {
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
     assert found.what == "donate 0 (not 1: see the notes)"
-    assert "no result has the shape of parameter 1" in " ".join(found.notes)
+    assert "parameter 1: no result has its shape" in " ".join(found.notes)
+
+
+def test_why_no_result_takes_an_argument_is_told_once_and_true() -> None:
+    """Where results of its shape are taken, are bitcasts of others, or are the argument; numbers in a row are a range."""
+    module = hlo.parse("""HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY e {
+  a = f32[8]{0} parameter(0)
+  b = f32[8]{0} parameter(1)
+  c = f32[4]{0} parameter(2)
+  d = f32[4]{0} parameter(3)
+  f = f32[4]{0} parameter(4)
+  g = f32[2]{0} parameter(5)
+  s = f32[8]{0} add(a, b)
+  t = f32[1,4]{1,0} broadcast(c), dimensions={1}
+  u = f32[4]{0} bitcast(t)
+  ROOT r = (f32[8]{0}, f32[4]{0}, f32[2]{0}) tuple(s, u, g)
+}""")
+    found = what_if.donate(module, [1, 2, 3, 4, 5], "gpu")
+    assert found.what == "donate 1-5"
+    assert found.notes[:3] == (
+        "parameter 1: every result of its shape (f32[8]{0}) is in the memory of another parameter",
+        "parameters 2-4: the result of its shape (f32[4]{0}) is a bitcast of an array of another shape,"
+        " for which sharing memory is not estimated",
+        "parameter 5: it is returned unchanged",
+    )

@@ -75,7 +75,8 @@ def command(
 ) -> None:
     """Compare OLD and NEW: compiler versions, commits of a model, with and without a flag.
 
-    Fusions, calls and loops are compared inside. Names, ids, metadata and the order of independent operations are ignored.
+    Bodies of fusions, calls and loops are compared too. Names, ids, metadata and the order of independent operations are
+    ignored.
     Each is a file or a dump folder. For two folders, compilations are paired by content, and settings, age, chip and the
     programs before and after optimization are compared; for one folder, before and after optimization. For two steps of
     one compilation, the steps between them identify operations, names included.
@@ -193,7 +194,7 @@ def _both(old: str, new: str | None) -> tuple[hlo.Module | dumps.Step, hlo.Modul
         raise Unreadable(str(error)) from None
     if len(texts) != 2 or texts[0].file is None:
         raise click.UsageError(
-            "expected two modules, or a dump folder of one compilation with first and last text"
+            "expected two modules, or a dump folder with one compilation, from before and after optimization"
         )
     first, last = texts[0].compilation, texts[1].compilation
     if first is not None and first is last and first.first is not None and first.last is not None:

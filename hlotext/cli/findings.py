@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +18,6 @@ from hlotext.cli.help_rule import RULES
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import echo, emit_report, is_colourful, terminal_width
 from hlotext.findings.failures import INTERNAL
-from hlotext.ir.caches import lazy_regex
 
 FOUND = 1
 """Exit status where something was found that is more than a note."""
@@ -119,24 +116,11 @@ _UNKNOWN_NAMES = frozenset({"X201", "X202", "X203", "X204"})
 def _weighed(finding: hlo.Diagnostic) -> hlo.Diagnostic:
     """The finding; a warning instead of a note for an unknown name that is close to a known one.
 
-    New names of XLA are tolerated, but `addd` is a misspelling, which XLA rejects. In a text that XLA printed nothing is
-    misspelt: there the name is of a newer release, however close it is to another.
+    New names of XLA are tolerated, but `addd` is a misspelling, which XLA rejects.
     """
     if finding.code not in _UNKNOWN_NAMES or not finding.help.startswith("did you mean"):
         return finding
-    if finding.source is not None and _is_printed_by_xla(finding.source.text):
-        return finding
     return attrs.evolve(finding, severity=hlo.Severity.WARNING)
-
-
-_HEADERS = lazy_regex(r"^HloModule\b.*", re.MULTILINE)
-
-
-@functools.lru_cache(maxsize=1)
-def _is_printed_by_xla(text: str) -> bool:
-    """True if every header has the layout of the entry, which XLA prints and hardly anybody writes."""
-    headers = _HEADERS().findall(text)
-    return bool(headers) and all("entry_computation_layout={" in header for header in headers)
 
 
 def cut(report: reports.FindingsReport, limit: int | None) -> reports.FindingsReport:

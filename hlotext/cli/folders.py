@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -39,6 +40,16 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
         whole = without_clones(folder.compilations)
         if len(whole) == 1:
             return whole[0]
+        keys = Counter((c.number, c.name) for c in folder.compilations)
+        if max(keys.values()) > 1 and os.path.isdir(
+            path
+        ):  # neither number nor name tells them apart: their folders do
+            places = list(dict.fromkeys(os.path.join(path, c.folder) for c in folder.compilations))
+            if len(places) > 1:
+                shown = ", ".join(places[:_LISTED]) + (", ..." if len(places) > _LISTED else "")
+                raise Unreadable(
+                    f"{path} holds {len(folder)} compilations in {len(places)} folders: name one of {shown}"
+                )
         known = ", ".join(f"{c.number} {c.name}" for c in folder.compilations[:_LISTED])
         more = ", ..." if len(folder) > _LISTED else ""
         raise Unreadable(f"{path} holds {len(folder)} compilations ({known}{more}): choose one with -m")

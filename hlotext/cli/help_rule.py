@@ -36,8 +36,9 @@ def command(codes: tuple[str, ...], output_format: str) -> None:
             say(note)
         rule = known.get(hlo.lint.registry.current_code(code.upper()))
         if rule is None:
+            near, every = did_you_mean(code.upper(), known), "`hlotext help rule` lists all"
             raise click.UsageError(
-                f"no code {code}; {did_you_mean(code.upper(), known) or '`hlotext help rule` lists all'}"
+                f"no code {code}; {near} ({every})" if near else f"no code {code}; {every}"
             )
         chosen.append(rule)
     if output_format == "json":

@@ -26,6 +26,7 @@ from hlotext.cli.common import (
     write_picture,
 )
 from hlotext.cli.memory_tables import (
+    excess_facts,
     moment_text,
     show_arrays,
     show_buffer,
@@ -355,7 +356,8 @@ def _show(
     notes = dict.fromkeys((*found.computed.notes, *shown.notes))
     age = found.computed.age
     known = [("age", str(age))] if age is not None and age.is_known else []
-    report.facts([("memory", how), *known, *(("note", note) for note in notes)])
+    excess = excess_facts(shown)
+    report.facts([*excess, ("memory", how), *known, *(("note", note) for note in notes)])
     if differences is not None:
         show_differences(report, differences, asked.limit)
     if asked.buffer is not None:

@@ -144,7 +144,16 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     )
     out.table(listing.table("At the peak", arrays, limit))
     must = _must_go(found)
-    saved = out_of_memory.savings(assignment)
+    saved = [
+        one for one in out_of_memory.savings(assignment) if must is None or one.saved >= _LEAST_PART * must
+    ]
+    apart = out_of_memory.not_estimated(assignment)
+    carried = [one for one in apart if one.opcode in _OF_LOOPS]
+    if carried:
+        out.note(
+            f"not estimated: {_sizes(carried)} carried by loops; jax.checkpoint around the body of a scan spares most of"
+            " what it saves for its backward pass"
+        )
     if saved:
         savings: Listing[out_of_memory.Saving] = Listing(
             "memory.savings", lambda one: (one.saved, _enough(one, must), one.what, one.line)
@@ -152,20 +161,16 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         out.table(savings.table("Changes that would lower the peak (each alone; estimates)", saved, limit))
     else:
         out.note(
-            "none of the changes that are estimated lowers the peak: donated arguments, arrays computed again"
-        )
-    apart = out_of_memory.not_estimated(assignment)
-    carried = [one for one in apart if one.opcode in _OF_LOOPS]
-    if carried:
-        out.note(
-            f"not estimated: {_sizes(carried)} carried by loops; what a scan saves for its backward pass goes with"
-            " jax.checkpoint around its body"
+            "none of the changes that are estimated lowers the peak"
+            f"{'' if must is None else ' by 1 % of what is too much'}: donated arguments, arrays computed again"
         )
     others = [one for one in apart if one.opcode not in _OF_LOOPS]
     if others:
         out.note(f"not estimated: {_sizes(others)}: calls and communication are not repeated")
 
 
+_LEAST_PART = 0.01
+"""Part of the excess that a change must save to be named."""
 _OF_LOOPS = ("while", "parameter")
 """Opcodes of the values that loops carry: outside, and in their bodies."""
 

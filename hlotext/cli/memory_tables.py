@@ -41,6 +41,18 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
     )
 
 
+def excess_facts(shown: memory.Assignment, memory_space: int = 0) -> list[tuple[str, str]]:
+    """The fact that a program does not fit into a memory of its chip; none if it fits, or the capacity is unknown."""
+    full = usage.space_usage(shown, memory_space)
+    if full.capacity is None or full.needed <= full.capacity:
+        return []
+    more = byte_text(full.needed - full.capacity)
+    text = (
+        f"{byte_text(full.needed)} of {full.name} needed, {byte_text(full.capacity)} there: {more} too much"
+    )
+    return [("does not fit", text)]
+
+
 def _space(full: usage.SpaceUsage) -> Row:
     mark = "~" if full.is_estimated else ""
     return (

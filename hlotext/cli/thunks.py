@@ -33,7 +33,9 @@ _MOST = 40
 @click.option("--overlap", is_flag=True, help="Show what overlaps each asynchronous operation.")
 @click.option("--check", is_flag=True, help="Compare with XLA's thunk list next to the text.")
 @click.option(
-    "--executable", is_flag=True, help="Show the parts of executables in dump folders, and what is missing."
+    "--executable",
+    is_flag=True,
+    help="Show the parts of executables in dump folders, and which files are missing.",
 )
 @click.option("--platform", type=click.Choice(["gpu", "cpu"]), help="Platform, if the text does not show it.")
 @limit_option(_MOST)

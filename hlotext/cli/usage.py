@@ -24,6 +24,8 @@ def usage_message(error: click.UsageError) -> str:
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
         value = error.param.metavar or error.param.type.name.upper()
         return f"missing option {' or '.join(error.param.opts)} {value}"
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
+        return f"missing argument {error.param.metavar or error.param.human_readable_name}"
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error, error.param) or _plain(error)
     return _plain(error)

@@ -97,10 +97,10 @@ class Diff:
 def compare(old: Any, new: Any) -> Diff:
     """Compares two modules: modules, paths, texts, or what JAX lowered or compiled.
 
-    Fusions, calls and loops are compared inside; an operation moved into or out of a fusion shows as a change of the fusion
-    only. Of two steps of one compilation (`dumps.Step`) their identity pairs the operations (`Compilation.identity`); other
-    modules are paired by what they compute, and names do not count. Raises HloSyntaxError, InputError; TypeError for what
-    is no module.
+    Bodies of fusions, calls and loops are compared too; an operation moved into or out of a fusion shows as a change of the
+    fusion only. Of two steps of one compilation (`dumps.Step`) their identity pairs the operations (`Compilation.identity`);
+    other modules are paired by what they compute, and names do not count. Raises HloSyntaxError, InputError; TypeError
+    for what is no module.
     """
     if isinstance(old, dumps.Step) and isinstance(new, dumps.Step):
         return Diff(old.module, new.module, _earlier_names(old, new))

@@ -28,7 +28,7 @@ _UNITS = {
 
 
 class ThresholdError(ValueError):
-    """A bound that cannot be read, or is on no figure that there is."""
+    """A bound that cannot be read, or is on an unknown metric."""
 
 
 @attrs.frozen
@@ -99,7 +99,7 @@ def violations(thresholds: tuple[Threshold, ...], totals: Totals, changes: int) 
             except KeyError:
                 names = (*totals.NAMES, "changes")
                 meant = did_you_mean(threshold.name, names) or f"expected {', '.join(names)} or an opcode"
-                raise ThresholdError(f"no figure {threshold.name!r}; {meant}") from None
+                raise ThresholdError(f"no metric is named {threshold.name!r}; {meant}") from None
         if total.old is None or total.new is None:
             found.append(Violation(threshold, total))
             continue

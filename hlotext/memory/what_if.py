@@ -5,7 +5,7 @@ The module's schedule, fusions and layouts stay as they are; the compiler may ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -18,6 +18,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
+from hlotext.ir.values.shape import Shape
 from hlotext.memory import peaks
 from hlotext.memory.assignment import Assignment, assign
 from hlotext.memory.dataflow import Dataflow
@@ -111,7 +112,26 @@ def _names(module: Module, numbers: Sequence[int]) -> str:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+    """Numbers in their order; three or more that follow each other are a range, `5-12`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    short = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return ", ".join(short)
+
+
+def _sentences(reasons: Iterable[tuple[int, str]]) -> list[str]:
+    """One note for each reason, about all parameters that it keeps from sharing memory with a result."""
+    numbers: dict[str, dict[int, None]] = {}
+    for number, reason in reasons:
+        numbers.setdefault(reason, {})[number] = None
+    return [
+        f"parameter{'s' if len(of) > 1 else ''} {_listed(list(of))}: {reason}"
+        for reason, of in numbers.items()
+    ]
 
 
 def _donated(
@@ -128,14 +148,15 @@ def _donated(
     results = dict(zip(flow.parts.of(shape_of(root)).indices, flow.at[root], strict=True))
     aliases = dict(flow.aliases)
     order = _Order(before, [value for n in parameters if n in by_number for value in flow.at[by_number[n]]])
-    notes, unsure = [], []
+    reasons: list[tuple[int, str]] = []
+    unsure: list[int] = []
     for number in dict.fromkeys(parameters):
         parameter = by_number.get(number)
         if parameter is None:
             raise MemoryModelError(f"the entry has no parameter {number}; it has {len(by_number)}")
         for index, shape in shape_of(parameter).leaves():
             if (number, index) in aliases.values():
-                notes.append(f"parameter {number} is donated already")
+                reasons.append((number, "donated already"))
                 continue
             held = flow.value_at(parameter, index)
             fits = [
@@ -148,20 +169,42 @@ def _donated(
             free = [output for output in fits if held is not None and order.may_follow(held, results[output])]
             is_unsure = bool(free) and held is not None and not order.must_follow(held, results[free[0]])
             if is_unsure and before.backend is Backend.CPU and not is_hopeful:
-                notes.append(
-                    f"parameter {number} may still be read after its new value is written, so it would be copied"
+                reasons.append(
+                    (number, "may still be read after the new value is written: a copy would be made")
                 )
             elif free:
                 aliases[free[0]] = number, index
                 if is_unsure:
                     unsure.append(number)
             elif fits:
-                notes.append(
-                    f"parameter {number} is needed when the result of its shape is written: a copy would be made"
+                reasons.append(
+                    (number, "is needed when the result of its shape is written: a copy would be made")
                 )
             else:
-                notes.append(f"no result has the shape of parameter {number} ({shape})")
-    return aliases, notes, unsure
+                reasons.append((number, _why_none(results, aliases, root, shape, held)))
+    return aliases, _sentences(reasons), unsure
+
+
+def _why_none(
+    results: Mapping[ShapeIndex, Value | None],
+    aliases: Mapping[ShapeIndex, tuple[int, ShapeIndex]],
+    root: Instruction,
+    shape: Shape,
+    held: Value | None,
+) -> str:
+    """The reason that no result can take the memory of an array of this shape."""
+    alike = [index for index, leaf in shape_of(root).leaves() if leaf == shape]
+    if not alike:
+        return f"no result has its shape ({shape})"
+    free = [index for index in alike if index not in aliases]
+    if not free:
+        return f"every result of its shape ({shape}) is in the memory of another parameter"
+    if all(results.get(index) is held for index in free):
+        return "it is returned unchanged"
+    return (
+        f"the result of its shape ({shape}) is a bitcast of an array of another shape,"
+        " for which sharing memory is not estimated"
+    )
 
 
 def _buffers(before: Assignment) -> Mapping[Value, Sequence[Value]]:

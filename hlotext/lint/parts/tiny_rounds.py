@@ -65,7 +65,8 @@ class TinyRounds(Rule):
                 loop,
                 f"{rounds:,} iterations of {len(steps)} operations that write {byte_text(size)} together"
                 f"{_started(loop, rounds, context)}: {_why(context)}",
-                "compute all together (vmap, associative_scan), or do more in each iteration (lax.scan(..., unroll=8))",
+                "compute all iterations at once (vmap, associative_scan), or"
+                " do more in each iteration (lax.scan(..., unroll=8))",
                 severity=Severity.NOTE if is_host else Severity.WARNING,
             )
 

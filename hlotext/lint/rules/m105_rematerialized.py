@@ -46,7 +46,7 @@ class Rematerialized(Rule):
         if first is not None and again >= self.share * total:  # too little is rematerialized
             yield Report(
                 first,
-                f"{counted(count, 'is', 'are')} rematerialized, {100 * again / max(1, total):.2g} % of all that is written",
+                f"{counted(count, 'is', 'are')} rematerialized: {100 * again / max(1, total):.2g} % of all bytes written",
                 "free memory"
                 + (", or choose with jax.checkpoint what is computed again" if _is_training(context) else ""),
                 again,

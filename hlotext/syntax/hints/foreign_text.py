@@ -37,7 +37,7 @@ _TEXT: tuple[tuple[str, str], ...] = (
         r"hlo_module\s*\{|\s*name:\s*\"[^\"]*\"\s*\n\s*(?:entry_computation_name|computations)",
         "an HloModuleProto in text form",
     ),
-    (r"\s*[\[{]\s*[\"\[{\]}]", "JSON"),
+    (r"\s*[\[{]\s*[\"\[{\]}]", "JSON, but has no field of a module (`hlotext convert --to json` writes one)"),
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
     (r"Traceback \(most recent call last\)", "a Python traceback"),
