@@ -183,6 +183,8 @@ ODD = {
     "lists for a list of numbers": "  i = s32[4,1] iota(), iota_dimension=0\n"
     "  ROOT r = f32[4,4] gather(q, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
     "slice_sizes={{1,4}}",
+    "a transpose inside a fusion that is none": "  n = f32[9,4]{1,0} negate(q)\n"
+    "  t = f32[36]{0} fusion(n), kind=kInput, calls=flattened\n  ROOT r = f32[36]{0} sine(t)",
     "a layout inside a fusion that is none": "  n = f32[9,4]{1,0} negate(q)\n"
     "  t = f32[4,9]{1,0} fusion(n), kind=kInput, calls=transposed\n  ROOT r = f32[4,9]{1,0} sine(t)",
 }
@@ -191,6 +193,11 @@ CALLED = """less {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT l = pred[] compare(a, b), direction=LT
+}
+
+flattened {
+  a = f32[9,4]{1,0} parameter(0)
+  ROOT t = f32[36]{0} transpose(a), dimensions={1,0}
 }
 
 transposed {

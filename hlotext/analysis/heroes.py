@@ -120,7 +120,10 @@ def is_tiled_transpose(i: Instruction) -> bool:
     source, shape = i.operands[0].shape, i.shape
     if any(s.layout is not None and s.layout.minor_to_major != descending(s.rank) for s in (source, shape)):
         return False
-    sizes, order = normalized_transpose(shape.dimensions, tuple(i.attributes["dimensions"]))
+    dimensions = tuple(i.attributes["dimensions"])
+    if sorted(dimensions) != list(range(shape.rank)):
+        return False  # ill-formed: `verify` says so
+    sizes, order = normalized_transpose(shape.dimensions, dimensions)
     if len(order) < 2:
         return False
     bits = shape.element_type.bits if shape.element_type.bits > 1 else 8
