@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import hlotext as hlo
+from hlotext import thunks
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.tables.opcodes import OPCODES
 from tests import endless, support
@@ -233,3 +234,16 @@ def test_lines_of_commands_run(line: str, tmp_path: Path) -> None:
 def test_what_means_something_odd_in_every_command(line: str, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     assert meaning.run_command(meaning.LINES.index(line), tmp_path) == ""
+
+
+def test_a_loop_without_a_condition() -> None:
+    """Texts cannot leave it out, but protos can."""
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\nb { a = f32[8] parameter(0)  ROOT n = f32[8] negate(a) }\n"
+        "c { a = f32[8] parameter(0)  ROOT t = pred[] constant(true) }\n"
+        "ENTRY e { p = f32[8] parameter(0)  ROOT w = f32[8] while(p), condition=c, body=b }"
+    )
+    loop = module.entry.root
+    loop._attributes = {"body": loop._attributes["body"]}
+    with pytest.raises(thunks.ThunkError, match="w lacks its condition or its body"):
+        thunks.predict(module, platform="gpu")
