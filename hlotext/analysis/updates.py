@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of, memory_space
-from hlotext.analysis.views import VIEWS, Value, fetched
+from hlotext.analysis.views import VIEWS, Value, array_of, fetched
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -97,7 +97,7 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
     found = {}
     for update in undonated_updates(module):
         for copy in update.copies:
-            given, made = _array(copy.operands[0].shape), _array(copy.shape)
+            given, made = array_of(copy.operands[0].shape), array_of(copy.shape)
             if given is None or made is None or memory_space(made) or made.layout is None:
                 continue
             if made.element_count != update.array.element_count or not _is_same_order(given, made):
@@ -109,13 +109,6 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
             if is_needed:
                 found[copy] = update
     return found
-
-
-def _array(shape: Shape | None) -> Shape | None:
-    """The array of a result; of the start of a copy the one that it makes."""
-    if shape is not None and shape.is_tuple and shape.tuple_shapes:
-        shape = shape.tuple_shapes[0]
-    return shape if shape is not None and shape.is_array else None
 
 
 def _is_same_order(given: Shape, made: Shape) -> bool:

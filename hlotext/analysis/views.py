@@ -6,6 +6,7 @@ import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.ir.values.shape import Shape
 
 VIEWS = traits.KEEPS_ELEMENTS | traits.COPY_HALVES | traits.FORWARDS_OPERAND
 """Opcodes that give an array as it is, somewhere else or in another shape."""
@@ -26,6 +27,13 @@ class Value:
     def operands(self) -> list[Value]:
         """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
         return [Value(operand, self.fusions) for operand in self.instruction.operands]
+
+
+def array_of(shape: Shape | None) -> Shape | None:
+    """The array of a result; of the start of a copy the one that it makes."""
+    if shape is not None and shape.is_tuple and shape.tuple_shapes:
+        shape = shape.tuple_shapes[0]
+    return shape if shape is not None and shape.is_array else None
 
 
 def fetched(instruction: Instruction) -> Instruction | None:

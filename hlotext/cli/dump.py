@@ -14,13 +14,14 @@ import hlotext as hlo
 from hlotext import compiler, dumps
 from hlotext.analysis import MetadataSource, SourceLocation, byte_text, source_locations
 from hlotext.analysis.formatting import pluralize
+from hlotext.analysis.views import array_of
 from hlotext.cli import CommandGroup, dump_bisect, dump_collectives, dump_hosts, dump_pass, why_output
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
 from hlotext.cli.listing import Row as Cells
 from hlotext.cli.output import echo, output
-from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause, array_of
+from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause
 from hlotext.dumps.changes import Changes
 from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
 from hlotext.memory.usage import line_text

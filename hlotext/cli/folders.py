@@ -41,9 +41,8 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
         if len(whole) == 1:
             return whole[0]
         keys = Counter((c.number, c.name) for c in folder.compilations)
-        if max(keys.values()) > 1 and os.path.isdir(
-            path
-        ):  # neither number nor name tells them apart: their folders do
+        # Where neither number nor name tells them apart, their folders do.
+        if max(keys.values()) > 1 and os.path.isdir(path):
             places = list(dict.fromkeys(os.path.join(path, c.folder) for c in folder.compilations))
             if len(places) > 1:
                 shown = ", ".join(places[:_LISTED]) + (", ..." if len(places) > _LISTED else "")

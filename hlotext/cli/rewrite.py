@@ -11,6 +11,7 @@ from hlotext.analysis.formatting import seconds
 from hlotext.cli.common import Inputs, Unreadable, say
 from hlotext.cli.files import Rewriting
 from hlotext.cli.output import echo, emit, printable
+from hlotext.cli.usage import missing_argument
 from hlotext.execution import NotExecutable, check_rules
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes import PassOptionError, parse_passes
@@ -88,7 +89,7 @@ def command(
         _check(rule_files)
         return
     if not files:
-        raise click.UsageError("Missing argument 'FILE...'.")
+        raise missing_argument("FILE...")
     passes = _passes(names, rule_files, platform or "", age or "")
     if in_place and "-" in files:
         raise click.UsageError("standard input cannot be written in place")

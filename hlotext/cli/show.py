@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,13 +16,14 @@ from hlotext.cli.run_totals import ModuleFacts, module_facts
 from hlotext.cli.show_modules import show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
+from hlotext.cli.usage import missing_argument
 from hlotext.ir.nodes.module import Module
+from hlotext.syntax.language.grammar import shipped
 
 if TYPE_CHECKING:
     from hlotext.analysis.summary.details import InstructionDetails
     from hlotext.dumps.texts import Which
 
-_PACKAGE = Path(__file__).resolve().parent.parent
 _SAMPLE = "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
 _DEFAULT_LIMIT = 10
 _DEFAULT_ROWS = 40
@@ -88,7 +89,7 @@ def command(
     if sample:
         files = (*files, _sample_path())
     elif not files:
-        raise click.UsageError("Missing argument 'FILE|DIR...'.")
+        raise missing_argument("FILE|DIR...")
     traces = {place: trace for place in files if name is None and (trace := trace_of(place)) is not None}
     inputs = Inputs([place for place in files if place not in traces], which=which)
     if name is not None:
@@ -120,15 +121,9 @@ def command(
 
 
 def _sample_path() -> str:
-    """The path of a data-parallel training step, compiled for four TPUs (v5e); relative where it lies below this folder.
-
-    Raises FileNotFoundError when the package was installed without it.
-    """
-    for place in (_PACKAGE, _PACKAGE.parent):
-        path = place / _SAMPLE
-        if path.is_file():
-            return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-    raise FileNotFoundError(f"hlotext's sample is missing: no {_SAMPLE} in or beside {_PACKAGE}")
+    """The path of a data-parallel training step, compiled for four TPUs (v5e); relative where it lies below this folder."""
+    path, here = shipped(_SAMPLE), os.path.join(os.getcwd(), "")
+    return path.removeprefix(here)
 
 
 def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:

@@ -373,14 +373,14 @@ def _with_folders(cells: Sequence[str], width: int) -> list[str]:
         common += 1
     if len({path[common] for path in paths if len(path) > common + 1}) < 2:
         return []
-    short = iter(_without_common_end([path[-1] for path in paths]))
+    files = iter(zip(paths, _without_common_end([path[-1] for path in paths]), strict=True))
     found: list[str] = []
     for cell in cells:
         if not cell:
             found.append(cell)
             continue
-        path = cell.partition(" ")[0].replace("\\", "/").split("/")[common:]
-        name = next(short)
+        path, name = next(files)
+        path = path[common:]
         if len(path) > 1:
             folder = path[0] if len(path) == 2 else f"{path[0]}/{_DOTS}"
             name = f"{folder}/{name}"

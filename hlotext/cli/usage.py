@@ -13,6 +13,11 @@ _QUOTED = re.compile(r"'(.*)' is not one of")
 _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
 
 
+def missing_argument(name: str) -> click.UsageError:
+    """The error of a command without an argument, for one that only some of its options make superfluous."""
+    return click.UsageError(f"missing argument {name}")
+
+
 def usage_message(error: click.UsageError) -> str:
     """The message in one line, without the way to the help."""
     if isinstance(error, click.NoSuchOption):
@@ -25,7 +30,7 @@ def usage_message(error: click.UsageError) -> str:
         value = error.param.metavar or error.param.type.name.upper()
         return f"missing option {' or '.join(error.param.opts)} {value}"
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
-        return f"missing argument {error.param.metavar or error.param.human_readable_name}"
+        return missing_argument(error.param.metavar or error.param.human_readable_name).message
     if isinstance(error, click.BadParameter) and error.param is not None:
         return _bad_value(error, error.param) or _plain(error)
     return _plain(error)

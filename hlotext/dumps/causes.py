@@ -12,6 +12,7 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
 from hlotext.analysis.updates import copies_for_updates
+from hlotext.analysis.views import array_of
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
@@ -263,13 +264,6 @@ def _of_text(compilation: Compilation, node: hlo.Instruction, step: Step | None)
         if found is not None:
             return found
     return None
-
-
-def array_of(shape: hlo.Shape | None) -> hlo.Shape | None:
-    """The array of a result; of the start of a copy the one that it makes."""
-    if shape is not None and shape.is_tuple and shape.tuple_shapes:
-        shape = shape.tuple_shapes[0]
-    return shape if shape is not None and shape.is_array else None
 
 
 def _rematerialized(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:

@@ -189,12 +189,8 @@ class Condition:
     def _named(self, node: ast.expr) -> str:
         """The name of the instruction that an expression stands for, or is about; empty for none."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Name):
-                value = self.names.get(inner.id)
-                if isinstance(value, Instruction):
-                    return value.name
-                if isinstance(value, Communication):
-                    return value.start.name
+            if isinstance(inner, ast.Name) and (name := name_of(self.names.get(inner.id))):
+                return name
         return ""
 
     def _attribute(self, node: ast.expr) -> str:
@@ -268,12 +264,17 @@ def _quantity(value: float, is_bytes: bool) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= _LARGE else f"{value:.3g}"
 
 
+def name_of(value: object) -> str:
+    """The name of the instruction that a value is, or that a communication begins with; empty for anything else."""
+    if isinstance(value, Communication):
+        value = value.start
+    return value.name if isinstance(value, Instruction) else ""
+
+
 def _word(value: object) -> str:
     """A value in a word; empty for what has none."""
-    if isinstance(value, Instruction):
-        return value.name
-    if isinstance(value, Communication):
-        return value.start.name
+    if name := name_of(value):
+        return name
     if isinstance(value, enum.Enum):
         return str(value.value)
     if value is None:

@@ -16,9 +16,8 @@ from typing import Any
 
 import attrs
 
-from hlotext.analysis import Communication
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.conditions import Condition
+from hlotext.lint.conditions import Condition, name_of
 from hlotext.lint.merged import MergedRule
 from hlotext.lint.rule import Context, Rule
 
@@ -267,9 +266,4 @@ def _is_asked(test: ast.expr) -> bool:
 
 def _candidate(frame: FrameType) -> str:
     """The candidate of a loop iteration: the instruction or communication that its variables refer to."""
-    for value in reversed(list(frame.f_locals.values())):
-        if isinstance(value, Instruction):
-            return value.name
-        if isinstance(value, Communication):
-            return value.start.name
-    return ""
+    return next(filter(None, map(name_of, reversed(list(frame.f_locals.values())))), "")

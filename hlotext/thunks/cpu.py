@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 from hlotext.ir.tables import traits
 from hlotext.ir.values.convolution import ConvolutionDimensionNumbers
 from hlotext.ir.values.shape import Shape
-from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
+from hlotext.thunks.emission import (
+    EmissionRule,
+    Emitter,
+    Steps,
+    branches,
+    condition_and_body,
+    config,
+    loop_facts,
+    nothing,
+    part,
+)
 from hlotext.thunks.thunk import CALLED, Thunk
 
 if TYPE_CHECKING:
@@ -42,7 +52,7 @@ def _called(emitter: Emitter, call: Instruction) -> Steps:
 
 
 def _while(emitter: Emitter, loop: Instruction) -> Steps:
-    condition, body = loop.attributes["condition"], loop.attributes["body"]
+    condition, body = condition_and_body(loop)
     inside = (yield condition), (yield body)
     children = (("condition", tuple(inside[0])), ("body", tuple(inside[1])))
     thunk = emitter.thunk("while", loop, children=children, facts=loop_facts(loop))

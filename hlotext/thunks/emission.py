@@ -142,6 +142,14 @@ def part(found: dict[str, Any], name: str) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
+def condition_and_body(loop: Instruction) -> tuple[Computation, Computation]:
+    """The computations of a while. Raises ThunkError for one without them, as protos may have it."""
+    try:
+        return loop.attributes["condition"], loop.attributes["body"]
+    except KeyError:
+        raise ThunkError(f"{loop.name} lacks its condition or its body") from None
+
+
 def loop_facts(loop: Instruction) -> dict[str, Any]:
     """`trip_count` of a while whose backend_config knows it, as XLA's WhileThunk takes it."""
     trips = str(part(config(loop), "known_trip_count").get("n", ""))

@@ -12,7 +12,17 @@ from hlotext.analysis.devices import CollectiveGroupMode, group_mode
 from hlotext.ir.tables import traits, xla_changes
 from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.thunks import gpu_fusions as fusions
-from hlotext.thunks.emission import EmissionRule, Emitter, Steps, branches, config, loop_facts, nothing, part
+from hlotext.thunks.emission import (
+    EmissionRule,
+    Emitter,
+    Steps,
+    branches,
+    condition_and_body,
+    config,
+    loop_facts,
+    nothing,
+    part,
+)
 from hlotext.thunks.gpu_fusions import KERNEL, kind_of_age
 from hlotext.thunks.thunk import NESTED, Thunk, walk
 
@@ -108,7 +118,7 @@ def _sort(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
 
 def _while(emitter: Emitter, instruction: Instruction) -> Steps:
     number = emitter.number()
-    condition, body = instruction.attributes["condition"], instruction.attributes["body"]
+    condition, body = condition_and_body(instruction)
     inside = (yield condition), (yield body)
     thunk = Thunk(
         kind="kWhile",

@@ -58,11 +58,6 @@ def predict(
     empty = next((c.name for i in module.instructions() for c in i.called_computations if not len(c)), None)
     if empty is not None:
         raise ThunkError(f"the text does not hold computation {empty}, which it calls")
-    loop = next(
-        (i for i in module.instructions() if i.opcode == "while" and len(i.called_computations) < 2), None
-    )
-    if loop is not None:
-        raise ThunkError(f"{loop.name} lacks its condition or its body")
     notes: list[ThunkNote] = []
     if memory is None:
         memory = _memory(module, wanted, known_age, notes)

@@ -10,7 +10,7 @@ from hlotext.analysis import Communication
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.alike import alike_arguments
+from hlotext.lint.alike_arguments import alike_arguments
 from hlotext.lint.equal import EQUALISING, Equal, EqualPurity, groups_of
 from hlotext.lint.helpers import size_of
 from hlotext.lint.loop_state import members

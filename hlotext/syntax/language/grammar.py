@@ -24,13 +24,19 @@ _EXAMPLE = lazy_regex(r"^// example: ?(.*)$")
 @functools.cache
 def folder() -> str:
     """Where the `.lark` files lie: inside an installed package, or beside it in a source checkout."""
+    return os.path.dirname(shipped("grammar/tokens.lark"))
+
+
+def shipped(name: str) -> str:
+    """The path of a file that comes with hlotext: inside an installed package, or beside it in a source checkout.
+
+    Raises FileNotFoundError.
+    """
     for place in (_PACKAGE, os.path.dirname(_PACKAGE)):
-        place = os.path.join(place, "grammar")
-        if os.path.isfile(os.path.join(place, "tokens.lark")):
-            return place
-    raise FileNotFoundError(
-        f"hlotext's grammar files are missing: no grammar/tokens.lark in or beside {_PACKAGE}"
-    )
+        path = os.path.join(place, *name.split("/"))
+        if os.path.isfile(path):
+            return path
+    raise FileNotFoundError(f"files of hlotext are missing: no {name} in or beside {_PACKAGE}")
 
 
 def files() -> list[str]:

@@ -67,7 +67,7 @@ def _leaves(value: Value) -> set[Instruction] | None:
         if ROLES.get(one.opcode) == "done" and one.async_chain:
             one = one.async_chain[0]
         if not current.fusions and (
-            one.opcode == "parameter" or ROLES.get(one.opcode) == "start" or _sends(one)
+            one.opcode == "parameter" or ROLES.get(one.opcode) == "start" or one.opcode in EQUALISING
         ):
             found.add(one)
         elif one.opcode in _THROUGH:
@@ -77,10 +77,6 @@ def _leaves(value: Value) -> set[Instruction] | None:
         elif not _is_few(one):
             return None
     return found
-
-
-def _sends(one: Instruction) -> bool:
-    return one.opcode in EQUALISING
 
 
 def _is_few(one: Instruction) -> bool:
