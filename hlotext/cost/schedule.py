@@ -9,7 +9,7 @@ from hlotext.analysis.census import census
 from hlotext.analysis.communication import chain_of
 from hlotext.analysis.wire import RULES
 from hlotext.cost.counting import Counting
-from hlotext.cost.op_cost import CalleeCost
+from hlotext.cost.op_cost import NOTHING, CalleeCost
 from hlotext.cost.roofline import LowerBound, Roofline, is_host_copy
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
@@ -92,6 +92,10 @@ class Walk:
         return found
 
 
+_TRANSFERS = frozenset({"async-start", "copy-start"})
+"""Opcodes that begin a transfer which is no communication."""
+
+
 def _is_plain(transfer: ScheduledTransfer) -> bool:
     """True if a start says that it runs as if it were none."""
     return transfer.communication is not None and not transfer.communication.is_async
@@ -138,28 +142,34 @@ class Scheduler:
         transfers: list[ScheduledTransfer] = []
         exposed: dict[ScheduledTransfer, float] = {}
         works = self._counting.works[computation]
+        has_launches = self._roofline.chip.rates.launch is not None
         for place, (instruction, work) in enumerate(zip(computation.instructions, works, strict=True)):
             begin = clock
             ended = waiting.pop(instruction, None)
             if ended is not None:
                 clock = max(clock, ended.end)
                 exposed[ended] = clock - begin
-            transfer = self._transfer(instruction, clock, len(steps), free)
+            opcode = instruction._head.opcode
+            transfer = (
+                self._transfer(instruction, clock, len(steps), free)
+                if opcode in _TRANSFERS or instruction in self._begun
+                else None
+            )
             if transfer is not None:
                 transfers.append(transfer)
                 for queue in transfer.queues:
                     free[queue] = transfer.end, transfer
                 if transfer.done is not None:
                     waiting[transfer.done] = transfer
-                elif ROLES.get(instruction.opcode) != "start" or _is_plain(transfer):
+                elif ROLES.get(opcode) != "start" or _is_plain(transfer):
                     exposed[transfer] = transfer.end - clock
                     clock = transfer.end
                 if clock > begin and ended is None:
                     steps.append(ScheduleStep(instruction, begin, clock, None, transfer))
                     begin = clock
-                if instruction.opcode != "fusion":
+                if opcode != "fusion":
                     continue
-            if ended is not None and instruction.opcode != "fusion":
+            if ended is not None and opcode != "fusion":
                 if clock > begin:
                     steps.append(ScheduleStep(instruction, begin, clock, None, ended))
                 continue
@@ -171,7 +181,7 @@ class Scheduler:
                 for body, times, _ in self._counting.calls(computation, place, work):
                     walk = self.walks.get(body)
                     seconds += walk.seconds * times if walk is not None else 0.0
-            elif ROLES.get(instruction.opcode) is None:
+            elif ROLES.get(opcode) is None and (work is not NOTHING or has_launches):
                 least = self._roofline.of(instruction, work)
                 seconds = least.seconds
             if seconds:
@@ -185,13 +195,12 @@ class Scheduler:
         clock: float,
         place: int,
         free: dict[str, tuple[float, ScheduledTransfer | None]],
-    ) -> ScheduledTransfer | None:
+    ) -> ScheduledTransfer:
+        """The transfer of an instruction that begins one."""
         group = self._begun.get(instruction, [])
         one = group[0] if group else None
         opcode = instruction.opcode
         seconds: float | None
-        if one is None and opcode not in ("copy-start", "async-start"):
-            return None
         if one is not None:
             # A group of collectives goes one after the other, over whatever links any of them takes.
             times = [self._communication_time(member) for member in group]
