@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import memory
+from hlotext.ir.tables.opcodes import OPCODES
 from tests.support import DATA, read_text
 
 HEAD = "HloModule m, is_scheduled=true\n\n"
@@ -56,6 +58,19 @@ def test_shapes_without_layout_have_sizes() -> None:
         hlo.parse(f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] negate(a)\n}}\n"), "cpu"
     )
     assert [value.bytes for value in found.values] == [32, 32]
+
+
+@pytest.mark.parametrize("shape", ["f32[8]", "(f32[8], f32[8], u32[])", "((f32[8], f32[8]), f32[8], u32[])"])
+def test_operations_without_their_operands(shape: str) -> None:
+    """Each opcode without any: an answer or a reason."""
+    for opcode in OPCODES:
+        line = f"  ROOT b = {shape} {opcode}()\n"
+        module = hlo.parse_tolerant(f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n{line}}}\n").module
+        if module is None:
+            continue
+        for platform in ("cpu", "gpu", "tpu"):
+            with contextlib.suppress(memory.MemoryModelError):
+                memory.assign(module, platform)
 
 
 def test_recursion_is_an_error() -> None:
