@@ -369,6 +369,24 @@ def test_a_damaged_line_before_one_with_a_comment_in_front_of_its_sign() -> None
     ]
 
 
+def test_what_could_not_be_read_becomes_no_operand() -> None:
+    """An operand that no line defines would leave the text with its last use."""
+    m = hlo.parse_tolerant(
+        'ENTRY e {\n  "}\n  a = f32[] ?parameter(0)\n  ROOT s = f32[] negate(y)\n}\n'
+    ).module
+    before = str(m)
+    nameless, named, missing, root = m.entry
+    assert (nameless.name, named.name, missing.name) == ("", "a", "y")
+    for line in (nameless, named):
+        with pytest.raises(hlo.EditError, match="could not be read"):
+            missing.replace_all_uses_with(line)
+        with pytest.raises(hlo.EditError, match="could not be read"):
+            root.replace_operand(0, line)
+        with pytest.raises(hlo.EditError, match="could not be read"):
+            root.change(operands=[line])
+    assert str(m) == before
+
+
 def test_an_op_line_calls_nothing_of_its_own() -> None:
     m = hlo.parse("ROOT t = f32[] reduce(f32[4] a, f32[] b), dimensions={0}, to_apply=_")
     assert m.entry.root.called_computations[0] is not m.entry

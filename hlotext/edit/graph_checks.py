@@ -14,6 +14,7 @@ from hlotext.edit.journal import Journal
 from hlotext.edit.values import shown
 from hlotext.ir.errors import EditError
 from hlotext.ir.nodes.async_ops import extra_operation, is_single_operation
+from hlotext.ir.nodes.bad_instruction import BadInstruction
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -56,6 +57,16 @@ def instruction(value: object, what: str) -> Instruction:
     if not isinstance(value, Instruction):
         raise EditError(f"{what} is an instruction, not {shown(value)}", "see `Module.find`")
     return value
+
+
+def new_operand(value: object, what: str) -> Instruction:
+    """An instruction that may become an operand. Raises EditError, also for a line that could not be read: nobody knows
+    what it gives, and what no line defines would leave the text with its last use.
+    """
+    found = instruction(value, what)
+    if isinstance(found, BadInstruction):
+        raise EditError(f"{what} cannot be {found._name or 'a line'}, which could not be read")
+    return found
 
 
 def check_members(

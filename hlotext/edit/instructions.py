@@ -114,8 +114,10 @@ def _operands(instruction: Instruction, opcode: str, operands: object) -> tuple[
     if not isinstance(operands, Iterable) or isinstance(operands, str | Mapping | Computation):
         raise EditError(f"the operands of {where} are a list of instructions, not {values.shown(operands)}")
     found = tuple(operands)
+    own = frozenset(instruction._operands)
     for operand in found:
-        graph_checks.instruction(operand, f"an operand of {where}")
+        if operand not in own:
+            graph_checks.new_operand(operand, f"an operand of {where}")
     row = OPCODES.get(opcode)
     if found and row is not None and row.payload is not Payload.OPERANDS:
         raise EditError(f"{where} is {opcode}, which takes no operands")

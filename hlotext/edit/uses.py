@@ -35,7 +35,7 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
             f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
         )
     old = operand_at(instruction, number)
-    graph_checks.instruction(operand, f"an operand of {instruction._name}")
+    graph_checks.new_operand(operand, f"an operand of {instruction._name}")
     if old is operand:
         return
     place = range(operand_count(instruction))[number]
@@ -111,7 +111,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     `leaving`: the old one is removed next, so it may be half of an asynchronous operation whose other half stays.
     """
     module = module_of(old)
-    graph_checks.instruction(new, f"what takes the place of {old._name}")
+    graph_checks.new_operand(new, f"what takes the place of {old._name}")
     computation = old._computation
     if computation is None or new._computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
@@ -186,7 +186,7 @@ def replace(old: Instruction, new: Instruction) -> None:
 def hand_over(old: Instruction, new: Instruction) -> bool:
     """Hands users and control dependencies of one instruction to another; whether the old one can be taken out."""
     module = module_of(old)
-    graph_checks.instruction(new, f"what takes the place of {old._name}")
+    graph_checks.new_operand(new, f"what takes the place of {old._name}")
     computation = old._computation
     if computation is None:
         raise EditError(f"{old.name} is in no computation")
