@@ -20,6 +20,8 @@ class PageTable:
 
     keys: list[str] = attrs.field(factory=list)
     rows: list[list[Cell]] = attrs.field(factory=list)
+    feet: list[list[Cell]] = attrs.field(factory=list)
+    """Rows below the others."""
 
     def records(self) -> list[dict[str, Cell]]:
         """The rows by key."""
@@ -37,6 +39,7 @@ class Page(html.parser.HTMLParser):
     _cell: list[str] | None = None
     _value: float | None = None
     _is_number: bool = False
+    _is_foot: bool = False
 
     def __attrs_pre_init__(self) -> None:
         super().__init__()
@@ -52,19 +55,23 @@ class Page(html.parser.HTMLParser):
             self._table = self.tables[str(found["id"])] = PageTable()
         elif tag == "th" and self._table is not None and "data-key" in found:
             self._table.keys.append(str(found["data-key"]))
+        elif tag == "tfoot":
+            self._is_foot = True
         elif tag == "tr" and self._table is not None:
-            self._table.rows.append([])
-        elif tag == "td":
+            (self._table.feet if self._is_foot else self._table.rows).append([])
+        elif tag == "td" or (tag == "th" and found.get("scope") == "row"):
             value = found.get("data-v")
             self._value = float(value) if value is not None else None
             self._is_number = str(found.get("class") or "").split(" ")[0] == "n"
             self._cell = []
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "td" and self._table is not None and self._cell is not None:
+        if tag in ("td", "th") and self._table is not None and self._cell is not None:
             cell = self._value if self._is_number else "".join(self._cell)
-            self._table.rows[-1].append(cell)
+            (self._table.feet if self._is_foot else self._table.rows)[-1].append(cell)
             self._cell = None
+        elif tag == "tfoot":
+            self._is_foot = False
         elif tag == "table" and self._table is not None:
             self._table.rows = [row for row in self._table.rows if row]
             self._table = None

@@ -19,6 +19,7 @@ from tests.cli_support import run, run_json
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
+from hlotext.memory import usage
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.operations import MOST
@@ -500,9 +501,42 @@ def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None
         old, new = (one.cost.by("line")[str(row["name"])].bytes_accessed for one in sides)
         assert (row["before"], row["after"], row["difference"]) == (old, new, new - old)
     assert {"ab-differences-live", "ab-differences-times"} <= set(found.tables)
-    assert found.text.count('<svg class="overlay"') == 1
+    assert found.text.count('<div class="overlay"') == 1
+    for name in ("live", "moved", "times"):
+        table = found.tables[f"ab-differences-{name}"]
+        *above, total = [*table.rows, *table.feet]
+        for column in (1, 2, 3):
+            assert sum(float(row[column] or 0) for row in above) == pytest.approx(float(total[column] or 0))
+    live = found.tables["ab-differences-live"]
+    spaces = [usage.space_usage(one.memory, 0) for one in sides]
+    assert live.feet[-1][:3] == ["all", *(float(space.peak) for space in spaces)]
+    # The arguments count as arguments, whatever values are in their memory at the peak.
+    arguments = next(row for row in live.records() if row["name"] == "(arguments)")
+    assert [arguments[key] for key in ("before", "after")] == [float(one.arguments) for one in spaces]
     same = Page(report_page(sides[0], sides[0]))
     assert not [name for name in same.tables if "differences" in name]
+
+
+def test_a_comparison_says_what_it_is_and_leads_on(tmp_path: Path) -> None:
+    """Title, changes of the figures at the top, links from lines and operations to the side that has them."""
+    paths = []
+    for number, (opcode, width) in enumerate((("sine", 64), ("cosine", 128))):
+        place = tmp_path / f"{number}.txt"
+        place.write_text(
+            f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  p = f32[{width}]{{0}} parameter(0)\n"
+            f"  r{number} = f32[{width}]{{0}} {opcode}(p), "
+            f'metadata={{op_name="t" source_file="m.py" source_line=3}}\n  ROOT t = (f32[{width}]{{0}}) tuple(r{number})\n}}\n'
+        )
+        paths.append(place)
+    text = report_page(*(report_input(place) for place in paths))
+    assert "<title>Comparison of m: hlotext report</title>" in text and "<h1>Comparison of m</h1>" in text
+    tiles = re.findall(r"<li><span>([^<]*)</span><b>[^<]*(?:<i>([^<]*)</i>)?</b>", text)
+    assert [change for _, change in tiles[: len(tiles) // 2]] == [""] * (len(tiles) // 2)
+    after = dict(tiles[len(tiles) // 2 :])
+    assert after["bytes moved"].startswith("+") and after["instructions"] == "unchanged"
+    comparison = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
+    assert 'href="#line=m.py%3A3"' in comparison
+    assert 'href="#op=r0"' in comparison or 'href="#op-b=r1"' in comparison
 
 
 def test_lines_that_moved_are_compared_with_themselves(tmp_path: Path) -> None:

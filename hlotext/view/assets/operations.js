@@ -20,7 +20,7 @@ const sideOf = (element) => element.closest("[data-side]")?.dataset.side || "a";
 
 // ---- rows and bars that name it
 
-const rowsNaming = (side, name) => [...document.querySelectorAll(`[data-side="${side}"] a.op`)]
+const rowsNaming = (side, name) => [...document.querySelectorAll("td a.op")]
   .filter((a) => a.hash === hashOf(side, name)).map((a) => a.closest("tr"));
 const mark = (side, name) => {
   for (const row of document.querySelectorAll("tr.chosen")) { row.classList.remove("chosen"); row.removeAttribute("aria-current"); }
@@ -138,7 +138,7 @@ const showOperation = async (side, name) => {
   }
   for (const [body, text] of row.bodies || []) { heading(`Calls ${body}`); panel.append(make("pre", text)); }
   const rows = mark(side, row.name);
-  if (row.line) markLine(row.line, false);
+  if (row.line) markLine([row.line, row.line], false);
   if (rows.length) {
     heading("On this page");
     const list = make("ul");
@@ -155,10 +155,15 @@ const showOperation = async (side, name) => {
 
 // ---- a line of Python
 
+// The line before and after: in a comparison `train.py:24 → 26` has moved, and `train.py:24 (before)` is gone.
+const linesOf = (text) => {
+  const [, file, first, last, gone] = /^(.*):(\d+)(?: → (\d+)| (\(before\)))?$/.exec(text) || [];
+  return file === undefined ? [text, text] : [`${file}:${first}`, gone ? "" : `${file}:${last ?? first}`];
+};
 const isOfLine = (row, line) => row.line === line || row.short_line === line;
-const markLine = (line, isShown) => {
+const markLine = (lines, isShown) => {
   for (const row of document.querySelectorAll("table.source tr[data-line]")) {
-    const isHere = row.dataset.line === line || row.dataset.short === line;
+    const line = lines[sideOf(row) === "b" ? 1 : 0], isHere = row.dataset.line === line || row.dataset.short === line;
     row.classList.toggle("chosen", isHere);
     if (isHere && isShown) { row.closest("details").open = true; row.scrollIntoView({ block: "center" }); }
   }
@@ -166,15 +171,17 @@ const markLine = (line, isShown) => {
 const showLine = async (line) => {
   begin(line);
   let total = 0;
+  const lines = linesOf(line);
   for (const side of isTwo ? ["a", "b"] : ["a"]) {
-    const data = await store(side), members = data.rows.map((row, n) => n).filter((n) => isOfLine(data.rows[n], line));
+    const wanted = lines[side === "b" ? 1 : 0];
+    const data = await store(side), members = data.rows.map((row, n) => n).filter((n) => isOfLine(data.rows[n], wanted));
     members.sort((a, b) => (data.rows[b].time?.seconds || 0) - (data.rows[a].time?.seconds || 0) || data.rows[b].bytes - data.rows[a].bytes);
     total += members.length;
     neighbours(data, side, `Operations of this line${isTwo ? (side === "a" ? ", before" : ", after") : ""}`, members.length > 60 ? [...members.slice(0, 60), { more: members.length - 60 }] : members);
   }
   if (!total) panel.append(make("p", "No operation that this page embeds is of this line."));
   mark("a");
-  markLine(line, !opener?.closest("table.source"));
+  markLine(lines, !opener?.closest("table.source"));
 };
 
 // ---- addresses

@@ -11,7 +11,7 @@ from markupsafe import Markup
 import hlotext as hlo
 from hlotext import diff
 from hlotext.analysis import byte_text
-from hlotext.analysis.formatting import format_count, seconds
+from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.ir import gc_control
 from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, table
@@ -19,6 +19,7 @@ from hlotext.view.accuracy import measured as judged
 from hlotext.view.page.colours import OTHERS, PALETTE
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
+from hlotext.view.report.builds_text import change_of
 from hlotext.view.report.operations import Operations, name_of
 from hlotext.view.report.parts import Chart, Missing, Section, Tile
 from hlotext.view.report.report_input import ReportInput
@@ -102,15 +103,10 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
 
 
 def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
-    sides = [_side(key, subject) for key, subject in zip("ab", subjects, strict=False)]
-    compared = None
-    if len(sides) == 2:
-        compared = comparison.section(diff.compare(subjects[0].module, subjects[1].module))
-        compared = attrs.evolve(
-            compared,
-            tables=[*differences.tables(*subjects), *compared.tables],
-            pictures=list(differences.pictures(*subjects)),
-        )
+    compared = _compared(*subjects) if len(subjects) == 2 else None
+    sides = [_side(key, subject, compared) for key, subject in zip("ab", subjects, strict=False)]
+    if compared is not None:
+        sides[1] = attrs.evolve(sides[1], tiles=_with_changes(sides[0].tiles, sides[1].tiles))
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
     platforms = [subject.platform for subject in subjects]
@@ -124,7 +120,7 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     }
     page = environment(**filters).get_template("report.html")
     return page.render(
-        title=title or names,
+        title=title or (names if compared is None else f"Comparison of {names}"),
         policy=Markup(policy(scripts)),
         style=Markup(asset("page.css") + asset("report.css")),
         scripts=[Markup(one) for one in scripts],
@@ -142,7 +138,27 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     )
 
 
-def _side(key: str, subject: ReportInput) -> Side:
+def _compared(before: ReportInput, after: ReportInput) -> Section:
+    found = comparison.section(diff.compare(before.module, after.module))
+    return attrs.evolve(
+        found,
+        tables=[*differences.tables(before, after), *found.tables],
+        pictures=list(differences.pictures(before, after)),
+    )
+
+
+def _with_changes(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[Tile, ...]:
+    """The tiles of the second side, each with what has become of the first's."""
+    old = {tile.title: tile.value for tile in before}
+    changes = {
+        tile.title: "unchanged" if value == tile.value else change_of(value, tile.value)[1]
+        for tile in after
+        if (value := old.get(tile.title)) is not None
+    }
+    return tuple(attrs.evolve(tile, change=changes.get(tile.title, "")) for tile in after)
+
+
+def _side(key: str, subject: ReportInput, compared: Section | None) -> Side:
     sections: list[Section] = []
     missing: list[Missing] = []
     for id, name, make in _SECTIONS:
@@ -151,7 +167,8 @@ def _side(key: str, subject: ReportInput) -> Side:
         except (hlo.InputError, hlo.HloSyntaxError, ValueError, LookupError, ArithmeticError) as error:
             found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
         (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
-    return Side(key, subject, sections, missing, tuple(_tiles(subject)), Operations(subject, sections))
+    naming = sections if compared is None else [compared, *sections]
+    return Side(key, subject, sections, missing, tuple(_tiles(subject)), Operations(subject, naming))
 
 
 def _tiles(subject: ReportInput) -> Iterator[Tile]:
@@ -159,26 +176,27 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
     try:
         space = usage.space_usage(subject.memory, 0)
         of = f"{byte_text(space.capacity)} {space.name}" if space.capacity else space.name
-        yield Tile("peak memory", byte_text(space.peak), f"{byte_text(space.needed)} needed of {of}")
+        detail = f"{byte_text(space.needed)} needed of {of}"
+        yield Tile("peak memory", byte_text(space.peak), detail, space.peak)
     except ValueError:
         pass
     if subject.estimate is not None and subject.estimate.seconds:
         time = seconds(subject.estimate.seconds)
         choice = subject.chip_choice
         assumed = "" if choice is None or choice.is_known else " assumed"
-        yield Tile("least time", time, f"estimated, {subject.estimate.chip.name}{assumed}")
+        detail = f"estimated, {subject.estimate.chip.name}{assumed}"
+        yield Tile("least time", time, detail, subject.estimate.seconds)
     run = subject.cost.run
     more = "" if run.is_exact else run.bound or "about"
-    yield Tile("flops", format_count(run.flops), more or "in one run")
-    yield Tile("bytes moved", byte_text(int(run.bytes_accessed)), more or "in one run")
+    yield Tile("flops", format_count(run.flops), more or "in one run", run.flops)
+    moved = int(run.bytes_accessed)
+    yield Tile("bytes moved", byte_text(moved), more or "in one run", moved)
     flows = subject.traffic.flows
     if flows:
         total = sum(flow.total or 0 for flow in flows)
-        yield Tile(
-            "sent", byte_text(total), f"{len(flows):,} transfer{'s' if len(flows) > 1 else ''}, each device"
-        )
+        yield Tile("sent", byte_text(total), f"{pluralize(len(flows), 'transfer')}, each device", total)
     count = sum(len(computation) for computation in subject.module.computations)
-    yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations")
+    yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations", count)
 
 
 def chart_data(chart: Chart) -> str:

@@ -101,6 +101,10 @@ class PageTable:
     """Total number of rows, if not all are present."""
     is_open: bool = True
     """True if it is shown from the start, and not folded."""
+    feet: Sequence[Sequence[Cell]] = ()
+    """Rows below the others, of what is left out and of all together: neither sorted nor filtered."""
+    sides: Sequence[str] = ()
+    """The side of each row's operations, for a table of both."""
 
     @functools.cached_property
     def shown(self) -> tuple[int, ...]:
@@ -227,6 +231,10 @@ class Tile:
     title: str
     text: str
     detail: str = ""
+    value: float | None = None
+    """The figure itself, where it is one."""
+    change: str = ""
+    """Against the side before."""
 
 
 def cut(rows: Sequence[Any], most: int = MOST_ROWS) -> Sequence[Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
 
 from hlotext.analysis import byte_text, source_locations
 from hlotext.findings import escape
@@ -14,13 +16,20 @@ from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
 
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
-_WIDE, _HIGH, _TOP = 900, 190, 16
+_MOVED = (attrs.evolve(_BYTES[0], title="line", kind="line"), *_BYTES[1:])
+_STATIC = ("arguments", "results", "constants")
+"""What is held from start to end, as `SpaceUsage` names its bytes."""
+_WIDE, _HIGH, _EDGE = 900, 190, 3
+"""Width and height of a picture, and what is free above and below so that no line is cut off."""
 _MOST_POINTS = 2_000
 """Points of a line that is drawn: of more the largest of those that fall together."""
 
 
 def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
-    """Memory spaces, live bytes at the peak by scope, traffic by line, and minimum times by line; equal rows are left out."""
+    """Memory spaces, live bytes at the peak by scope, traffic by line, and minimum times by line.
+
+    Equal rows are one at the foot, above the total.
+    """
     spaces: list[dict[str, float]] = [{}, {}]
     live: list[dict[str, float]] = [{}, {}]
     with contextlib.suppress(MemoryModelError):
@@ -30,9 +39,9 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
     ]
     times = [seconds_by(one, "line") for one in (before, after)]
     lines = moved_lines(before, after)
-    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces)
+    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces, has_total=False)
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
-    yield from _table("differences-moved", "Bytes moved by line", _BYTES, _renamed(moved, lines))
+    yield from _table("differences-moved", "Bytes moved by line", _MOVED, _renamed(moved, lines))
     if times[0] is not None and times[1] is not None:
         sides = _renamed([times[0], times[1]], lines)
         yield from _table("differences-times", "Least time by line", _TIMES, sides)
@@ -95,21 +104,46 @@ def _spaces(one: ReportInput) -> dict[str, float]:
 def _live(one: ReportInput) -> dict[str, float]:
     space = usage.space_usage(one.memory, 0)
     arrays = usage.live_arrays(one.memory, 0, space.peak_time)
-    return {group.name: float(group.bytes) for group in usage.group_by(arrays, "scope")}
+    # What is held from start to end counts as what it is held for, whichever value is in it at the peak.
+    found = Counter({f"({name})": getattr(space, name) for name in _STATIC})
+    for group in usage.group_by((array for array in arrays if array.first is not None), "scope"):
+        found[group.name] += group.bytes
+    return {name: float(size) for name, size in found.items() if size}
 
 
 def _table(
-    id: str, title: str, columns: Sequence[PageColumn], sides: Sequence[Mapping[str, float]]
+    id: str,
+    title: str,
+    columns: Sequence[PageColumn],
+    sides: Sequence[Mapping[str, float]],
+    *,
+    has_total: bool = True,
 ) -> Iterator[PageTable]:
     old, new = sides
-    rows: list[tuple[Cell, ...]] = []
-    for name in dict.fromkeys((*old, *new)):
-        a, b = old.get(name, 0.0), new.get(name, 0.0)
-        if a != b:
-            rows.append((name, a or None, b or None, b - a, (b - a) / a if a else None))
+    names = list(dict.fromkeys((*old, *new)))
+    rows = [_row(name, [name], sides) for name in names if old.get(name, 0.0) != new.get(name, 0.0)]
     rows.sort(key=lambda row: (-abs(float(row[3] or 0)), str(row[0])))
-    if rows:
-        yield PageTable(id, title, columns, cut(rows), len(rows))
+    if not rows:
+        return
+    shown = cut(rows)
+    differ = {str(row[0]) for row in rows}
+    equal = [name for name in names if name not in differ]
+    feet = []
+    if len(shown) < len(rows):
+        smaller = [str(row[0]) for row in rows[len(shown) :]]
+        feet.append(_row(f"{len(smaller):,} smaller differences", smaller, sides))
+    if equal:
+        said = f"{len(equal):,} equal on both sides"
+        feet.append(_row(said, equal, sides) if has_total else (said, None, None, None, None))
+    if has_total:
+        feet.append(_row("all", names, sides))
+    yield PageTable(id, title, columns, shown, feet=feet)
+
+
+def _row(title: str, names: Iterable[str], sides: Sequence[Mapping[str, float]]) -> tuple[Cell, ...]:
+    """Sums of both sides over these names, and what is between them."""
+    a, b = (sum(side.get(name, 0.0) for name in names) for side in sides)
+    return title, a or None, b or None, b - a, (b - a) / a if a else None
 
 
 def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
@@ -129,12 +163,12 @@ def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
         drawn.append(f'<path class="{key}" d="{points}"><title>{escape.html(says)}</title></path>')
     peaks = [byte_text(max(line)) for line in lines]
     label = f"live bytes over the schedule: before at most {peaks[0]}, after at most {peaks[1]}"
-    scale = f'<text x="4" y="12">{byte_text(top)}</text><text x="4" y="{_HIGH - 4}">0 B</text>' + "".join(
-        f'<line x1="0" x2="{_WIDE}" y1="{y}" y2="{y}"/>' for y in (_TOP, _HIGH)
-    )
+    scale = "".join(f'<line x1="0" x2="{_WIDE}" y1="{y}" y2="{y}"/>' for y in (_EDGE, _HIGH - _EDGE))
+    # Stretched to the width of the page, its height kept; texts stand beside it, so that they keep their size.
     svg = (
-        f'<svg class="overlay" viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape.html(label)}">'
-        f"{scale}{''.join(drawn)}</svg>"
+        f'<div class="overlay"><span>{byte_text(top)}</span><span>0 B</span>'
+        f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{escape.html(label)}">'
+        f"{scale}{''.join(drawn)}</svg></div>"
     )
     yield Picture(
         "Memory over the schedule", f"Before (grey) at most {peaks[0]}, after (blue) at most {peaks[1]}.", svg
@@ -145,9 +179,9 @@ def _points(line: Sequence[int], top: int) -> str:
     step = max(1, len(line) // _MOST_POINTS)
     most = [max(line[at : at + step]) for at in range(0, len(line), step)]
     wide = _WIDE / max(1, len(most))
-    high = _HIGH - _TOP
+    high, ground = _HIGH - 2 * _EDGE, _HIGH - _EDGE
     path = [
-        f"{'M' if not n else 'L'}{n * wide:.1f} {_HIGH - size / top * high:.1f}H{(n + 1) * wide:.1f}"
+        f"{'M' if not n else 'L'}{n * wide:.1f} {ground - size / top * high:.1f}H{(n + 1) * wide:.1f}"
         for n, size in enumerate(most)
     ]
     return "".join(path)
