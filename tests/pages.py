@@ -40,6 +40,7 @@ class Page(html.parser.HTMLParser):
     _value: float | None = None
     _is_number: bool = False
     _is_foot: bool = False
+    _full: str | None = None
 
     def __attrs_pre_init__(self) -> None:
         super().__init__()
@@ -63,11 +64,12 @@ class Page(html.parser.HTMLParser):
             value = found.get("data-v")
             self._value = float(value) if value is not None else None
             self._is_number = str(found.get("class") or "").split(" ")[0] == "n"
+            self._full = found.get("data-full")
             self._cell = []
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th") and self._table is not None and self._cell is not None:
-            cell = self._value if self._is_number else "".join(self._cell)
+            cell = self._value if self._is_number else self._full or "".join(self._cell)
             (self._table.feet if self._is_foot else self._table.rows)[-1].append(cell)
             self._cell = None
         elif tag == "tfoot":

@@ -195,6 +195,43 @@ def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path, width: i
     assert quiet(window)
 
 
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_page_of_two_fits(window: Browser, tmp_path: Path, width: int) -> None:
+    """Rows of tiles are full, tables that go on fade at that side, and both buttons of a table are on one line."""
+    place = tmp_path / "two.html"
+    sides = [report_input(path, chip=CHIPS[path]) for path in (CPU, GPU)]
+    place.write_text(report_page(*sides), "utf-8")
+    window.size(width)
+    window.open(place)
+    assert window.eval(
+        """[...document.querySelectorAll('.tiles')].every((list) => {
+          const ends = new Map();
+          for (const one of list.children) {
+            const box = one.getBoundingClientRect();
+            ends.set(Math.round(box.top), box.right);
+          }
+          return [...ends.values()].every((end) => Math.abs(end - list.getBoundingClientRect().right) < 2);
+        })"""
+    )
+    window.wait(
+        """[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility()).every((one) =>
+          (one.scrollWidth - one.clientWidth > 1) === one.classList.contains('more-right'))"""
+    )
+    if width == 400:
+        window.run("document.querySelector('.scroll.more-right').scrollLeft = 1e6")
+        window.wait("document.querySelector('.scroll.more-left') !== null")
+    assert window.eval(
+        """[...document.querySelectorAll('.filter')].filter((one) => one.checkVisibility()).every((one) =>
+          new Set([...one.querySelectorAll('button')].map((button) => button.getBoundingClientRect().top)).size === 1)"""
+    )
+    window.run("document.querySelector('#comparison a.line, #comparison a.op').click()")
+    window.wait("!document.getElementById('operation').hidden")
+    # Texts of the picture keep their size.
+    assert window.eval("getComputedStyle(document.querySelector('.overlay span')).fontSize") == "12px"
+    assert window.eval("document.querySelector('.overlay svg').getBoundingClientRect().height") == 190
+    assert quiet(window)
+
+
 def test_tables_are_copied(window: Browser, tmp_path: Path) -> None:
     """The rows shown, with exact numbers; neither a spreadsheet nor a comment on a code host obeys a name."""
     place = tmp_path / "report.html"

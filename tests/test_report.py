@@ -23,6 +23,7 @@ from hlotext.memory import usage
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.operations import MOST
+from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import shown as shown_text
 from tests.pages import Page
 
@@ -475,6 +476,43 @@ def test_source_lines_are_shown_with_their_costs(tmp_path: Path) -> None:
     assert "line 5 &lt;b&gt;" not in text
     (row,) = re.findall(r'<tr data-line="/build/pkg/model.py:9".*?</tr>', text)
     assert f'data-v="{int(subject_.cost.by("line")["/build/pkg/model.py:9"].bytes_accessed)}"' in row
+    # Only columns that hold something, and no way to sort by the text of a program.
+    (heads,) = re.findall(r'<th scope="col" class="n">line</th>.*?</tr>', text)
+    assert re.findall(r">([a-z ]+)</th>", heads) == ["line", "source", "bytes"]
+    assert '<th scope="col" data-sort="none">source</th>' in heads
+
+
+def test_places_are_named_as_shortly_as_they_can_be(tmp_path: Path) -> None:
+    """The folder that all share is cut off what is shown, not off what is copied, nor off the link."""
+    assert short_names(["/a/p/train.py", "/a/p/model/layers.py", "/a/p/data/layers.py", "x.py"]) == {
+        "/a/p/train.py": "train.py",
+        "/a/p/model/layers.py": "model/layers.py",
+        "/a/p/data/layers.py": "data/layers.py",
+        "x.py": "x.py",
+    }
+    assert short_names(["b.py", "/a/b.py"]) == {"b.py": "b.py", "/a/b.py": "a/b.py"}
+    assert Places({"/a/b.py": "b.py"}).short("/a/b.py:5 → 9") == "b.py:5 → 9"
+    place = tmp_path / "m.txt"
+    place.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n"
+        '  ROOT a = f32[8]{0} sine(p), metadata={op_name="t" source_file="/a/b/train.py" source_line=3}\n}\n'
+    )
+    text = report_page(report_input(place))
+    (cell,) = re.findall(r'<td class="text" data-full="/a/b/train.py:3"[^>]*>.*?</td>', text)
+    assert 'href="#line=%2Fa%2Fb%2Ftrain.py%3A3"' in cell
+    assert ">train.py:3</a>" in cell
+
+
+def test_what_both_sides_lack_is_said_once(tmp_path: Path) -> None:
+    """With the side where only one of them lacks it; the table of how often it was right is in the contents."""
+    place = tmp_path / "m.txt"
+    place.write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[8]{0} parameter(0)\n}\n")
+    text = report_page(report_input(place), report_input(place))
+    listed = re.findall(r"<li><b>([^<]*)</b>", text[text.index('id="left-out"') :])
+    assert "Source" in listed
+    assert len(listed) == len(set(listed))
+    one = report_page(report_input(place, platform="tpu", chip="v5e"))
+    assert ('id="accuracy"' in one) == ('<a href="#accuracy">' in one)
 
 
 def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None:
@@ -525,15 +563,18 @@ def test_a_comparison_says_what_it_is_and_leads_on(tmp_path: Path) -> None:
         place.write_text(
             f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  p = f32[{width}]{{0}} parameter(0)\n"
             f"  r{number} = f32[{width}]{{0}} {opcode}(p), "
-            f'metadata={{op_name="t" source_file="m.py" source_line=3}}\n  ROOT t = (f32[{width}]{{0}}) tuple(r{number})\n}}\n'
+            f'metadata={{op_name="t" source_file="m.py" source_line=3}}\n'
+            f"  ROOT t = (f32[{width}]{{0}}) tuple(r{number})\n}}\n"
         )
         paths.append(place)
     text = report_page(*(report_input(place) for place in paths))
-    assert "<title>Comparison of m: hlotext report</title>" in text and "<h1>Comparison of m</h1>" in text
+    assert "<title>Comparison of m: hlotext report</title>" in text
+    assert "<h1>Comparison of m</h1>" in text
     tiles = re.findall(r"<li><span>([^<]*)</span><b>[^<]*(?:<i>([^<]*)</i>)?</b>", text)
     assert [change for _, change in tiles[: len(tiles) // 2]] == [""] * (len(tiles) // 2)
     after = dict(tiles[len(tiles) // 2 :])
-    assert after["bytes moved"].startswith("+") and after["instructions"] == "unchanged"
+    assert after["bytes moved"].startswith("+")
+    assert after["instructions"] == "unchanged"
     comparison = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
     assert 'href="#line=m.py%3A3"' in comparison
     assert 'href="#op=r0"' in comparison or 'href="#op-b=r1"' in comparison

@@ -66,6 +66,7 @@ const tableOf = (table) => {
     fill();
   };
   heads.forEach((head, column) => {
+    if (head.dataset.sort === "none") return;
     const button = make("button", titles[column], "sort");
     button.type = "button";
     button.title = "sort by this column";
@@ -73,7 +74,7 @@ const tableOf = (table) => {
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);
   });
-  const exact = (row, column) => (isNumber[column] ? row.cells[column].dataset.v ?? "" : cellText(row.cells[column]));
+  const exact = (row, column) => (isNumber[column] ? row.cells[column].dataset.v ?? "" : row.cells[column].dataset.full ?? cellText(row.cells[column]));
   const forms = {
     csv: () => [titles, ...shown.map((row) => titles.map((_, column) => exact(row, column)))].map((row) => row.map(csvCell).join(",")).join("\n") + "\n",
     markdown: () => [
@@ -84,16 +85,25 @@ const tableOf = (table) => {
   field.addEventListener("input", fill);
   field.addEventListener("keydown", (event) => { if (event.key === "Escape" && field.value) { field.value = ""; fill(); event.stopPropagation(); } });
   field.hidden = rows.length < FEW;
-  bar.append(field, count);
+  const copies = make("span");
+  bar.append(field, count, copies);
   for (const [name, text] of [["csv", "CSV"], ["markdown", "markdown"]]) {
     const button = make("button", text);
     button.type = "button";
     button.title = `copy the rows shown as ${text}`;
     button.setAttribute("aria-label", `copy ${title} as ${text}`);
     button.addEventListener("click", async () => { count.textContent = await copyText(forms[name]()) ? `${grouped(shown.length)} rows copied` : "copying is not allowed here"; });
-    bar.append(button);
+    copies.append(button);
   }
   scroll.before(bar);
+  // Where more of it is out of sight, to the left or right, that side fades.
+  const fade = () => {
+    scroll.classList.toggle("more-left", scroll.scrollLeft > 1);
+    scroll.classList.toggle("more-right", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 1);
+  };
+  const sizes = new ResizeObserver(fade);
+  for (const one of [scroll, table]) sizes.observe(one);
+  scroll.addEventListener("scroll", fade, { passive: true });
   table.hlotext = { sort, fill, forms, field, get shown() { return shown; } };
 };
 document.querySelectorAll("main .scroll > table").forEach(tableOf);

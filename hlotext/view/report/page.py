@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 import hlotext as hlo
 from hlotext import diff
-from hlotext.analysis import byte_text
+from hlotext.analysis import byte_text, source_locations
 from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.ir import gc_control
 from hlotext.memory import usage
@@ -21,7 +21,8 @@ from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
 from hlotext.view.report.builds_text import change_of
 from hlotext.view.report.operations import Operations, name_of
-from hlotext.view.report.parts import Chart, Missing, Section, Tile
+from hlotext.view.report.parts import SOURCE_FIGURES, Chart, Missing, Section, Tile
+from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections import (
     collectives,
@@ -108,7 +109,11 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     if compared is not None:
         sides[1] = attrs.evolve(sides[1], tiles=_with_changes(sides[0].tiles, sides[1].tiles))
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
-    left_out = [(side, one) for side in sides for one in side.missing if one.id not in ids or len(sides) == 1]
+    left_out: dict[Missing, list[str]] = {}
+    for side in sides:
+        for one in side.missing:
+            if one.id not in ids or len(sides) == 1:
+                left_out.setdefault(one, []).append(side.key)
     platforms = [subject.platform for subject in subjects]
     own, bokeh = script(*_SCRIPTS), charts.script()
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
@@ -117,6 +122,7 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     filters: dict[str, Callable[..., Any]] = {
         "chart_data": lambda chart: Markup(chart_data(chart)),
         "name_of": name_of,
+        "short_place": _places(subjects).short,
     }
     page = environment(**filters).get_template("report.html")
     return page.render(
@@ -127,6 +133,7 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         sides=sides,
         operations={side.key: side.operations for side in sides},
         ids=ids,
+        source_titles=SOURCE_FIGURES,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
         measured={id: judged(_MEASURED.get(id, ()), platforms) for id in ids},
@@ -136,6 +143,11 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         version=hlo.__version__,
         palette=(*PALETTE, OTHERS),
     )
+
+
+def _places(subjects: Sequence[ReportInput]) -> Places:
+    files = {place.file for one in subjects for place, _ in source_locations(one.module).values()}
+    return Places(short_names(files))
 
 
 def _compared(before: ReportInput, after: ReportInput) -> Section:
@@ -153,7 +165,7 @@ def _with_changes(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[Tile, 
     changes = {
         tile.title: "unchanged" if value == tile.value else change_of(value, tile.value)[1]
         for tile in after
-        if (value := old.get(tile.title)) is not None
+        if (value := old.get(tile.title)) is not None and tile.value is not None
     }
     return tuple(attrs.evolve(tile, change=changes.get(tile.title, "")) for tile in after)
 

@@ -154,6 +154,10 @@ class Chart:
     height: int = 400
 
 
+SOURCE_FIGURES = ("least time", "bytes", "flops", "findings")
+"""Titles of `SourceLine.figures`."""
+
+
 @attrs.frozen
 class SourceLine:
     """One line of the program, with what it costs in one run."""
@@ -213,6 +217,12 @@ class Section:
     notes: Sequence[str] = ()
     sources: Sequence[SourceFile] = ()
     pictures: Sequence[Picture] = ()
+
+    @property
+    def source_figures(self) -> tuple[int, ...]:
+        """Numbers of the figures, in the order of `SOURCE_FIGURES`, that any line of the sources has."""
+        lines = [line.figures for file in self.sources for line in file.lines]
+        return tuple(n for n in range(len(SOURCE_FIGURES)) if any(figures[n][1] for figures in lines))
 
 
 @attrs.frozen

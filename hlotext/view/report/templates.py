@@ -45,6 +45,7 @@ def environment(**filters: Any) -> jinja2.Environment:
     found.filters["breakable"] = breakable
     found.filters["codes"] = codes
     found.filters["address"] = address
+    found.filters["short_place"] = str  # as it is where a page names none
     found.filters.update(filters)
     found.globals["length_of"] = length_of
     return found
