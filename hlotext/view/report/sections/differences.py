@@ -18,7 +18,7 @@ from hlotext.view.report.sections.costs import seconds_by
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
 _MOVED = (attrs.evolve(_BYTES[0], title="line", kind="line"), *_BYTES[1:])
 _STATIC = ("arguments", "results", "constants")
-"""What is held from start to end, as `SpaceUsage` names its bytes."""
+"""Bytes held from start to end, as `SpaceUsage` names them."""
 _WIDE, _HIGH, _EDGE = 900, 190, 3
 """Width and height of a picture, and what is free above and below so that no line is cut off."""
 _MOST_POINTS = 2_000
