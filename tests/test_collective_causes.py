@@ -379,6 +379,7 @@ def test_comm_says_why(tmp_path: Path) -> None:
         assert "xla_dump_hlo_pass_re" not in text
         assert "mesh          dp=2,tp=4 (the program before optimization)" in text
         assert operation["axes"] == ["tp"]
+        assert "links of tp" in run("cost", place, "--chip", "h100").stdout
 
 
 def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:

@@ -135,6 +135,35 @@ def test_shardy_and_inferred_meshes() -> None:
     )
 
 
+_HALO = """HloModule m, num_partitions=4
+
+ENTRY e {
+  a = f32[8] parameter(0)
+  x = f32[8] collective-permute(a), channel_id=1, source_target_pairs={{0,2},{2,0},{1,3},{3,1}}
+  y = f32[8] collective-permute(a), channel_id=2, source_target_pairs=PAIRS
+  ROOT r = f32[8] add(x, y)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pairs", "mesh"),
+    [
+        ("{{0,1},{1,0},{2,3},{3,2}}", "axis_0=2,axis_1=2"),
+        ("{{0,1},{1,2},{2,3}}", "axis_0=2,axis_1=2"),
+        ("{{0,1}}", "axis_0=2,axis_1=2"),
+    ],
+)
+def test_permutes_tell_axes(pairs: str, mesh: str) -> None:
+    """The devices that their pairs join are groups, where all devices are in one of equal size."""
+    module = hlo.parse(_HALO.replace("PAIRS", pairs))
+    found = analysis.mesh_of(module)
+    assert found is not None
+    assert str(found.mesh) == mesh
+    x, y = (analysis.axes_of(module, one, found.mesh) for one in analysis.communications(module))
+    assert (x, y) == (("axis_0",), ("axis_0", "axis_1") if "1,2" in pairs else ("axis_1",))
+
+
 @pytest.mark.parametrize(
     ("kind", "devices", "ring", "tree"),
     [

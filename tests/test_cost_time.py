@@ -88,6 +88,32 @@ def test_an_exposed_transfer_is_on_the_critical_path() -> None:
     assert sum(step.seconds for step in found.critical_path) == pytest.approx(found.seconds)
 
 
+SLICED = """HloModule m, is_scheduled=true
+cut {
+  p = f32[1024,1024] parameter(0)
+  ROOT c = f32[512,1024] slice(p), slice={[0:512], [0:1024]}
+}
+ENTRY e {
+  a = f32[1024,1024] parameter(0)
+  b = f32[1024,1024] parameter(1)
+  s = ((f32[1024,1024]), f32[512,1024], s32[]) async-start(a), calls=cut
+  n = f32[1024,1024] negate(b)
+  ROOT d = f32[512,1024] async-done(s)
+}
+"""
+
+
+def test_an_asynchronous_slice_is_no_work_of_the_core() -> None:
+    """A copy engine cuts it out, while the core negates: the core is not busy longer than the module takes."""
+    found = cost.estimate(hlo.parse(SLICED), PLAIN)
+    block = 2**20 * 4 / 1e9
+    assert found.seconds == pytest.approx(2 * block)
+    assert found.busy == {"core": pytest.approx(2 * block), "copies": pytest.approx(block)}
+    assert [one.name for one in found.instructions] == ["n"]
+    assert [one.name for one in found.beside] == ["s"]
+    assert found.by_bound == {Bound.MEMORY: pytest.approx(2 * block)}
+
+
 FUSED = """HloModule m, is_scheduled=true, num_partitions=4
 sum {
   x = f32[] parameter(0)

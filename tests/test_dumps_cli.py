@@ -163,3 +163,18 @@ ENTRY %main (x: f32[8,4]) -> (f32[4,8], f32[4,8]) {
     shown = run("dump", "copies", tmp_path).stdout
     assert "0 copies and 1 transpose, 128 B" in shown
     assert "wrapped" in shown
+
+
+def test_a_transpose_that_keeps_every_byte_in_place_is_no_copy(tmp_path: Path) -> None:
+    """Its layout is permuted as its dimensions are; the one beside it keeps the layout and moves."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[8,4]{1,0} parameter(0)
+  b = f32[4,8]{0,1} transpose(a), dimensions={1,0}
+  c = f32[4,8]{1,0} transpose(a), dimensions={1,0}
+  ROOT r = (f32[4,8]{0,1}, f32[4,8]{1,0}) tuple(b, c)
+}
+"""
+    _write(tmp_path, {"module_0000.m.cpu_after_optimizations.txt": text})
+    assert [one["instruction"] for one in run_json("dump", "copies", tmp_path)["copies"]] == ["c"]

@@ -176,3 +176,21 @@ ENTRY e {
         " for which sharing memory is not estimated",
         "parameter 5: it is returned unchanged",
     )
+
+
+def test_a_result_whose_argument_is_copied_is_no_other_arguments() -> None:
+    """JAX pairs arguments and results of one shape in order: CPUs copy `w`, which `late` reads, and `m` still has its own."""
+    module = hlo.parse("""HloModule m, is_scheduled=true
+
+ENTRY e {
+  w = f32[1048576]{0} parameter(0)
+  m = f32[1048576]{0} parameter(1)
+  g = f32[1048576]{0} parameter(2)
+  m1 = f32[1048576]{0} add(m, g)
+  w1 = f32[1048576]{0} subtract(w, m1)
+  late = f32[1048576]{0} multiply(w, g)
+  ROOT r = (f32[1048576]{0}, f32[1048576]{0}, f32[1048576]{0}) tuple(w1, m1, late)
+}""")
+    found = what_if.donate(module, [0, 1], "cpu")
+    assert found.what == "donate 1 (not 0: see the notes)"
+    assert found.peak_before - found.peak_after == pytest.approx(1 << 22, abs=64)

@@ -77,7 +77,7 @@ def test_sums_by_opcode_are_the_estimates(
 ) -> None:
     """The totals of the slices add up to `cost.estimate`, opcode by opcode."""
     expected: dict[str, float] = defaultdict(float)
-    for one in case[0].instructions:
+    for one in (*case[0].instructions, *case[0].beside):
         expected[one.instruction.opcode] += one.seconds
     found: dict[str, float] = defaultdict(float)
     for event in case[2]:

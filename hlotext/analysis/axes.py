@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -70,8 +70,24 @@ def _own_mesh(module: Module) -> FoundMesh | None:
     if count < 2 or not (joined or any(one.pairs for one in begun)):
         return None
     lists = dict.fromkeys(map(ReplicaGroupList, joined))
-    mesh = inferred_mesh(count, lists)
+    rings = [found for one in begun if one.pairs and (found := _joined_by(one.pairs, count)) is not None]
+    mesh = inferred_mesh(count, dict.fromkeys((*lists, *map(ReplicaGroupList, rings))))
+    mesh = mesh or inferred_mesh(count, lists)
     return FoundMesh(mesh, MeshSource.INFERRED) if mesh is not None else None
+
+
+def _joined_by(pairs: Iterable[tuple[int, ...]], count: int) -> tuple[tuple[int, ...], ...] | None:
+    """The groups of devices that the pairs of a permute join; None where they are not of one size, or not all devices."""
+    group_of: dict[int, list[int]] = {}
+    for pair in pairs:
+        groups = [group_of.setdefault(device, [device]) for device in pair]
+        less, more = sorted((groups[0], groups[-1]), key=len)
+        if less is not more:
+            more += less
+            group_of.update(dict.fromkeys(less, more))
+    found = {id(group): tuple(sorted(group)) for group in group_of.values()}
+    sizes = {len(group) for group in found.values()}
+    return tuple(found.values()) if len(sizes) == 1 and len(group_of) == count else None
 
 
 def _meshes(module: Module) -> Iterator[tuple[DeviceMesh, MeshSource]]:

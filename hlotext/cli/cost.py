@@ -112,7 +112,7 @@ def command(
         for module in result.modules:
             compilation = texts[place].compilation if place in texts else compilation_beside(place)
             choice = choose_chip(module, rates.chip, compilation.chip if compilation is not None else None)
-            timed = estimated(module, place, choice, rates) if is_timed else None
+            timed = estimated(module, place, choice, rates, compilation) if is_timed else None
             found = cost.analyze(
                 module, age=compilation.age if compilation is not None else None, costs=rates.costs
             )

@@ -9,7 +9,7 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext import cost
+from hlotext import cost, dumps
 from hlotext.analysis import (
     Backend,
     ChipChoice,
@@ -54,13 +54,21 @@ def rates_of(
 
 
 def estimated(
-    module: hlo.Module, place: str, choice: ChipChoice | None, rates: TimeOptions
+    module: hlo.Module,
+    place: str,
+    choice: ChipChoice | None,
+    rates: TimeOptions,
+    compilation: dumps.Compilation | None,
 ) -> tuple[cost.Estimate, ChipChoice]:
     """Lower bound on a module's run time, and the chip. Raises UsageError if the chip is unknown."""
     if choice is None:
         raise click.UsageError(f"{place}: chip unknown; set --chip ({', '.join(CHIPS)})")
     row = with_set(choice.chip, rates.figures)
-    found = told(lambda: cost.estimate(module, row, rates.mesh, trips=rates.trips or None, costs=rates.costs))
+    mesh: DeviceMesh | None = rates.mesh
+    if mesh is None and compilation is not None:
+        named = dumps.collectives.named_mesh(compilation, module)
+        mesh = named.mesh if named is not None else None
+    found = told(lambda: cost.estimate(module, row, mesh, trips=rates.trips or None, costs=rates.costs))
     return found, choice
 
 

@@ -116,6 +116,8 @@ class Estimate:
     """Length of the schedule: loops scaled by trip counts, transfers overlapping the core."""
     instructions: tuple[InstructionTime, ...]
     """Instructions that the core runs in sequence, largest `InstructionTime.weight` first."""
+    beside: tuple[InstructionTime, ...]
+    """Work that asynchronous operations do beside the core, in that order; `transfers` has the time of all of each."""
     transfers: tuple[TransferTime, ...]
     """The most exposed first."""
     busy: Mapping[str, float]
@@ -255,6 +257,7 @@ def _estimate(
     walks = Scheduler(module, counting, roofline, found.mesh if found is not None else None).walks
     weights = _weights(counting)
     instructions: list[InstructionTime] = []
+    beside: list[InstructionTime] = []
     transfers: list[TransferTime] = []
     busy: dict[str, float] = {CORE: 0.0}
     for computation, walk in walks.items():
@@ -267,7 +270,7 @@ def _estimate(
             if step.least is not None:
                 cycles = estimated_cycles(step.instruction)
                 clock = row.rates.clock
-                instructions.append(
+                (instructions if started_by is None else beside).append(
                     InstructionTime(
                         step.instruction,
                         runs,
@@ -277,17 +280,19 @@ def _estimate(
                         started_by,
                     )
                 )
-                busy[CORE] += step.least.seconds * runs
+                if started_by is None:
+                    busy[CORE] += step.least.seconds * runs
         for one in walk.transfers:
             transfers.append(_transfer_time(one, runs, walk.exposed.get(one, 0.0)))
             for queue in one.queues:
                 busy[queue] = busy.get(queue, 0.0) + one.seconds * runs
-    unknown = [i.instruction for i in instructions if i.least.is_unknown]
+    unknown = [i.instruction for i in (*instructions, *beside) if i.least.is_unknown]
     return Estimate(
         module,
         row,
         walks[module.entry].seconds,
-        tuple(sorted(instructions, key=lambda one: (-one.weight, -one.seconds))),
+        tuple(sorted(instructions, key=_largest_first)),
+        tuple(sorted(beside, key=_largest_first)),
         tuple(sorted(transfers, key=lambda one: (-one.exposed, -one.seconds))),
         dict(sorted(busy.items(), key=lambda item: -item[1])),
         _critical_path(counting, walks, module),
@@ -295,11 +300,15 @@ def _estimate(
             loop for loop, trips in counting.graph.loops() if trips is None and loop.computation in weights
         ),
         tuple(unknown),
-        tuple(one.instruction for one in instructions if one.least.is_at_most),
+        tuple(one.instruction for one in (*instructions, *beside) if one.least.is_at_most),
         module.is_scheduled,
         walks,
         module.revision,
     )
+
+
+def _largest_first(one: InstructionTime) -> tuple[float, float]:
+    return -one.weight, -one.seconds
 
 
 def _transfer_time(one: ScheduledTransfer, runs: int, exposed: float) -> TransferTime:

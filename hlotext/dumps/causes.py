@@ -19,6 +19,7 @@ from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
 from hlotext.dumps.identity.owners import Owner
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
+from hlotext.layout import LayoutError, transpose_is_bitcast
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -184,9 +185,25 @@ def copies(compilation: Compilation) -> list[Cause]:
 
 
 def _is_executed_transpose(node: hlo.Instruction, moved: set[int]) -> bool:
-    """True for a transpose that costs a pass over memory: one in a fusion that computes is only another index."""
+    """True for a transpose that costs a pass over memory: one in a fusion that computes is only another index.
+
+    One that only names the dimensions of the same bytes in another order costs none.
+    """
     home = node.computation
-    return node.opcode == "transpose" and (id(node) in moved or home is None or not home.is_fusion_body)
+    is_alone = id(node) in moved or home is None or not home.is_fusion_body
+    return node.opcode == "transpose" and is_alone and not _is_transposed_in_place(node)
+
+
+def _is_transposed_in_place(node: hlo.Instruction) -> bool:
+    source, target = node.operands[0].shape if node.operands else None, node.shape
+    try:
+        return (
+            source is not None
+            and target is not None
+            and transpose_is_bitcast(source, target, node.attributes.get("dimensions", ()))
+        )
+    except LayoutError:
+        return False
 
 
 def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:

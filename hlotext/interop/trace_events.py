@@ -119,7 +119,7 @@ class _Drawn:
 
     def __attrs_post_init__(self) -> None:
         self._facts = _Facts(self.estimate)
-        self._timed = {one.instruction: one for one in self.estimate.instructions}
+        self._timed = {one.instruction: one for one in (*self.estimate.instructions, *self.estimate.beside)}
 
     def events(self) -> Iterator[Event]:
         """All slices and arrows, and the names of the lanes."""

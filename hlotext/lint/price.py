@@ -52,8 +52,6 @@ class Prices:
         found: dict[Instruction, float] = defaultdict(float)
         for time in self.estimate.instructions:
             found[time.instruction] += time.seconds
-            if time.started_by is not None:
-                found[time.started_by] += time.seconds
         for transfer in self.estimate.transfers:
             found[transfer.start] += transfer.exposed
         return dict(found)
@@ -68,7 +66,7 @@ class Prices:
         """Seconds of all that runs in a computation and in what it calls step by step."""
         found: dict[Computation, float] = defaultdict(float)
         for time in self.estimate.instructions:
-            if time.instruction.computation is not None and time.started_by is None:
+            if time.instruction.computation is not None:
                 found[time.instruction.computation] += time.seconds
         for transfer in self.estimate.transfers:
             if transfer.start.computation is not None:

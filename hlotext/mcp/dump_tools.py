@@ -197,7 +197,8 @@ def measured(
     choice = choose_chip(chosen.module)
     least = {}
     if choice is not None:
-        least = {part.name: part for part in cost.estimate(chosen.module, choice.chip).instructions}
+        estimate = cost.estimate(chosen.module, choice.chip)
+        least = {part.name: part for part in (*estimate.instructions, *estimate.beside)}
     times = sorted(chosen.times.items(), key=lambda item: (-item[1].total_seconds, item[0]))
 
     def row(item: tuple[str, Any]) -> tuple[Any, ...]:

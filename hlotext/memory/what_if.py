@@ -66,7 +66,8 @@ def donate(
     """The peak if these parameters of the entry were donated.
 
     Each array of a parameter is aliased to the result named by `results`, else to the first unaliased result of the same
-    shape, as JAX pairs them. If a reader of the parameter depends on the result, the compiler copies, and nothing is gained.
+    shape, as JAX pairs them. If a reader of the parameter depends on the result, the compiler copies, and nothing is gained;
+    the result is taken nevertheless.
     If neither depends on the other, the compiler must schedule the reader first. The CPU
     compiler, which inserts copies before it schedules, copies there (`RemoveUnnecessaryCopies` with a
     `DependencyHloOrdering`), and such a parameter counts only if `is_hopeful`; `unsure` of the outcome names those that
@@ -149,6 +150,7 @@ def _donated(
     aliases = dict(flow.aliases)
     order = _Order(before, [value for n in parameters if n in by_number for value in flow.at[by_number[n]]])
     reasons: list[tuple[int, str]] = []
+    copied: set[ShapeIndex] = set()
     unsure: list[int] = []
     for number in dict.fromkeys(parameters):
         parameter = by_number.get(number)
@@ -162,16 +164,20 @@ def _donated(
             fits = [
                 output
                 for output, value in results.items()
-                if output not in aliases and value is not None and value.shape == shape and value is not held
+                if output not in aliases
+                and output not in copied
+                and value is not None
+                and value.shape == shape
+                and value is not held
             ]
-            if chosen.get(number) in fits:
-                fits = [chosen[number]]
+            fits = [chosen[number]] if chosen.get(number) in fits else fits[:1]
             free = [output for output in fits if held is not None and order.may_follow(held, results[output])]
             is_unsure = bool(free) and held is not None and not order.must_follow(held, results[free[0]])
             if is_unsure and before.backend is Backend.CPU and not is_hopeful:
                 reasons.append(
                     (number, "may still be read after the new value is written: a copy would be made")
                 )
+                copied.update(fits)
             elif free:
                 aliases[free[0]] = number, index
                 if is_unsure:
@@ -180,6 +186,7 @@ def _donated(
                 reasons.append(
                     (number, "is needed when the result of its shape is written: a copy would be made")
                 )
+                copied.update(fits)
             else:
                 reasons.append((number, _why_none(results, aliases, root, shape, held)))
     return aliases, _sentences(reasons), unsure

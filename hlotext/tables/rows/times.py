@@ -18,7 +18,7 @@ def times(subject: Subject) -> Table:
         {
             "module": subject.key,
             "chip": chip,
-            "id": ids[one.started_by or one.instruction],
+            "id": ids[one.instruction],
             "on": "core",
             "seconds": one.seconds,
             "runs": one.runs,

@@ -10,7 +10,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext import dumps, lint, memory
-from hlotext.analysis import Backend, ChipChoice, DeviceMesh, backend_of, choose_chip
+from hlotext.analysis import Backend, ChipChoice, DeviceMesh, FoundMesh, backend_of, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
@@ -82,14 +82,22 @@ class ReportInput:
     @functools.cached_property
     def estimate(self) -> Estimate | None:
         """The least times; None where the chip is not known."""
-        return estimate(self.module, self.chip, self.mesh) if self.chip is not None else None
+        if self.chip is None:
+            return None
+        mesh = self.named_mesh
+        return estimate(self.module, self.chip, mesh.mesh if isinstance(mesh, FoundMesh) else mesh)
 
     @functools.cached_property
     def traffic(self) -> Traffic:
+        return traffic(self.module, self.named_mesh)
+
+    @functools.cached_property
+    def named_mesh(self) -> DeviceMesh | FoundMesh | None:
+        """The mesh that is given, else the one that the program before optimization names."""
         own = self.own_compilation
         if self.mesh is None and own is not None:
-            return traffic(self.module, dumps.collectives.named_mesh(own, self.module))
-        return traffic(self.module, self.mesh)
+            return dumps.collectives.named_mesh(own, self.module)
+        return self.mesh
 
     @functools.cached_property
     def own_compilation(self) -> dumps.Compilation | None:

@@ -37,7 +37,7 @@ def joined(subject: ReportInput, traced: TracedModule) -> tuple[list[Row], Runs 
     estimate = subject.estimate
     least: dict[Instruction, float] = {}
     executions: dict[str, int] = {}
-    for one in estimate.instructions if estimate is not None else ():
+    for one in (*estimate.instructions, *estimate.beside) if estimate is not None else ():
         least[one.instruction] = one.seconds
         executions[one.instruction.name] = one.runs
     for transfer in estimate.transfers if estimate is not None else ():
