@@ -19,9 +19,11 @@ import pytest
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import communications, parse_mesh
+from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.advice import MOST, RULES, Advice
 from hlotext.dumps.collectives.following import reshaped_dimension, sources
 from hlotext.dumps.collectives.partitioner import Written
+from hlotext.dumps.collectives.records import PARTIAL, RESHARD, Place, Reason
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
@@ -363,6 +365,24 @@ def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
 def _words(page: str) -> Any:
     blobs = re.findall(r'<script type="application/octet-stream" data-part="words">([^<]*)</script>', page)
     return unpacked_words(blobs[0])
+
+
+def test_sentences_say_nothing_that_operations_do_not_do() -> None:
+    """The slices of a roll bear the name of their concatenation; an argument without a name sums up nothing."""
+    roll = Place("jit(f)/concatenate", 3, "f.py", "concatenate", None)
+    argument = Place("", None, "", "parameter", None)
+
+    def said(cause: str, user: Place, tensor: Place) -> str:
+        return wording.sentence(Reason(cause, "operation", user, tensor, ("x",), None, None, "low", ""))
+
+    assert said(RESHARD, roll, roll) == "because concatenate (line 3) needs elements that other devices hold"
+    assert (
+        said(RESHARD, roll, argument) == "because concatenate (line 3) needs an argument in another sharding"
+    )
+    assert (
+        said(PARTIAL, argument, argument)
+        == "because an operation sums over a dimension that is sharded along x"
+    )
 
 
 def test_comm_says_why(tmp_path: Path) -> None:

@@ -178,6 +178,19 @@ def test_a_quantity_is_told_with_its_bound() -> None:
     )
 
 
+def test_few_updated_arguments_are_not_said_to_be_none() -> None:
+    """Any function of arrays gives back one of their shape: whether that is a state only its caller knows."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  w = f32[1048576]{0} parameter(0)
+  g = f32[1048576]{0} parameter(1)
+  ROOT r = f32[1048576]{0} subtract(w, g)
+}"""
+    (silence,) = lint.explain_silence(Source(text), "M103")
+    assert "because few arguments are updated, as any function of arrays does" in silence.reason
+
+
 def test_conditions_are_told_in_english() -> None:
     """For no rule and no module of its cases a word of the source comes out: setting names apart, all are plain."""
     told = 0

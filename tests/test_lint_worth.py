@@ -91,6 +91,32 @@ def test_moving_costs_what_is_read_and_what_is_written() -> None:
     assert finding.bytes == 4 * (64 * 125_056 + 125_000 * 128)
 
 
+def test_what_padding_makes_of_an_argument_is_said() -> None:
+    """The order of the columns is the device's choice, which it takes for the transposed array too."""
+    (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L103",), **support.SAY_ALL))
+    assert "into another layout, in which it takes 61.0 MiB" in finding.message
+    assert finding.help == (
+        "store it in the layout that automatic layouts choose (jax.experimental.layout, Format(Layout.AUTO))"
+    )
+    rows = TURNED.replace("125000,64", "1024,1024").replace("{1,0:", "{2,1:").replace("{0,1:", "{1,0:")
+    (finding,) = lint.run(
+        hlo.parse(rows.replace("{2,1:", "{0,1:")), lint.Config(select=("L103",), **support.SAY_ALL)
+    )
+    assert "in which" not in finding.message
+    assert "transposed" in (finding.help or "")
+
+
+def test_a_copy_that_narrows_hides_no_padding() -> None:
+    """In fast memory rows of 64 bfloat16 take as much as the columns of float32; the argument would take twice that."""
+    brought = "ordered = bf16[125000,64]{1,0:T(8,128)(2,1)S(1)} copy(table)"
+    text = TURNED.replace("ordered = f32[125000,64]{1,0:T(8,128)} copy(table)", brought)
+    text = text.replace(
+        "ROOT twice = f32[125000,64]{1,0:T(8,128)} ", "ROOT twice = bf16[125000,64]{1,0:T(8,128)(2,1)} "
+    )
+    assert "S(1)" in text
+    assert not lint.run(hlo.parse(text), lint.Config(select=("L103",), **support.SAY_ALL))
+
+
 def test_an_order_that_pads_an_argument_fourfold_is_no_remedy() -> None:
     """Rows of 16 take 128 lanes."""
     assert not lint.run(

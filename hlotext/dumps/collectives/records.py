@@ -46,6 +46,8 @@ class Place:
         called = self.op_name.rpartition("/")[2]
         if called in traits.REARRANGES_ELEMENTS and self.opcode in (*traits.CONTRACTIONS, *traits.REDUCTIONS):
             return self.opcode
+        if self.opcode == "parameter" and not self.op_name:
+            return "an argument"
         return called or self.op_name or self.opcode
 
     def __str__(self) -> str:

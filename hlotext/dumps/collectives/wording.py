@@ -48,7 +48,7 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
     """Why a collective is there, in one sentence."""
     if reason.cause == RESHARD:
         return _reshard(reason, part)
-    user = _named(reason.user, "an operation")
+    user = _acting(reason.user)
     if reason.cause == PARTIAL:
         return f"because {user} sums over a dimension that is sharded along {along(reason.axes)}"
     if reason.cause == HALO:
@@ -150,7 +150,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
     if reason.wanted_by == RESULT:
         number = f" {reason.result}" if reason.result is not None else ""
         return f"because result{number} of the program is to be {want or 'placed otherwise'}, and {tensor} is {have or 'not'}"
-    user = _named(reason.user, "an operation")
+    user = _acting(reason.user)
     if reason.readers > 1:
         user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
     if (
@@ -164,11 +164,19 @@ def _reshard(reason: Reason, part: Written | None) -> str:
     if part is not None and part.side == "result":
         return f"because {user} was carried out in another sharding than its result's, {want or 'which no text tells'}"
     who = {CONSTRAINT: "the constraint ", LOOP: "the loop "}.get(reason.wanted_by or "", "")
+    if tensor == user and not (have or want):
+        # Of a roll, slices and their concatenation have one name: the operation moves elements along a sharded dimension.
+        return f"because {who}{user} needs elements that other devices hold"
     as_ = f"as {want}" if want else "in another sharding"
     is_ = f", and it is {have}" if have else ""
     cut = "; it is gathered whole and cut again, which moves the most" if reason.is_rematerialized else ""
     needs = "need" if reason.readers > 1 else "needs"
     return f"because {who}{user} {needs} {tensor} {as_}{is_}{cut}"
+
+
+def _acting(place: Place | None) -> str:
+    """The operation that needs or sums something; an argument, which does neither, only marks where it is."""
+    return _named(place if place is None or place.opcode != "parameter" else None, "an operation")
 
 
 def _named(place: Place | None, otherwise: str) -> str:

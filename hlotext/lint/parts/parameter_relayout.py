@@ -10,7 +10,9 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import byte_text, responsible_frame, written_bytes
+from hlotext.analysis.views import array_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.layout.permutations import descending
 from hlotext.lint.beside import step_percent
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_back, moved_bytes
@@ -22,6 +24,10 @@ from hlotext.memory.in_place import InPlacePairs
 _HELP = (
     "store it in the order that the program wants: transposed, or in the layout that automatic layouts choose"
 )
+_AUTOMATIC = (
+    "store it in the layout that automatic layouts choose (jax.experimental.layout, Format(Layout.AUTO))"
+)
+"""For an argument whose layout is the device's choice: stored transposed, it would be laid out as it is."""
 _OPCODES = frozenset({"copy", "copy-start", "fusion", "transpose"})
 
 
@@ -53,7 +59,7 @@ class ParameterRelayout(Rule):
                     continue
                 # What is fetched into fast memory is read once in any layout: more, where the other one is padded.
                 most = _PADDED if is_in_main_memory(instruction) else 1
-                if size_of(instruction.shape) > most * size_of(moved.shape):
+                if _stored(instruction, moved) > most * size_of(moved.shape):
                     continue
                 if not _is_overwritten(instruction):
                     together[_operation(instruction)].append((instruction, moved))
@@ -67,11 +73,13 @@ class ParameterRelayout(Rule):
                 back = returned.get(instruction)
                 moves = [instruction] if back is None else [instruction, back]
                 again = "" if back is None else ", and its new value back"
+                stored, size = _stored(instruction, moved), size_of(moved.shape)
+                grown = f", in which it takes {byte_text(stored)}" if stored > _GROWN * size else ""
                 yield Report(
                     instruction,
-                    f"every call copies an argument of {byte_text(size_of(moved.shape))} into another layout"
-                    f"{times(runs)}{again}",
-                    _HELP,
+                    f"every call copies an argument of {byte_text(size)} into another layout"
+                    f"{grown}{times(runs)}{again}",
+                    _HELP if _is_descending(moved) else _AUTOMATIC,
                     sum(moved_bytes(one, one.operands[0]) * context.runs(one) for one in moves),
                     seconds=context.prices.together(moves),
                     spares=dict.fromkeys(moves, 1.0),
@@ -89,6 +97,24 @@ class ParameterRelayout(Rule):
 
 _PADDED = 4
 """Maximum ratio of padded sizes: above it, an argument in the other layout costs more than it saves."""
+
+
+_GROWN = 1.1
+"""Ratio of padded sizes from which on the message says what the argument would take in the other layout."""
+
+
+def _stored(instruction: Instruction, moved: Instruction) -> int:
+    """Bytes of the argument in the layout of the copy, padding included: in its own type, which the copy may narrow."""
+    size, source, target = size_of(instruction.shape), array_of(moved.shape), array_of(instruction.shape)
+    if source is None or target is None or not target.element_type.bits:
+        return size
+    return size * source.element_type.bits // target.element_type.bits
+
+
+def _is_descending(moved: Instruction) -> bool:
+    """True for an array stored row by row, as arrays are unless the device or the caller chooses otherwise."""
+    array = array_of(moved.shape)
+    return array is None or array.layout is None or array.layout.minor_to_major == descending(array.rank)
 
 
 def _operation(instruction: Instruction) -> str:

@@ -62,17 +62,23 @@ class MissingDonation(Rule):
         steps = _given_back([one for one in found if not one.is_in_place], context)
         is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
         is_alone = is_chance and not self._is_large(steps, context)
+        report = self._report(caches, "are updated in part", "cache", False, context) if caches else None
+        if report is not None:
+            yield report
+        is_common = is_alone and steps and not any(one.is_carried for one in steps)
+        if is_common:  # few arguments are updated, as any function of arrays does
+            return
         if is_alone:
             steps = [one for one in steps if one.is_carried]
             steps = [] if steps and _goes_through_layers(context) else steps
-        if (report := self._report(caches, "are updated in part", "cache", False, context)) is not None:
-            yield report
         if (report := self._report(steps, "are updated", "state", is_alone, context)) is not None:
             yield report
 
     def _is_large(self, steps: list[Update], context: Context) -> bool:
         """True if donating these saves so much that it need not be many. One alone may be any function of an array."""
-        if len(steps) < _SEVERAL or sum(map(_size, steps)) < self.large_saved:
+        if (
+            len(steps) < _SEVERAL or sum(map(_size, steps)) < self.large_saved
+        ):  # few arguments are updated, as any function of arrays does
             return False
         saved, assignment = _saved(steps, context), assignment_of(context)
         if saved is None or assignment is None or not _is_known(*saved):
