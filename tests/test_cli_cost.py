@@ -195,3 +195,33 @@ ENTRY e {
     path.write_text(text)
     shown = " ".join(run("cost", str(path), "--time", "--chip", "v5e").output.split())
     assert "core and copies share the memory bandwidth; each is given all of it" in shown
+
+
+PRODUCT = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[64,64]{1,0} parameter(0)
+  c = (f32[64,64], u8[9]) custom-call(a, a), custom_call_target="__cublas$gemm", backend_config=CONFIG
+  g = f32[64,64] get-tuple-element(c), index=0
+  ROOT n = f32[64,64]{1,0} negate(g), metadata={op_name="jit(f)/act/neg"}
+}
+""".replace(
+    "CONFIG",
+    '{"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}, metadata={op_name="jit(f)/dot"}',
+)
+
+
+def test_the_rows_of_scopes_add_up(tmp_path: Path) -> None:
+    """What stands in no scope has a row of its own; why XLA counts less is said by what the module has."""
+    (tmp_path / "m.txt").write_text(PRODUCT)
+    text = run("cost", tmp_path / "m.txt").stdout
+    rows = dict(
+        line.split("%")[0].rsplit(maxsplit=1)
+        for line in text.splitlines()
+        if line.startswith("  ") and "%" in line and "scope" not in line
+    )
+    assert rows == {"  (top level)": "99.2", "  act": "0.8"}
+    assert "without custom calls)" in text
+    assert "loop bodies once" not in text
+    tree = cost.scope_tree(cost.analyze(hlo.parse(PRODUCT)))
+    assert sum(node.flops for node in tree.children.values()) == tree.flops

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext import cost
+from hlotext.analysis.formatting import seconds
 from hlotext.cost.counting import Counting
 from hlotext.cost.float32 import float32_sum, is_exact, round_to_float32
 from hlotext.cost.rules.contraction import valid_pairs
@@ -390,3 +391,9 @@ def test_what_cannot_be_counted_is_said(text: str) -> None:
     found = cost.analyze(hlo.parse_tolerant(text).module)
     assert not found.run.is_exact
     assert found.run.is_at_least
+
+
+def test_seconds_have_three_digits() -> None:
+    """Zeros included, so that numbers below each other are equally precise."""
+    shown = [seconds(time) for time in (0, 3e-9, 2e-3, 2.01e-3, 1.6e-5, 3e-4, 0.9999, 1250.0)]
+    assert shown == ["0", "3 ns", "2.00 ms", "2.01 ms", "16.0 us", "300 us", "1.00 s", "1,250 s"]

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hlotext import dumps
+from hlotext.analysis.chips import CHIPS, with_figures
 from tests.cli_support import run, run_json
 from tests.support import CORPUS, DATA, read_text
 
@@ -284,5 +285,17 @@ def test_a_program_that_does_not_fit_says_so_first(tmp_path: Path) -> None:
         "  q = f32[1024,1024,1024]{2,1,0} negate(p)\n  ROOT r = f32[1024,1024,1024]{2,1,0} sine(q)\n}\n"
     )
     said = run("memory", path, "--chip", "v2", "--platform", "tpu").stdout.splitlines()[1]
-    assert said.strip() == "does not fit  12.0 GiB of HBM needed, 7.45 GiB there: 4.55 GiB too much"
+    assert said.strip() == "does not fit  12.0 GiB of HBM needed, 7.48 GiB usable: 4.52 GiB too much"
     assert "does not fit" not in run("memory", path, "--chip", "v5p", "--platform", "tpu").stdout
+
+
+def test_usable_memory_is_what_the_compiler_gives() -> None:
+    """Of each TPU less than there is; where that is not known the column is empty."""
+    for name in ("v2", "v3", "v4", "v5e", "v5p", "v6e", "tpu7x"):
+        row = CHIPS[name]
+        assert row.memory_bytes is not None
+        assert 0.9 * row.memory_bytes < (row.usable_bytes(0) or 0) < row.memory_bytes
+    assert CHIPS["h100"].usable_bytes(0) == CHIPS["h100"].memory_bytes
+    assert with_figures(CHIPS["v5e"], {"memory_bytes": 10**9}).usable_bytes(0) == 10**9
+    spaces = facts(TPU, "--chip", "v5e")["memory_spaces"]
+    assert spaces[0]["usable"] == int(15.75 * 2**30)

@@ -119,3 +119,62 @@ def test_what_a_loop_leaves_is_not_estimated_and_not_called_hopeless(tmp_path: P
     )  # what helps most stands first
     document = json.loads(run("memory", log, "--dump", dump, "--format", "json").stdout)
     assert {one["opcode"] for one in document["messages"][0]["not_estimated"]} == {"parameter"}
+
+
+STACKED = """HloModule m, is_scheduled=true
+
+store {
+  stack = f32[8,1024]{1,0} parameter(0)
+  row = f32[1024]{0} parameter(1)
+  i = s32[] parameter(2)
+  one = f32[1,1024]{1,0} reshape(row)
+  zero = s32[] constant(0)
+  ROOT u = f32[8,1024]{1,0} dynamic-update-slice(stack, one, i, zero)
+}
+
+body {
+  s = (s32[], f32[1024]{0}, f32[8,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1024]{0} get-tuple-element(s), index=1
+  k = f32[8,1024]{1,0} get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  e = f32[1024]{0} exponential(x), metadata={op_name="exp" source_file="m.py" source_line=7}
+  v = f32[8,1024]{1,0} fusion(k, e, i), kind=kLoop, calls=store, metadata={source_file="m.py" source_line=20}
+  y = f32[1024]{0} negate(e)
+  ROOT r = (s32[], f32[1024]{0}, f32[8,1024]{1,0}) tuple(next, y, v)
+}
+
+condition {
+  s = (s32[], f32[1024]{0}, f32[8,1024]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(8)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  p = f32[1024]{0} parameter(0)
+  z = s32[] constant(0)
+  zero = f32[] constant(0)
+  b = f32[8,1024]{1,0} broadcast(zero), dimensions={}
+  t = (s32[], f32[1024]{0}, f32[8,1024]{1,0}) tuple(z, p, b)
+  w = (s32[], f32[1024]{0}, f32[8,1024]{1,0}) while(t), condition=condition, body=body
+  g = f32[8,1024]{1,0} get-tuple-element(w), index=2
+  ROOT q = f32[1024,1024]{1,0} dot(g, g), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_what_a_loop_stores_is_blamed_on_the_line_that_computes_it(tmp_path: Path) -> None:
+    """Not on the line of the scan, which stores it; the row says which value the loop carries, and what writes it."""
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    text = dump / "module_0000.jit_f.cl_1.after_optimizations.txt"
+    text.write_text(STACKED)
+    log = tmp_path / "oom.log"
+    log.write_text(MESSAGE)
+    places: list[list[str | Path]] = [[log, "--dump", dump], [text, "--platform", "cpu", "--at", "w"]]
+    for place in places:
+        (row,) = [one for one in run("memory", *place).stdout.splitlines() if "{2} < v" in one]
+        assert "m.py:7" in row
+        assert "m.py:20" not in row

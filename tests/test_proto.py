@@ -13,6 +13,7 @@ import hlotext as hlo
 from hlotext import lint, memory
 from hlotext.ir.nodes.compare import difference
 from tests import support
+from tests.cli_support import run
 
 pytest.importorskip("google.protobuf")
 
@@ -418,3 +419,14 @@ def test_a_proto_that_ends_early_is_called_so(kept: int) -> None:
         hlo.proto.read_modules(data[:kept])
     with pytest.raises(hlo.ProtoError, match="neither"):
         hlo.proto.read_modules(b"\xff" * kept)
+
+
+def test_convert_says_which_message_it_wrote(tmp_path: Path) -> None:
+    """Where it is another than JAX reads; else nothing."""
+    text = "HloModule m, replica_count=2\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n"
+    (tmp_path / "m.txt").write_text(text)
+    written = run("convert", tmp_path / "m.txt", "-o", tmp_path / "m.hlo.pb")
+    assert "written as HloModuleProtoWithConfig, which keeps" in written.stderr
+    assert "--message HloModuleProto)" in written.stderr
+    (tmp_path / "n.txt").write_text(text.replace(", replica_count=2", ""))
+    assert run("convert", tmp_path / "n.txt", "-o", tmp_path / "n.hlo.pb").stderr == ""

@@ -110,6 +110,14 @@ class Chip:
     rates: Rates = Rates()
     base: str = ""
     """Of a chip of the user's own the one whose rules it follows; empty for the others."""
+    usable: Figure | None = None
+    """Bytes of main memory that the compiler gives a program, fewer than there are; None where that is not known."""
+
+    def usable_bytes(self, memory_space: int) -> int | None:
+        """Bytes of a memory space that a program may take: by the compiler where known, else its capacity."""
+        if memory_space == 0 and self.usable is not None:
+            return int(self.usable.value)
+        return self.capacity(memory_space)
 
     def capacity(self, memory_space: int) -> int | None:
         """Bytes that a memory space has; None where that is not known."""
@@ -120,6 +128,11 @@ class Chip:
 
 _MIB = 1 << 20
 _GIB = 1 << 30
+
+
+def _available(gib: float) -> Figure:
+    """Main memory that libtpu says is available to a program, in GiB to two decimals."""
+    return Figure(gib * _GIB, "available HBM in libtpu 0.0.42.1's message that a program does not fit")
 
 
 def _peaks(
@@ -183,12 +196,14 @@ def _compiler(peak: float, bandwidth: float, *limits: Any) -> dict[str, Any]:
 
 _ROWS = (
     Chip(
-        "v2", Backend.TPU, ("TPU v2", "TPU_VERSION_JELLYFISH"), 8_000_000_000, source=JAX,
+        "v2", Backend.TPU, ("TPU v2", "TPU_VERSION_JELLYFISH"), 8 * _GIB, source=COMMON,
         rates=Rates(**_compiler(2.28e13, 295 * _GIB, 7.17e11, 0.70e9, None)),
+        usable=_available(7.48),
     ),
     Chip(
         "v3", Backend.TPU, ("TPU v3", "TPU_VERSION_DRAGONFISH"), 17_200_000_000, source=JAX,
         rates=Rates(**_compiler(6.14e13, 400 * _GIB, 9.63e11, 0.94e9, None)),
+        usable=_available(15.48),
     ),
     Chip(
         "v4", Backend.TPU, ("TPU v4", "TPU_VERSION_PUFFERFISH"), 34_400_000_000, 134_000_000, 3, JAX,
@@ -199,6 +214,7 @@ _ROWS = (
             **_torus(45e9, 6),
             clock=Figure(1.05e9, COMMON),
         ),
+        usable=_available(30.75),
     ),
     Chip(
         "v5e", Backend.TPU, ("TPU v5e", "TPU v5 lite", "v5litepod", "TPU_VERSION_VIPERFISH lite"),
@@ -210,6 +226,7 @@ _ROWS = (
             **_torus(45e9, 4),
             clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
         ),
+        usable=_available(15.75),
     ),
     Chip(
         "v5p", Backend.TPU, ("TPU v5p", "TPU v5", "TPU_VERSION_VIPERFISH"), 103_000_000_000, 64 * _MIB, 1, JAX,
@@ -220,6 +237,7 @@ _ROWS = (
             **_torus(90e9, 6),
             clock=Figure(1.75e9, LIBTPU),
         ),
+        usable=_available(95.73),
     ),
     Chip(
         "v6e", Backend.TPU, ("TPU v6e", "TPU v6 lite", "trillium", "TPU_VERSION_GHOSTLITE"),
@@ -231,6 +249,7 @@ _ROWS = (
             **_torus(90e9, 4),
             clock=Figure(1.75e9, COMMON),
         ),
+        usable=_available(31.24),
     ),
     Chip(
         "tpu7x", Backend.TPU, ("TPU7x", "7x", "v7x", "ironwood", "TPU_VERSION_6acc60406"), 103_000_000_000, 64 * _MIB, 1, JAX,
@@ -241,6 +260,7 @@ _ROWS = (
             **_torus(100e9, 6),
             clock=Figure(1.9e9, LIBTPU),
         ),
+        usable=_available(94.74),
     ),
     Chip(
         "h100", Backend.GPU, ("H100", "NVIDIA H100 80GB HBM3"), 84_900_000_000, source=XLA,
@@ -316,7 +336,7 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
     The compiler's own rates are dropped if a peak or the bandwidth is given. Raises ValueError for other names, and for
     anything but a positive number.
     """
-    rates, memory = base.rates, base.memory_bytes
+    rates, memory, usable = base.rates, base.memory_bytes, base.usable
     for name, value in figures.items():
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
             raise ValueError(f"{name} must be a positive number, not {value!r}")
@@ -324,7 +344,7 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
         if name in _PEAKS:
             rates = attrs.evolve(rates, peaks={**rates.peaks, name: figure}, compiler_peak=None)
         elif name == "memory_bytes":
-            memory = int(value)
+            memory, usable = int(value), None
         elif name in _SETTABLE:
             changes: dict[str, Any] = {name: figure}
             if name == "bandwidth":
@@ -333,7 +353,7 @@ def with_figures(base: Chip, figures: Mapping[str, Any], source: str = USER) -> 
         else:
             known = ", ".join((*_PEAKS, *_SETTABLE, "memory_bytes"))
             raise ValueError(f"a chip has no figure {name!r}; known: {known}")
-    return attrs.evolve(base, rates=rates, memory_bytes=memory)
+    return attrs.evolve(base, rates=rates, memory_bytes=memory, usable=usable)
 
 
 def read_chip(text: str, name: str = "chip") -> Chip:

@@ -17,9 +17,12 @@ def format_count(count: float) -> str:
         value, unit = value / 1000, unit + 1
     if not unit:
         return f"{value:.3g}" if value != int(value) else str(int(value))
-    if abs(value) >= 999.5:
-        return f"{value:.3g} {_UNITS[unit]}"
-    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f} {_UNITS[unit]}"
+    return f"{value:.3g} {_UNITS[unit]}" if abs(value) >= 999.5 else f"{_three_digits(value)} {_UNITS[unit]}"
+
+
+def _three_digits(value: float) -> str:
+    """A number below 999.5 with three digits, zeros included: numbers below each other are equally precise."""
+    return f"{value:.{max(0, 2 - (value >= 9.995) - (value >= 99.95))}f}"
 
 
 def pluralize(count: int, noun: str, plural: str = "") -> str:
@@ -28,10 +31,12 @@ def pluralize(count: int, noun: str, plural: str = "") -> str:
 
 
 def seconds(time: float) -> str:
-    """Seconds, three digits: `12.3 us`, `1.25 s`, `1,250 s`; nanoseconds in whole ones, below which no clock measures."""
+    """Seconds, three digits: `12.3 us`, `2.00 ms`, `1,250 s`; nanoseconds in whole ones, below which no clock measures."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if time >= 0.9995 * factor:
-            return f"{time / factor:{',.0f' if time >= 999.5 else '.3g'}} {unit}"
+            return (
+                f"{time / factor:,.0f} {unit}" if time >= 999.5 else f"{_three_digits(time / factor)} {unit}"
+            )
     if not time:
         return "0"
     return f"{time * 1e9:.0f} ns" if time >= 1e-9 else "<1 ns"

@@ -96,6 +96,11 @@ def command(
             outside = hlo.proto.outside_of_proto(module)
             if message is None:
                 message = "HloModuleProtoWithConfig" if outside else "HloModuleProto"
+                if outside:
+                    say(
+                        f"{output}: written as {message}, which keeps {', '.join(outside)}; jaxlib's XlaComputation"
+                        " reads HloModuleProto (--message HloModuleProto)"
+                    )
             if message == "HloModuleProtoWithConfig":
                 data = hlo.proto.with_config(data, module)
             elif outside:

@@ -184,7 +184,7 @@ def _work(
     padding = " with padding" if isinstance(xla, cost.TpuCost) else ""
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
-        ("flops", f"{format_count(run.flops)}{more} (XLA: {format_count(xla.flops)}, loop bodies once)"),
+        ("flops", f"{format_count(run.flops)}{more} (XLA: {_xla_flops(found, xla)})"),
         ("transcendentals", format_count(run.transcendentals)),
         (
             "bytes",
@@ -203,9 +203,16 @@ def _work(
             f" without {pluralize(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
         )
         bound = "at least " if xla.unknown_calls else ""
-        facts.append(("XLA cost model", f"{bound}{seconds(xla.least_seconds)}, loop bodies once{calls}"))
+        once = ", loop bodies once" if "loop bodies once" in found.xla_omissions else ""
+        facts.append(("XLA cost model", f"{bound}{seconds(xla.least_seconds)}{once}{calls}"))
         facts.append(("chip", _chip_text(choice)))
     return facts
+
+
+def _xla_flops(found: cost.Analysis, xla: cost.Cost | cost.TpuCost) -> str:
+    """XLA's own count, with what it leaves out where it differs from that of a run."""
+    count = format_count(xla.flops)
+    return count if count == format_count(found.run.flops) else ", ".join((count, *found.xla_omissions))
 
 
 def _spaces(found: cost.Analysis, spaces: Mapping[int, float]) -> str:
@@ -268,7 +275,7 @@ def _show_tree(report: Output, found: cost.Analysis, depth: int, limit: int, *, 
 
     def row(place: tuple[int, cost.ScopeCost]) -> Row:
         level, node = place
-        name = "  " * level + (node.name or "(top level)")
+        name = "  " * level + node.name
         return name, *_cells(node, root), _phases(node)
 
     table = Listing("cost.scopes", row).table("By scope (one run)", shown)

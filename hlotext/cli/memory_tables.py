@@ -42,14 +42,12 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 
 
 def excess_facts(shown: memory.Assignment, memory_space: int = 0) -> list[tuple[str, str]]:
-    """The fact that a program does not fit into a memory of its chip; none if it fits, or the capacity is unknown."""
+    """The fact that a program does not fit into a memory of its chip; none if it fits, or the size is unknown."""
     full = usage.space_usage(shown, memory_space)
-    if full.capacity is None or full.needed <= full.capacity:
+    if full.usable is None or full.needed <= full.usable:
         return []
-    more = byte_text(full.needed - full.capacity)
-    text = (
-        f"{byte_text(full.needed)} of {full.name} needed, {byte_text(full.capacity)} there: {more} too much"
-    )
+    more = byte_text(full.needed - full.usable)
+    text = f"{byte_text(full.needed)} of {full.name} needed, {byte_text(full.usable)} usable: {more} too much"
     return [("does not fit", text)]
 
 
@@ -58,6 +56,7 @@ def _space(full: usage.SpaceUsage) -> Row:
     return (
         full.name if full.name.startswith("S(") else f"{full.name} ({full.memory_space})",
         full.capacity,
+        full.usable if full.usable != full.capacity else None,
         full.static,
         Shown(full.heap, mark + byte_text(full.heap)),
         full.needed,
@@ -82,13 +81,13 @@ def _live(row: usage.RepeatedArray) -> Row:
         array.padding_factor,
         "all" if row.first is None else f"{row.first}-{row.last}",
         array.shape,
-        _what(array) + (" ..." if row.count > 1 else ""),
+        what_text(array) + (" ..." if row.count > 1 else ""),
         array.scope if array.kind == "temporary" else array.kind,
         usage.line_text(array.place),
     )
 
 
-def _what(array: usage.LiveArray) -> str:
+def what_text(array: usage.LiveArray) -> str:
     """Name of an argument in the program; else the instruction, and for loop state also its writer."""
     if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
         return array.op_name

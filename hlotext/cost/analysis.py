@@ -182,6 +182,26 @@ class Analysis:
             kernel_error=counting.kernel_error,
         )
 
+    @functools.cached_property
+    def xla_omissions(self) -> tuple[str, ...]:
+        """Work that one run counts and XLA's figures do not: further iterations of loops, and the work of custom calls.
+
+        Phrases such as `loop bodies once`; none if nothing in the module is of these kinds.
+        """
+        counting, reached = self._counting, self._counting.weights
+        omissions = []
+        if any(
+            trips not in (None, 1) and loop.computation in reached
+            for loop, trips in call_graph(self.module).loops()
+        ):
+            omissions.append("loop bodies once")
+        for computation in reached:
+            works = zip(computation.instructions, counting.works[computation], strict=True)
+            if any(work.is_unknown and counting.known(one, work).flops > 0 for one, work in works):
+                omissions.append("without custom calls")
+                break
+        return tuple(omissions)
+
     def as_tpu(self, chip: Chip | str) -> TpuCost:
         """The figures of XLA:TPU's own analysis, which `compiled.cost_analysis()` returns there: see `hlotext.cost.tpu`.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Phase, scopes
+from hlotext.analysis.scopes import TOP
 from hlotext.cost.analysis import Analysis, Cost
 
 
@@ -45,14 +46,17 @@ class ScopeCost:
 
 
 def scope_tree(analysis: Analysis, *, fold: bool = True) -> ScopeCost:
-    """The cost of one run by scope: each node has what is in it and below. With `fold` repeated layers are one `layer_*`."""
+    """The cost of one run by scope: each node has what is in it and below. With `fold` repeated layers are one `layer_*`.
+
+    The nodes below the root add up to it: what is in no scope is a node of its own.
+    """
     found = scopes(analysis.module)
     root = ScopeCost("")
     for scope, cost in analysis.by_scope().items():
         path = found.folded(scope) if fold else scope.path
         root.add(cost, scope.phase)
         node = root
-        for name in path:
+        for name in path or (TOP,):
             node = node.children.setdefault(name, ScopeCost(name))
             node.add(cost, scope.phase)
     return root

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hlotext.analysis import total_of
 from hlotext.analysis.views import VIEWS as VIEWS
 from hlotext.analysis.views import Value as Value
+from hlotext.analysis.views import entered as entered
 from hlotext.analysis.views import fetched as fetched
+from hlotext.analysis.views import source as source
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -15,62 +17,6 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 _MOST_IN_FORMULA = 60
 _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
-
-
-def entered(value: Value, known: Container[Instruction] = ()) -> Value:
-    """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside.
-
-    An instruction outside of all fusions that is known is not looked behind.
-    """
-    one, fusions = value.instruction, value.fusions
-    for _ in range(_MOST_STEPS):
-        opcode = one.opcode
-        if not fusions and one in known:
-            break
-        if opcode == "fusion":
-            bodies = one.called_computations
-            if not bodies or not len(bodies[0]) or (root := bodies[0].root).opcode == "tuple":
-                break
-            one, fusions = root, (*fusions, one)
-        elif opcode == "parameter":
-            number, handed = one.parameter_number, fusions[-1].operands if fusions else ()
-            if number is None or number >= len(handed):
-                break
-            one, fusions = handed[number], fusions[:-1]
-        elif opcode == "async-done":
-            wrapped = one.async_wrapped_instruction
-            if wrapped is None or wrapped.opcode != "fusion":
-                break
-            one, fusions = wrapped, (*fusions, one.async_chain[0])
-        elif opcode == "get-tuple-element" and one.operands:
-            made, index = one.operands[0], one.attributes.get("index")
-            while made.opcode in ("opt-barrier", "copy") and made.operands:
-                made = made.operands[0]
-            if not isinstance(index, int):
-                break
-            if made.opcode == "tuple" and index < len(made.operands):
-                one = made.operands[index]
-                continue
-            bodies = made.called_computations if made.opcode == "fusion" else ()
-            given = bodies[0].root.operands if bodies and bodies[0].root.opcode == "tuple" else ()
-            if index >= len(given):
-                break
-            one, fusions = given[index], (*fusions, made)
-        else:
-            break
-    return value if one is value.instruction else Value(one, fusions)
-
-
-def source(value: Value, through: Iterable[str]) -> Value:
-    """Where a value comes from, looking through fusions and through the first operand of these opcodes."""
-    passed = frozenset(through)
-    for _ in range(_MOST_STEPS):
-        value = entered(value)
-        one = value.instruction
-        if one.opcode not in passed or not one.operands:
-            return value
-        value = Value(one.operands[0], value.fusions)
-    return value
 
 
 def formula(value: Value) -> str:

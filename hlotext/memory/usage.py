@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 import attrs
 
 from hlotext.analysis import Backend, SourceLocation, scopes, source_locations
+from hlotext.analysis.views import VIEWS, source
+from hlotext.analysis.views import Value as Origin
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
@@ -36,6 +38,8 @@ class SpaceUsage:
     name: str
     capacity: int | None
     """None where the chip, or its capacity, is not known."""
+    usable: int | None
+    """Bytes of it that the compiler gives a program, as far as known: what must hold `needed`."""
     arguments: int
     aliased: int
     """Bytes of arguments aliased to results."""
@@ -99,7 +103,10 @@ class LiveArray:
     others: tuple[str, ...]
     """Other values in the same bytes at that moment."""
     writer: str = ""
-    """Of a loop's state the instruction of the loop that fills it; whence `op_name`, `scope` and `place`."""
+    """Of a loop's state the instruction of the loop that fills it.
+
+    `op_name`, `scope` and `place` are of what it computes, or of what computes the slice that it only stores.
+    """
 
     @property
     def padding(self) -> int | None:
@@ -228,6 +235,7 @@ def _space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
         memory_space=memory_space,
         name=space_name(assignment, memory_space),
         capacity=assignment.chip.capacity(memory_space) if assignment.chip is not None else None,
+        usable=assignment.chip.usable_bytes(memory_space) if assignment.chip is not None else None,
         arguments=sum(a.bytes for a in mine if a.is_parameter),
         aliased=sum(a.bytes for a in mine if a.is_parameter and a.is_aliased),
         results=sum(a.bytes for a in mine if a.maybe_live_out and not a.is_parameter and not a.is_constant),
@@ -383,11 +391,15 @@ class _Describer:
             found = self._scope_texts[id(scope)] = str(scope)
         return found
 
-    def _writer(self, value: Value) -> Instruction | None:
-        """The instruction that fills it: of a loop's state what a round writes there last, if that is known."""
+    def _writer(self, value: Value) -> tuple[Instruction | None, Instruction | None]:
+        """The instruction that fills it, and the one that it is there for.
+
+        Of a loop's state the first is what a round writes there last, if that is known; where this only stores a slice, the
+        second is what made the slice.
+        """
         if not value.is_phi:
-            return value.instruction
-        found, latest = value.instruction, -1
+            return value.instruction, value.instruction
+        found, latest, index = value.instruction, -1, value.index
         for other in self._buffer_of.get(value, ()):
             instruction = other.instruction
             if (
@@ -398,8 +410,8 @@ class _Describer:
             ):
                 continue
             if other.live_range[0] > latest:
-                found, latest = instruction, other.live_range[0]
-        return found
+                found, latest, index = instruction, other.live_range[0], other.index
+        return found, (_stored(found, index) or found) if found is not None else None
 
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
         """One piece of memory; of several values in it the one that was written last before that moment.
@@ -415,12 +427,12 @@ class _Describer:
         value = last.value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
         instruction = value.instruction
-        writer = self._writer(value)
+        writer, maker = self._writer(value)
         sized = self._sized(value.shape)
         span = value.live_range
         own = min(_own_bytes(last), size)
-        found = self._places.get(writer) if writer is not None else None
-        metadata = writer.metadata if writer is not None else None
+        found = self._places.get(maker) if maker is not None else None
+        metadata = maker.metadata if maker is not None else None
         return LiveArray(
             name=value.name,
             index=value.index,
@@ -433,12 +445,31 @@ class _Describer:
             layout=sized.text,
             opcode=instruction.opcode if instruction is not None else "?",
             op_name=metadata.op_name if metadata is not None else "",
-            scope=self._scope(writer),
+            scope=self._scope(maker),
             writer=writer.name if writer is not None and writer is not instruction else "",
             place=found[0] if found is not None else None,
             kind=_kind(allocation),
             others=tuple(str(piece.value) for piece in alive if piece.value is not value),
         )
+
+
+def _stored(writer: Instruction, index: tuple[int, ...]) -> Instruction | None:
+    """The operation that computes the slice which another stores in a stack; None for others, and if the loop carries it."""
+    made = Origin(writer)
+    if index and writer.opcode == "fusion" and writer.called_computations:
+        parts = writer.called_computations[0].root.operands
+        if len(index) > 1 or index[0] >= len(parts):
+            return None
+        made = Origin(parts[index[0]], (writer,))
+    made = source(made, VIEWS)
+    if made.instruction.opcode != "dynamic-update-slice":
+        return None
+    found = source(made.operands()[1], _CARRIES).instruction
+    return None if found.opcode in ("parameter", "get-tuple-element") else found
+
+
+_CARRIES = VIEWS | {"convert"}
+"""Opcodes through which a slice is looked for: what they give is there for what they are given."""
 
 
 def _own_bytes(piece: Slice) -> int:

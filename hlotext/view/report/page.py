@@ -187,7 +187,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
     """The figures at the top, those that are known."""
     try:
         space = usage.space_usage(subject.memory, 0)
-        of = f"{byte_text(space.capacity)} {space.name}" if space.capacity else space.name
+        of = f"{byte_text(space.usable)} {space.name}" if space.usable else space.name
         detail = f"{byte_text(space.needed)} needed of {of}"
         yield Tile("peak memory", byte_text(space.peak), detail, space.peak)
     except ValueError:
