@@ -6,6 +6,7 @@ partitioner (`parts`), and for these the cause, the operation, the tensor, its s
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import re
@@ -400,6 +401,9 @@ def test_comm_says_why(tmp_path: Path) -> None:
         assert "mesh          dp=2,tp=4 (the program before optimization)" in text
         assert operation["axes"] == ["tp"]
         assert "links of tp" in run("cost", place, "--chip", "h100").stdout
+    events = tmp_path / "events.json.gz"
+    run("convert", compilation.last.path, "--to", "trace-events", "--chip", "h100", "-o", events)
+    assert b"links of tp" in gzip.decompress(events.read_bytes())
 
 
 def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:

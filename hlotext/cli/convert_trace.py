@@ -7,6 +7,8 @@ from hlotext import cost, memory
 from hlotext.analysis import choose_chip
 from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import NotFound, Unreadable, say
+from hlotext.cli.cost_time import mesh_named
+from hlotext.dumps.texts import compilation_beside
 from hlotext.interop import trace_events
 from hlotext.proto.traces import TracedModule
 from hlotext.syntax.source.inputs import read_data
@@ -19,7 +21,7 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
     if choice is None:
         raise Unreadable(f"{file}: the text does not tell the chip: --chip NAME (v5e, h100, ...)")
     try:
-        estimate = cost.estimate(module, choice.chip)
+        estimate = cost.estimate(module, choice.chip, mesh_named(module, compilation_beside(file)))
     except ValueError as error:
         raise Unreadable(f"{file}: {error}") from None
     assignment = None

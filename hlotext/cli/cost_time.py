@@ -64,12 +64,15 @@ def estimated(
     if choice is None:
         raise click.UsageError(f"{place}: chip unknown; set --chip ({', '.join(CHIPS)})")
     row = with_set(choice.chip, rates.figures)
-    mesh: DeviceMesh | None = rates.mesh
-    if mesh is None and compilation is not None:
-        named = dumps.collectives.named_mesh(compilation, module)
-        mesh = named.mesh if named is not None else None
+    mesh = rates.mesh or mesh_named(module, compilation)
     found = told(lambda: cost.estimate(module, row, mesh, trips=rates.trips or None, costs=rates.costs))
     return found, choice
+
+
+def mesh_named(module: hlo.Module, compilation: dumps.Compilation | None) -> DeviceMesh | None:
+    """The mesh whose axes the program before optimization names; None where it, or what was dumped, names none."""
+    found = dumps.collectives.named_mesh(compilation, module) if compilation is not None else None
+    return found.mesh if found is not None else None
 
 
 def show(
