@@ -64,7 +64,7 @@ class Page(html.parser.HTMLParser):
             value = found.get("data-v")
             self._value = float(value) if value is not None else None
             self._is_number = str(found.get("class") or "").split(" ")[0] == "n"
-            self._full = found.get("data-full")
+            self._full = found.get("data-full") or found.get("data-name")
             self._cell = []
 
     def handle_endtag(self, tag: str) -> None:

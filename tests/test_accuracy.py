@@ -48,7 +48,7 @@ _PASSES = json.dumps(
         ("identity", _COLUMNS, [("cause of an operation", "cpu", 9, 10), ("cause of an operation", "gpu", 8, 8),
                                 ("cause of an operation", "tpu", 3, 4)]),
         ("tpu_cost", _PLAIN, [("TPU cost: bytes", "tpu", 491, 494), ("chip from the dump", "tpu", 494, 494)]),
-        ("memory", _PLATFORMS, [("memory: lives", "tpu", 5919, 5919), ("memory: places", "tpu", 4915, 4921)]),
+        ("memory", _PLATFORMS, [("memory: lives", "tpu", 5919, 5919), ("memory: offsets", "tpu", 4915, 4921)]),
         ("thunks", _THUNKS, [("thunks", "gpu", 428, 430)]),
         ("versions", _VERSIONS, [("thunks", "cpu", 11, 12), ("memory: allocations", "tpu", 30, 31)]),
         ("cost", "cost_visible.json: 1059 of 1060\n", [("cost of modules", "all", 1059, 1060)]),

@@ -261,3 +261,28 @@ def test_names_do_not_act() -> None:
 def test_a_folder_without_builds(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         history(str(tmp_path))
+
+
+def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
+    """No slopes; builds on the axis; steps counted as the command counts them; a figure that no build has says why."""
+    found = of_two(tmp_path, program(), program(GATHER))
+    assert found.steps
+    text = builds_page(found)
+    trends = re.findall(r'<svg [^>]*aria-label="[^"]*".*?</svg>', text, re.DOTALL)
+    assert trends
+    for trend in trends:
+        line = re.findall(r'<path d="([^"]*)"', trend)[0]
+        assert set(re.findall("[A-Za-z]", line)) <= set("MVH")
+        assert re.findall(r"<rect[^>]*><title>(b[12]): ", trend) == ["b1", "b2"]
+    assert re.findall(r'<span style="left:([0-9.]+)%">(b[12])</span>', text)[:2] == [
+        ("25.0", "b1"),
+        ("75.0", "b2"),
+    ]
+    tiles = dict(re.findall(r"<li><span>([^<]*)</span><b>([^<]*)</b>", text))
+    assert tiles["steps"] == str(len(found.steps))
+    assert tiles["not accepted"] == str(sum(one.is_worse for one in found.steps))
+    missing = attrs.evolve(
+        found,
+        modules=tuple(attrs.evolve(one, values={**one.values, "least_seconds": {}}) for one in found.modules),
+    )
+    assert "least time is not known of any build" in builds_page(missing)

@@ -23,6 +23,8 @@ def test_cost() -> None:
     assert text.exit_code == 0
     assert "flops" in text.stdout
     assert "By scope" in text.stdout
+    assert "--chip NAME gives it" in text.stdout
+    assert "--chip NAME gives it" not in run("cost", TRAIN, "--chip", "v5e").stdout
     found = json.loads(run("cost", TRAIN, "--format", "json", "--by", "opcode", "--padded").stdout)[
         "modules"
     ][0]

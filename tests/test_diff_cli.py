@@ -123,3 +123,15 @@ def test_what_is_in_no_scope_is_no_header() -> None:
     line = '  ROOT n = f32[2] negate(p), metadata={op_name="jit(f)/neg"}'
     new = hlo.parse(f"HloModule m\n\nENTRY e {{\n  p = f32[2] parameter(0)\n{line}\n}}\n")
     assert len(hlo.diff.compare(old, new).by_scope()["(top level)"]) == 1
+
+
+def test_one_rename_is_one(tmp_path: Path) -> None:
+    """And no plural of it."""
+    paths = []
+    for name, last in (("a", "cosine"), ("b", "negate")):
+        paths.append(tmp_path / f"{name}.txt")
+        paths[-1].write_text(
+            f"HloModule m\n\nENTRY e {{\n  p = f32[8]{{0}} parameter(0)\n  {name} = f32[8]{{0}} sine(p)\n"
+            f"  ROOT r = f32[8]{{0}} {last}({name})\n}}\n"
+        )
+    assert "1 operation renamed only" in run("diff", *paths).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 import tarfile
 from pathlib import Path
 
@@ -316,3 +317,18 @@ def test_no_memory_without_files(tmp_path: Path) -> None:
     [found] = dumps.open(tmp_path).compilations
     assert found.memory is None
     assert any("files about memory" in note.message for note in found.notes)
+
+
+def test_a_module_that_is_not_there_is_not_far(tmp_path: Path) -> None:
+    """Names that hold the wanted one, then one spelled alike; else the first ones, and how many more there are."""
+    names = [*(f"jit_helper_{n}" for n in range(20)), "jit_train_step"]
+    write(tmp_path, *(f"module_{n:04}.{name}.cpu_after_optimizations.txt" for n, name in enumerate(names)))
+    folder = dumps.open(tmp_path)
+    for wanted, said in (
+        ("train_step", "did you mean jit_train_step (number 20)?"),
+        ("jit_train_stop", "did you mean `jit_train_step`?"),
+        ("jit_helper", "it has jit_helper_0 (number 0), "),
+        ("quite-another", "and 11 more"),
+    ):
+        with pytest.raises(LookupError, match=re.escape(said)):
+            folder[wanted]

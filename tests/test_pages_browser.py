@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -270,22 +271,22 @@ def test_from_a_table_to_an_operation_and_back(
     name = window.eval("first.textContent")
     window.eval("first.focus()")
     window.key("Enter")
-    window.wait(f"{HEADING} === '{name}'")
+    window.wait(f"{HEADING} === {json.dumps(name)}")
     assert window.eval("document.title") == f"{name}: {title}"
     assert window.eval("location.hash") == f"#op={name}"
     assert window.eval("first.closest('tr').getAttribute('aria-current')") == "true"
     window.wait("[...document.querySelectorAll('#operation pre')].length > 0")
     other = window.eval("document.querySelector('#operation li a').textContent")
     window.eval("document.querySelector('#operation li a').click()")
-    window.wait(f"{HEADING} === '{other}'")
+    window.wait(f"{HEADING} === {json.dumps(other)}")
     window.run("history.back()")
-    window.wait(f"{HEADING} === '{name}'")
+    window.wait(f"{HEADING} === {json.dumps(name)}")
     window.run("history.back()")
     window.wait("document.getElementById('operation').hidden")
     assert window.eval("document.title") == title
     window.run("history.forward()")
     window.wait("!document.getElementById('operation').hidden")  # the closed panel keeps its heading
-    window.wait(f"{HEADING} === '{name}'")
+    window.wait(f"{HEADING} === {json.dumps(name)}")
     window.key("Escape")
     window.wait("document.getElementById('operation').hidden")
     assert window.eval("document.activeElement === first")
@@ -476,4 +477,30 @@ def test_scopes_filter(window: Browser, graph: Path) -> None:
     everything = window.eval("hlotextGraph.search('fusion')[1]")
     window.eval("document.querySelectorAll('#overview .icicle button')[1].click()")
     assert 0 < window.eval("hlotextGraph.search('fusion')[1]") < everything
+    assert quiet(window)
+
+
+@pytest.mark.parametrize("width", [1400, 800, 400])
+def test_nothing_lies_over_the_graph(window: Browser, graph: Path, width: int) -> None:
+    """The line of what is shown stands below it, numbers fit their fields, and controls stand in order."""
+    window.size(width)
+    window.open(graph, "#all-reduce.4")
+    window.wait("document.getElementById('status').textContent !== ''")
+    assert window.eval(
+        """document.getElementById('canvas').getBoundingClientRect().bottom <=
+          document.querySelector('.foot').getBoundingClientRect().top + 1"""
+    )
+    window.run("document.getElementById('most').value = 2000")
+    assert window.eval(
+        "[...document.querySelectorAll('input[type=number]')].every((one) => one.scrollWidth <= one.clientWidth)"
+    )
+    rows = window.eval(
+        "new Set([...document.querySelectorAll('header.bar > *')].filter((one) => one.checkVisibility())"
+        ".map((one) => Math.round(one.getBoundingClientRect().top / 20))).size"
+    )
+    assert rows == (2 if width == 400 else 1)
+    assert window.eval("document.documentElement.scrollWidth <= innerWidth")
+    # The line of Python is a way to its operations, as in a report.
+    window.run("document.querySelector('#panel dd a').click()")
+    window.wait("document.querySelectorAll('#found [role=option]').length > 1")
     assert quiet(window)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
+import lzma
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -318,6 +320,35 @@ def test_operations_are_embedded_with_their_facts(dump: Path) -> None:
         if told["first"] is not None and told["name"] in rows and not told["index"]:
             assert [told["first"], told["last"]] in [life[4] for life in rows[told["name"]]["life"]]
     assert any("why" in row for row in rows.values())
+
+
+def test_lives_are_told_of_memory_that_files_beside_the_text_tell(tmp_path: Path) -> None:
+    """As of memory that is computed from the text."""
+    for path in (support.DATA / "memory" / "cpu.mlp_train.cpu_1").glob("*.txt.xz"):
+        (tmp_path / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
+    subject_ = report_input(tmp_path)
+    assert not subject_.memory.is_computed
+    (packed_rows,) = re.findall(r'class="operations" data-side="a">([^<]*)<', report_page(subject_))
+    assert any("life" in row for row in unpacked(packed_rows)["rows"])
+
+
+def test_arguments_have_their_names_in_the_program(tmp_path: Path) -> None:
+    """In tables, the search and the panel; the link has the instruction's. Padding is told where there is some."""
+    place = tmp_path / "m.txt"
+    place.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n"
+        "  param.2 = f32[8,64]{1,0:T(8,128)} parameter(0), metadata={op_name=\"p[0]['w']\"}\n"
+        "  q = f32[256]{0:T(256)} parameter(1)\n"
+        '  ROOT t = f32[8,64]{1,0:T(8,128)} custom-call(param.2, q), custom_call_target="t"\n}\n'
+    )
+    text = report_page(report_input(place, platform="tpu"))
+    (cell,) = set(re.findall(r'<td class="code" data-name="param.2"[^>]*>.*?</td>', text))
+    assert 'href="#op=param.2"' in cell
+    assert "p[0]['w']" in html.unescape(cell.replace("<wbr>", ""))
+    (packed_rows,) = re.findall(r'class="operations" data-side="a">([^<]*)<', text)
+    rows = {row["name"]: row for row in unpacked(packed_rows)["rows"]}
+    assert rows["param.2"]["shown"] == "p[0]['w']"
+    assert [rows[name]["padding"] for name in ("param.2", "q")] == [8 * 64 * 4, 0]
 
 
 def test_what_is_embedded_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

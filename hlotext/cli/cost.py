@@ -35,6 +35,7 @@ from hlotext.memory.usage import memory_space_name
 _BAR = 12
 _LIMIT = 12
 _DEPTH = 3
+_UNTIMED = "minimum time", "not estimated: --chip NAME gives it, and the operations that take it"
 _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 
 
@@ -132,7 +133,7 @@ def command(
                 continue
             work = _work(found, xla, choice, padded)
             if timed is None:
-                report.facts([*work, *_open(found.run)])
+                report.facts([*work, *_open(found.run), _UNTIMED])
             else:
                 cost_time.show(
                     report, *timed, [one for one in work if one[0] not in ("chip", "XLA cost model")], limit

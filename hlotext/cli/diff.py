@@ -9,6 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.analysis.formatting import pluralize
 from hlotext.cli import diff_folders
 from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_file, write_json
 from hlotext.cli.listing import Listing
@@ -155,7 +156,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
     changes = found.changes
     if changes.renamed:
-        echo(f"  {len(changes.renamed):,} operations renamed only")
+        echo(f"  {pluralize(len(changes.renamed), 'operation')} renamed only")
     if full:
         changes_of: Listing[Change] = Listing(
             "diff.changes", lambda c: (c.kind, c.name, c.what, "; ".join(map(str, c.parts)))

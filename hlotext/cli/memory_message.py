@@ -14,7 +14,6 @@ from hlotext.analysis.sizes import array_bytes, arrays_of
 from hlotext.cli.common import Unreadable, is_folder
 from hlotext.cli.folders import opened, without_clones
 from hlotext.cli.listing import Listing
-from hlotext.cli.memory_tables import what_text
 from hlotext.cli.output import Output, shortened
 from hlotext.memory import out_of_memory, usage
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
@@ -141,7 +140,7 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     arrays = usage.live_arrays(assignment, 0, peak.time)
     out.facts([("text", found.step.path), ("peak computed", byte_text(peak.bytes))])
     listing: Listing[usage.LiveArray] = Listing(
-        "memory.at_peak", lambda one: (one.bytes, one.shape, what_text(one), one.place or one.op_name)
+        "memory.at_peak", lambda one: (one.bytes, one.shape, one.shown, one.place or one.op_name)
     )
     out.table(listing.table("At the peak", arrays, limit))
     must = _must_go(found)

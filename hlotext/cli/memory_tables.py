@@ -81,17 +81,10 @@ def _live(row: usage.RepeatedArray) -> Row:
         array.padding_factor,
         "all" if row.first is None else f"{row.first}-{row.last}",
         array.shape,
-        what_text(array) + (" ..." if row.count > 1 else ""),
+        array.shown + (" ..." if row.count > 1 else ""),
         array.scope if array.kind == "temporary" else array.kind,
         usage.line_text(array.place),
     )
-
-
-def what_text(array: usage.LiveArray) -> str:
-    """Name of an argument in the program; else the instruction, and for loop state also its writer."""
-    if array.opcode == "parameter" and array.kind != "temporary" and array.op_name:
-        return array.op_name
-    return f"{array.label} < {array.writer}" if array.writer else array.label
 
 
 def show_groups(report: Output, groups: Sequence[usage.LiveGroup], by: str, where: str, limit: int) -> None:

@@ -218,7 +218,7 @@ class CompilerEstimate:
         """The part of the program that it is about, for people."""
         return (
             f"for {self.instructions:,} of {self.of_instructions:,} instructions, "
-            f"{100 * self.priced_share:.0f} % of the roofline's time"
+            f"which take {100 * self.priced_share:.0f} % of the core's least time"
         )
 
 

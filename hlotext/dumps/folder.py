@@ -17,6 +17,10 @@ from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
 from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
 from hlotext.syntax.source.inputs import InputError
+from hlotext.syntax.source.reporter import did_you_mean
+
+_MOST_MEANT, _MOST_LISTED = 3, 10
+"""Modules that a mistaken name is said to mean, and those that are listed where it means none."""
 
 _LIBTPU, _SHARDY = "module_", "shardy"
 
@@ -50,8 +54,20 @@ class DumpFolder:
                 else "several compilations"
             )
             raise LookupError(f"{key} is the name of {where} of {self.path}: choose one of .compilations")
-        names = dict.fromkeys(f"{c.name} (number {c.number})" for c in self.compilations[:10])
-        raise LookupError(f"{self.path} holds no module {key}; it has {', '.join(names) or 'none'}")
+        raise LookupError(f"{self.path} holds no module {key}; {self._near(str(key))}")
+
+    def _near(self, key: str) -> str:
+        """The modules that a name may mean: those in whose names it stands, else one spelled alike, else the first ones."""
+        numbered = {f"{c.name} (number {c.number})": c.name for c in self.compilations}
+        near = [shown for shown, name in numbered.items() if key and key.lower() in name.lower()]
+        if 0 < len(near) <= _MOST_MEANT:
+            return f"did you mean {' or '.join(near)}?"
+        meant = did_you_mean(key, dict.fromkeys(numbered.values()))
+        if meant and not near:
+            return meant
+        rest = len(near or numbered) - _MOST_LISTED
+        more = f" and {rest:,} more" if rest > 0 else ""
+        return f"it has {', '.join([*(near or numbered)][:_MOST_LISTED]) or 'none'}{more}"
 
     def __iter__(self) -> Iterator[Compilation]:
         return iter(self.compilations)

@@ -123,6 +123,13 @@ class LiveArray:
         """Its name, with the index where it is a part of a result."""
         return f"{self.name}{{{','.join(map(str, self.index))}}}" if self.index else self.name
 
+    @property
+    def shown(self) -> str:
+        """The name for people: of an argument that of the program, of loop state also its writer."""
+        if self.opcode == "parameter" and self.kind != "temporary" and self.op_name:
+            return self.op_name
+        return f"{self.label} < {self.writer}" if self.writer else self.label
+
 
 @attrs.frozen
 class RepeatedArray:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.age import XlaAge
 from hlotext.thunks.settings import ThunkSettings
@@ -331,7 +332,8 @@ def _convert(
             return
         size = capture.size(run)
         is_captured = size >= capture.minimum
-        short = f"{size} thunks are fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
+        verb = "is" if size == 1 else "are"
+        short = f"{pluralize(size, 'thunk')} {verb} fewer than xla_gpu_graph_min_graph_size={capture.minimum}"
         runs.append(
             CaptureRun(
                 thunks=tuple(run),

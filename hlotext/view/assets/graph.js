@@ -329,11 +329,11 @@ const paintScene = (found, into, dx, dy) => {
   found.nodes.forEach((node, k) => {
     const at = found.plan.at[k], x = at.x + dx - at.w / 2, y = at.y + dy;
     const n = node.n;
-    for (const [way, place, sign] of [["operands", y, "▴"], ["users", y + at.h, "▾"]]) {
+    for (const [way, one, place, sign] of [["operands", "operand", y, "▴"], ["users", "user", y + at.h, "▾"]]) {
       if (!node[way]) continue;
       const badge = draw("g", { class: "node badge" }), text = `${sign}${grouped(node[way])}`, wide = 8 + 7 * text.length;
       badge.dataset.more = n;
-      badge.dataset.says = `${grouped(node[way])} more ${way}: a click shows them`;
+      badge.dataset.says = node[way] === 1 ? `1 more ${one}: a click shows it` : `${grouped(node[way])} more ${way}: a click shows them`;
       badge.append(draw("rect", { class: "box", x: x + at.w - wide - 8, y: place - 8, width: wide, height: 16, rx: 8 }), draw("text", { x: x + at.w - wide / 2 - 8, y: place + 4, "text-anchor": "middle" }, text));
       badges.append(badge);
     }
@@ -453,10 +453,18 @@ const describe = async (n) => {
   const facts = make("dl");
   const fact = (name, value) => { if (value) facts.append(make("dt", name), make("dd", short(value, 600))); };
   fact("shape", short(W.shapes[M.shape[n]], 240));
-  fact("bytes", M.bytes[n] ? `${bytes(M.bytes[n])} with padding` : "");
+  const padding = W.padding[M.shape[n]];
+  fact("bytes", M.bytes[n] ? `${bytes(M.bytes[n])}${padding ? `, ${bytes(padding)} of it padding` : ""}` : "");
   fact("scope", M.scope[n] ? scopeText(M.scope[n]) : "");
   fact("op_name", W.op_names[M.op_name[n]]);
-  fact("Python", W.lines[M.line[n]]);
+  if (W.lines[M.line[n]]) {
+    const line = make("a", W.lines[M.line[n]]), place = make("dd");
+    line.href = "#";
+    line.title = "the operations of this line";
+    line.addEventListener("click", (event) => { event.preventDefault(); field.value = W.lines[M.line[n]]; field.focus(); look(); });
+    place.append(line);
+    facts.append(make("dt", "Python"), place);
+  }
   panel.append(facts);
   const told = W.why[n];
   if (told) {
@@ -512,7 +520,7 @@ const overview = () => {
   if (!sums) weigh();
   const box = $("overview"), row = 27;
   box.hidden = false;
-  box.replaceChildren(make("h2", "Scopes of the program"), make("p", "Wide by the bytes that operations write, each once and what a fusion holds not counted, or by their number. A click opens a scope and lists its largest operations; the search then looks in it alone."));
+  box.replaceChildren(make("h2", "Scopes of the program"), make("p", "The width of a scope is what its operations write, each counted once and the inside of fusions left out, or how many there are. A click opens a scope and lists its largest operations; the search then looks in it alone."));
   const tools = make("div", undefined, "tools");
   for (const one of ["bytes", "instructions"]) {
     const button = make("button", one);

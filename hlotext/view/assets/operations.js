@@ -42,7 +42,7 @@ const fromChart = (chart, n, isClick) => {
 
 // ---- the panel
 
-const linkTo = (side, name) => { const a = make("a", name); a.href = hashOf(side, name); return a; };
+const linkTo = (side, name, shown) => { const a = make("a", shown || name); a.href = hashOf(side, name); return a; };
 const heading = (text) => panel.append(make("h3", text));
 const facts = (rows) => {
   const list = make("dl");
@@ -57,7 +57,7 @@ const neighbours = (data, side, title, members) => {
     const item = make("li");
     if (typeof one === "number") {
       const row = data.rows[one];
-      item.append(linkTo(side, row.name), make("span", row.bytes ? bytes(row.bytes) : row.opcode, "dim"));
+      item.append(linkTo(side, row.name, row.shown), make("span", row.bytes ? bytes(row.bytes) : row.opcode, "dim"));
     } else item.append(make("span", typeof one === "string" ? one : `and ${grouped(one.more)} more`, "dim"));
     list.append(item);
   }
@@ -100,13 +100,13 @@ const showOperation = async (side, name) => {
   const data = await store(side), n = data.byName.get(name);
   if (n === undefined) { unknown(name); return; }
   const row = data.rows[n];
-  begin(row.name);
-  panel.append(make("p", `${row.opcode} in ${row.in}${row.root ? ", its root" : ""}${isTwo ? `, ${side === "a" ? "before" : "after"}` : ""}`, "dim"));
+  begin(row.shown || row.name);
+  panel.append(make("p", `${row.shown ? `${row.name}, ` : ""}${row.opcode} in ${row.in}${row.root ? ", its root" : ""}${isTwo ? `, ${side === "a" ? "before" : "after"}` : ""}`, "dim"));
   const time = row.time || {};
   const measured = row.measured;
   facts([
     ["shape", row.shape],
-    ["bytes", row.bytes ? `${bytes(row.bytes)} with padding` : ""],
+    ["bytes", row.bytes ? `${bytes(row.bytes)}${row.padding ? `, ${bytes(row.padding)} of it padding` : ""}` : ""],
     ["flops", row.cost?.[0] ? `${amount(row.cost[0])} in one run` : ""],
     ["moved", row.cost?.[1] ? `${bytes(Math.round(row.cost[1]))} in one run` : ""],
     ["least time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
@@ -134,7 +134,9 @@ const showOperation = async (side, name) => {
     const image = make("img");
     image.alt = `memory layout of ${row.shape}`;
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(data.pictures[row.picture])}`;
-    panel.append(image);
+    const room = make("div", undefined, "room");
+    room.append(image);
+    panel.append(room);
   }
   for (const [body, text] of row.bodies || []) { heading(`Calls ${body}`); panel.append(make("pre", text)); }
   const rows = mark(side, row.name);
@@ -216,14 +218,14 @@ const search = async () => {
   for (const side of isTwo ? ["a", "b"] : ["a"]) {
     if (!words.length) break;
     for (const row of (await store(side)).rows) {
-      const text = `${row.name} ${row.opcode} ${row.op_name} ${row.line || ""}`.toLowerCase();
+      const text = `${row.name} ${row.shown || ""} ${row.opcode} ${row.op_name} ${row.line || ""}`.toLowerCase();
       if (words.every((word) => text.includes(word))) hits.push([side, row]);
     }
   }
   const exact = (row) => (row.name.toLowerCase() === words[0] ? 0 : row.name.toLowerCase().startsWith(words[0]) ? 1 : 2);
   hits.sort(([, a], [, b]) => exact(a) - exact(b));
   found.replaceChildren(...hits.slice(0, MOST_FOUND).map(([side, row], n) => {
-    const item = make("li"), a = linkTo(side, row.name);
+    const item = make("li"), a = linkTo(side, row.name, row.shown);
     item.setAttribute("role", "option");
     item.setAttribute("aria-selected", String(n === 0));
     item.id = `found-${n}`;

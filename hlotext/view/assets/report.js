@@ -249,12 +249,16 @@ const bokehChart = async (chart, data) => {
   if (data.chart === "memory") legend(chart, data.legend.map((name, n) => [name || "(no scope)", palette[n]]));
   else {
     const used = new Map();
-    data.lane.forEach((_, n) => used.set(word("kind", n), pieces.data.colour[n]));
-    legend(chart, [...used].sort());
+    // With their times: a kind may be too short to be seen.
+    data.lane.forEach((_, n) => {
+      const kind = word("kind", n), known = used.get(kind) || used.set(kind, [pieces.data.colour[n], 0]).get(kind);
+      known[1] += data.end[n] - data.begin[n];
+    });
+    legend(chart, [...used].sort().map(([kind, [colour, time]]) => [`${kind}, ${seconds(time)}`, colour]));
   }
   chart.hlotext = { data, choose, pieces, range, main, mark: (name) => select(numbersOf.get(name) || [], "page") };
   const chosenRow = document.querySelector(`[data-side="${sideOf(chart)}"] tr.chosen a.op`);
-  if (chosenRow) chart.hlotext.mark(nameOf(chosenRow.textContent));
+  if (chosenRow) chart.hlotext.mark(nameOf(decodeURIComponent(chosenRow.hash.replace(/^#op(-b)?=/, ""))));
 };
 
 const drawn = new Map();

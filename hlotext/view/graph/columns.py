@@ -63,6 +63,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     names = []
     # By identity, since equal ones of a module are nearly always one object: shapes with their bytes, and words.
     sized: dict[int, tuple[int, float]] = {}
+    padding: list[int] = []
     named_by: dict[int, int] = {}
     lined: dict[int, int] = {}
     for one in instructions:
@@ -71,7 +72,10 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         found["opcode"].append(opcodes.number(one.opcode))
         size = sized.get(id(shape))
         if size is None:
-            size = shapes.setdefault(shape, len(shapes)), float(total_of(shape).allocated_bytes)
+            total = total_of(shape)
+            size = shapes.setdefault(shape, len(shapes)), float(total.allocated_bytes)
+            if size[0] == len(padding):
+                padding.append(total.allocated_bytes - total.unpadded_bytes)
             sized[id(shape)] = size
         found["shape"].append(size[0])
         found["bytes"].append(size[1])
@@ -108,6 +112,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         "opcodes": opcodes.texts,
         "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
         "short": [_short(shape) for shape in shapes],
+        "padding": padding,
         "op_names": op_names.texts,
         "lines": files.texts,
         "scopes": {"parent": tree.parents, "name": [escape.line(name) for name in tree.names]},

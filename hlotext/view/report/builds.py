@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
 _UNREADABLE = columns_of("report.builds_unreadable")
-_WIDE, _HIGH, _EDGE = 600, 44, 5
-"""Width and height of a trend, and the margin around it."""
+_WIDE, _HIGH, _EDGE = 600, 44, 6
+"""Width and height of a trend, and the margin above and below it."""
 MOST_CARDS = 200
 """Builds and modules with a step that a page shows, the newest first."""
 
@@ -75,7 +75,7 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
     cards = [_card(found, number, group) for number, group in enumerate(groups)]
     numbers = {(one.build, one.module): one.number for one in cards}
     own = script("common.js", "tables.js", "builds.js")
-    worse = [card for card in cards if card.kind == "worse"]
+    worse = [one for one in found.steps if one.is_worse and one.accepted is None]
     rows = [(build, path, error.removeprefix(f"{path}:")) for build, path, error in found.unreadable]
     notes = [
         f"{FIGURES[figure][0]} is not known: not all builds have the table `{FIGURES[figure][2]}` "
@@ -83,11 +83,19 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
         for figure in FIGURES
         if FIGURES[figure][2] in found.lacking
     ]
+    notes += [
+        f"{title} is not known of any build: their table `{table}` has no rows{_NO_ROWS.get(table, '')}."
+        for figure, (title, _, table) in FIGURES.items()
+        if table not in found.lacking and not any(one.values[figure] for one in found.modules)
+    ]
     if len(cards) > MOST_CARDS:
         notes.append(f"{len(cards) - MOST_CARDS:,} older steps are not shown.")
     tiles = [
+        Tile("steps", f"{len(found.steps):,}", f"in {pluralize(len({one.build for one in cards}), 'build')}"),
         Tile(
-            "unaccepted rises", f"{len(worse):,}", f"newest in {worse[-1].build}" if worse else "in no build"
+            "not accepted",
+            f"{len(worse):,}",
+            f"cost more, newest in {worse[-1].build}" if worse else "no step costs more",
         ),
         Tile("builds", f"{len(found.builds):,}", f"{len(found.unreadable):,} inputs not readable"),
         Tile("modules", f"{len(found.modules):,}"),
@@ -102,6 +110,7 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
             script=Markup(own),
             operations={},
             builds=pluralize(len(found.builds), "build"),
+            ticks=_ticks(found.builds),
             first=found.builds[0],
             last=found.builds[-1],
             bound=f" of more than {percent:g} %" if percent else "",
@@ -115,6 +124,10 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
             version=hlo.__version__,
         )
     )
+
+
+_NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME` has times of one)"}
+"""Why a table may have none, by its name."""
 
 
 def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
@@ -205,34 +218,46 @@ def _picture(
     """The trend as a line that breaks where a build has no value, with a mark at each step, as SVG."""
     low, high = min(values.values()), max(values.values())
     span = float(high - low)
-    wide = (_WIDE - 2 * _EDGE) / max(1, len(builds) - 1)
-    x = {build: _EDGE + n * wide for n, build in enumerate(builds)}
+    wide = _WIDE / max(1, len(builds))
+    x = {build: (n + 0.5) * wide for n, build in enumerate(builds)}
 
     def y(value: float) -> float:
         return _HIGH - _EDGE - ((float(value) - low) / span if span else 0.5) * (_HIGH - 2 * _EDGE)
 
-    path, gaps, is_on = [], [], False
+    path, gaps, hovered, is_on = [], [], [], False
     for build in builds:
-        at = f"{x[build]:.1f}"
+        left, right = f"{x[build] - wide / 2:.1f}", f"{x[build] + wide / 2:.1f}"
+        says = f"{build}: {figure_text(figure, values[build]) if build in values else 'no value'}"
+        area = f'<rect x="{left}" y="0" width="{wide:.1f}" height="{_HIGH}">'
+        hovered.append(f"{area}<title>{_safe(says)}</title></rect>")
         if build not in values:
-            line = f'<line x1="{at}" x2="{at}" y1="2" y2="{_HIGH - 2}">'
-            gaps.append(f"{line}<title>{_safe(build)}: no value</title></line>")
+            gaps.append(f'<line x1="{x[build]:.1f}" x2="{x[build]:.1f}" y1="2" y2="{_HIGH - 2}"/>')
             is_on = False
             continue
-        path.append(f"{'L' if is_on else 'M'}{at} {y(values[build]):.1f}")
+        # A build has its value from edge to edge, so that a step is one and no slope.
+        path.append(f"{f'V{y(values[build]):.1f}' if is_on else f'M{left} {y(values[build]):.1f}'}H{right}")
         is_on = True
     marks = []
     for one in steps:
         kind = "accepted" if one.accepted is not None else "worse" if one.is_worse else "better"
         says = f"{one.build}: {' → '.join(figure_texts(figure, one.before, one.value))}"
-        circle = f'<circle class="{kind}" cx="{x[one.build]:.1f}" cy="{y(one.value):.1f}" r="4.5">'
         number = numbers[one.build, one.module]
-        marks.append(f'<a href="#step-{number}">{circle}<title>{_safe(says)}</title></circle></a>')
+        # Points of lines with round ends stay round however the picture is stretched.
+        point = f'd="M{x[one.build]:.1f} {y(one.value):.1f}h0"'
+        inside = f'<path class="inside" {point}/>' if kind == "accepted" else ""
+        dot = f'<path class="dot {kind}" {point}/>{inside}<title>{_safe(says)}</title>'
+        marks.append(f'<a href="#step-{number}" aria-label="{_safe(says)}">{dot}</a>')
     first = figure_text(figure, values[next(build for build in builds if build in values)])
     label = f"{FIGURES[figure][0]} from {first}, {pluralize(len(marks), 'step')}"
-    drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(marks)}'
-    tag = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="xMinYMid" role="img" aria-label="{_safe(label)}">'
+    drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(hovered)}{"".join(marks)}'
+    tag = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{_safe(label)}">'
     return Markup(f"{tag}{drawn}</svg>")
+
+
+def _ticks(builds: Sequence[str]) -> list[tuple[float, str]]:
+    """Builds that are named on the axis, each with its place in percent: the first, the last, and one between."""
+    places = sorted({0, len(builds) // 2, len(builds) - 1})
+    return [(round(100 * (n + 0.5) / len(builds), 2), builds[n]) for n in places]
 
 
 def _safe(text: str) -> str:

@@ -80,6 +80,13 @@ class Operations:
         found = self._unique.get(name_of(label))
         return found is not None and found in self._number
 
+    def shown(self, label: str) -> str:
+        """A label for people: an argument of the program has its name there, `p[0]['w']` instead of `param.2`."""
+        name = name_of(label)
+        found = self._unique.get(name)
+        own = _name_in_program(found) if found is not None else ""
+        return own + label.removeprefix("%").removeprefix(name) if own else label
+
     def packed(self) -> str:
         """All of it as data of the page. Raises what reading the texts of a dump folder raises."""
         pictures = _Pictures()
@@ -88,19 +95,23 @@ class Operations:
         named, lines = scopes(self.subject.module), source_locations(self.subject.module)
         rows = []
         for n, one in enumerate(self.chosen):
-            home, place = one.computation, lines.get(one)
+            home, place, total = one.computation, lines.get(one), total_of(one.shape)
             row: dict[str, Any] = {
                 "name": escape.line(one.name),
                 "opcode": one.opcode,
                 "in": escape.line(home.name) if home is not None else "",
                 "shape": _cut(str(one.shape), 400) if one.shape is not None else "?",
-                "bytes": total_of(one.shape).allocated_bytes,
+                "bytes": total.allocated_bytes,
+                "padding": total.allocated_bytes - total.unpadded_bytes,
                 "text": _cut(escape.one_line(str(one)), _TEXT),
                 "scope": escape.line(str(named.of(one))),
                 "op_name": escape.line(one.metadata.op_name) if one.metadata is not None else "",
                 "operands": self._near(one.operands),
                 "users": self._near(_users(one)),
             }
+            own = _name_in_program(one)
+            if own:
+                row["shown"] = escape.line(own)
             if place is not None:
                 row["line"] = escape.line(f"{place[0].file}:{place[0].line}")
                 row["short_line"] = escape.line(line_text(place[0]))
@@ -184,7 +195,9 @@ class Operations:
         found: dict[hlo.Instruction, list[Any]] = defaultdict(list)
         for allocation in memory.allocations:
             for value, offset, size in allocation.slices:
-                one, span = value.instruction, value.live_range
+                # By name: of memory that XLA's files tell the instructions are those of a module of its own.
+                one = self._unique.get(value.instruction.name) if value.instruction is not None else None
+                span = value.live_range
                 if one is None or one not in self._number or len(found[one]) >= _LIVES:
                     continue
                 ends = [
@@ -221,6 +234,13 @@ class Operations:
 
 def _kind(allocation: Any) -> str:
     return "argument" if allocation.is_parameter else "constant" if allocation.is_constant else "result"
+
+
+def _name_in_program(one: hlo.Instruction) -> str:
+    """The name of an argument of the program; "" for other operations, and where the text has none."""
+    home = one.computation
+    is_argument = one.opcode == "parameter" and home is not None and home.is_entry
+    return one.metadata.op_name if is_argument and one.metadata is not None else ""
 
 
 def _users(one: hlo.Instruction) -> tuple[hlo.Instruction, ...]:

@@ -55,11 +55,11 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
 )
 _MEASURED = {
     "memory": (
-        "memory: places",
+        "memory: offsets",
         "memory: moment of the peak",
-        "fast memory: bounds hold",
-        "fast memory: the one figure",
-        "fast memory: places",
+        "fast memory: total within its bounds",
+        "fast memory: total to the byte",
+        "fast memory: offsets",
     ),
     "scopes": ("cost of modules", "TPU cost: bytes", "TPU cost: seconds"),
     "schedule": ("TPU cost: seconds",),

@@ -61,9 +61,16 @@ def by_scope(subject: ReportInput) -> Section:
 
 
 def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
-    """The figures of the TPU compiler's own analysis; nothing where there are none, or a rate of the chip is not known."""
+    """The figures of XLA's own analysis, on TPU those of its compiler; nothing where a rate of the chip is not known."""
     choice = subject.chip_choice
-    if choice is None or choice.chip.rates.compiler_limits is None or subject.platform != "tpu":
+    if subject.platform != "tpu":
+        xla = subject.cost.as_xla(None)
+        said = (
+            f"{format_count(xla.flops)} flops, {byte_text(int(xla.bytes_accessed))} moved, loop bodies once"
+        )
+        yield "XLA's own", said
+        return
+    if choice is None or choice.chip.rates.compiler_limits is None:
         return
     try:
         own = subject.cost.as_tpu(choice.chip)
