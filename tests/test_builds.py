@@ -265,7 +265,7 @@ def test_a_folder_without_builds(tmp_path: Path) -> None:
 
 def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
     """No slopes; builds on the axis; steps counted as the command counts them; a figure that no build has says why."""
-    found = of_two(tmp_path, program(), program(GATHER))
+    found = of_two(tmp_path, program(), program(GATHER.replace('"m.py"', '"/a/b/m.py"')))
     assert found.steps
     text = builds_page(found)
     trends = re.findall(r'<svg [^>]*aria-label="[^"]*".*?</svg>', text, re.DOTALL)
@@ -278,6 +278,10 @@ def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
         ("25.0", "b1"),
         ("75.0", "b2"),
     ]
+    # Lines of Python have short names and lead nowhere, as the page embeds no operations.
+    assert 'data-full="/a/b/m.py:9"' in text
+    assert ">m.<wbr>py:9</td>" in text or ">m.py:9</td>" in text
+    assert "#line=" not in text
     tiles = dict(re.findall(r"<li><span>([^<]*)</span><b>([^<]*)</b>", text))
     assert tiles["steps"] == str(len(found.steps))
     assert tiles["not accepted"] == str(sum(one.is_worse for one in found.steps))

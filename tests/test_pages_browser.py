@@ -328,9 +328,9 @@ def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
     window.run("location.hash = '#op=%3Cb%3Enothing'")
     window.wait(f"{HEADING} === '<b>nothing'")
     assert "hlotext graph" in window.eval("document.querySelector('#operation').textContent")
-    line = window.eval("document.querySelector('#a-lines-cost a.line').textContent")
+    line = window.eval("decodeURIComponent(document.querySelector('#a-lines-cost a.line').hash.slice(6))")
     window.eval("document.querySelector('#a-lines-cost a.line').click()")
-    window.wait(f"{HEADING} === '{line}'")
+    window.wait(f"{HEADING} === {json.dumps(line)}")
     window.wait("document.querySelectorAll('#operation li a').length > 0")
     window.key("Escape")
     window.key("/")
@@ -339,7 +339,7 @@ def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
     second = window.eval("document.querySelectorAll('#found [role=option] a')[1].textContent")
     window.key("ArrowDown")
     window.key("Enter")
-    window.wait(f"{HEADING} === '{second}'")
+    window.wait(f"{HEADING} === {json.dumps(second)}")
     assert quiet(window)
 
 

@@ -17,6 +17,7 @@ from hlotext.tables.figures import FIGURES
 from hlotext.view.page.packing import asset, policy, script
 from hlotext.view.report.builds_text import change_of, figure_text, figure_texts
 from hlotext.view.report.parts import PageTable, Tile, columns_of, cut
+from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import environment
 
 if TYPE_CHECKING:
@@ -100,8 +101,10 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
         Tile("builds", f"{len(found.builds):,}", f"{len(found.unreadable):,} inputs not readable"),
         Tile("modules", f"{len(found.modules):,}"),
     ]
+    files = {one.file for step in found.steps for one in step.grown if one.file is not None}
+    files |= {one.file for step in found.steps for one in step.findings if one.file is not None}
     return (
-        environment()
+        environment(short_place=Places(short_names(files)).short)
         .get_template("builds.html")
         .render(
             title=title,
