@@ -130,7 +130,7 @@ def test_columns_give_way_by_importance(capsysbinary: pytest.CaptureFixture[byte
     terminal.report.table(TerminalTable("T", COLUMNS, ROWS))
     lines = plain(terminal.written()).splitlines()
     assert max(map(len, lines)) <= width
-    assert ("from" in lines[1].split()) != ("(a wider terminal adds: " in lines[-1])
+    assert ("from" in lines[1].split()) != ("not shown at this width: " in " ".join(lines[-2:]))
     assert all(row[2][:4] in line for row, line in zip(ROWS, lines[2:], strict=False))
 
 
@@ -153,6 +153,37 @@ def test_columns_give_way_by_importance(capsysbinary: pytest.CaptureFixture[byte
 def test_shorter_forms(text: str, kind: Kind, width: int, expected: str) -> None:
     """Each kind of cell has forms of its own, and nothing ends inside a word or a shape while one of them fits."""
     assert shorter(text, width, kind) == expected
+
+
+def test_names_to_pass_on_are_whole(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Other columns give way to them, in a line of their own; what writes a value goes before its name does."""
+    columns = [
+        TerminalColumn("shape"),
+        TerminalColumn("value"),
+        TerminalColumn("scope"),
+        TerminalColumn("line"),
+    ]
+    long = "bitcast_dynamic-update-slice_fusion.15"
+    row = ("bf16[12,8,16,2048,2048]", long, "while/body/layer/attention", "folder/train.py:12")
+    terminal = Terminal(capsysbinary, 80)
+    terminal.report.table(
+        TerminalTable("T", columns, [row, ("s32[]", f"while.4{{5}} < {long}", "", "")], left_out=2)
+    )
+    lines = plain(terminal.written()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert long in lines[2]
+    assert "while.4{5}" in lines[3]
+    assert lines[-2] == "  ... and 2 more"
+    assert lines[-1].startswith("  not shown at this width: scope")
+    assert shorter(f"while.4{{5}} < {long}", 40, Kind.NAME) == "while.4{5}"
+
+
+def test_a_variable_of_the_shell_is_not_broken(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """With a line end inside its quotes it could not be pasted."""
+    terminal = Terminal(capsysbinary, 40)
+    flags = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'"
+    terminal.report.note(f"for shardings and suggestions, recompile with {flags}")
+    assert flags in terminal.written()
 
 
 @given(

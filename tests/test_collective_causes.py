@@ -619,3 +619,71 @@ def test_padded_reduce_scatters_are_the_partitioners_sums(tmp_path: Path) -> Non
     )
     other = compilation.why("collective-permute-start")
     assert other.because == "a pass behind the partitioner made it: tpu-all-reduce-scatter-fusion"
+
+
+WEIGHTS = """HloModule jit_f, num_partitions=4
+
+ENTRY e {
+  w = f32[4,8,16]{2,1,0} parameter(0), sharding={mesh['dp'=4], [{}, {'dp'}, {}]}, metadata={op_name="base[\\'wi\\']"}
+  ROOT n = f32[4,8,16]{2,1,0} negate(w)
+}
+"""
+LAYERS = """HloModule jit_f, is_scheduled=true, num_partitions=4
+
+body {
+  s = (s32[], f32[4,2,16]{2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  w = f32[4,2,16]{2,1,0} get-tuple-element(s), index=1
+  z = s32[] constant(0)
+  d = f32[1,2,16]{2,1,0} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,2,16}, metadata={op_name="f/dynamic_slice"}
+  g = f32[1,8,16] all-gather(d), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={1}, metadata={op_name="squeeze"}
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT r = (s32[], f32[4,2,16]{2,1,0}) tuple(next, w)
+}
+
+condition {
+  s = (s32[], f32[4,2,16]{2,1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(4)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+ENTRY e {
+  w = f32[4,2,16]{2,1,0} parameter(0), metadata={op_name="base[\\'wi\\']"}
+  z = s32[] constant(0)
+  t = (s32[], f32[4,2,16]{2,1,0}) tuple(z, w)
+  ROOT l = (s32[], f32[4,2,16]{2,1,0}) while(t), condition=condition, body=body
+}
+"""
+
+
+def test_a_layer_of_an_argument_is_blamed_on_the_argument(tmp_path: Path) -> None:
+    """The slice of the scan says nothing: the argument and its sharding, which the program has, are what one can change."""
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(WEIGHTS)
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(LAYERS)
+    (one,) = opened(tmp_path).collectives()
+    assert one.why == "because base['wi'] is needed in another sharding, and it is P(None, 'dp', None)"
+
+
+def test_a_collective_of_the_program_is_sure(tmp_path: Path) -> None:
+    """Also where another operation has its name: that only moves its data."""
+    sent = 'f32[8]{0} all-reduce(p), channel_id=1, replica_groups={{0,1}}, to_apply=a, metadata={op_name="f/psum"}'
+    text = f"""HloModule jit_f, num_partitions=2
+
+a {{
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}}
+
+ENTRY e {{
+  p = f32[8]{{0}} parameter(0)
+  r = {sent}
+  ROOT m = f32[2,4]{{1,0}} reshape(r), metadata={{op_name="f/psum"}}
+}}
+"""
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(text)
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(text)
+    (one,) = opened(tmp_path).collectives()
+    assert (one.reasons[0].cause, one.confidence) == ("program", "high")

@@ -178,3 +178,36 @@ ENTRY e {
 """
     _write(tmp_path, {"module_0000.m.cpu_after_optimizations.txt": text})
     assert [one["instruction"] for one in run_json("dump", "copies", tmp_path)["copies"]] == ["c"]
+
+
+CONVOLVED = """HloModule jit_f
+
+ENTRY e {
+  x = f32[1,8,8,4]{3,2,1,0} parameter(0)
+  k = f32[3,3,4,4]{3,2,1,0} parameter(1)
+  ROOT conv.5 = f32[1,6,6,4] convolution(x, k), window={size=3x3}, dim_labels=b01f_01io->b01f, metadata={op_name="f/conv"}
+}
+"""
+CALLED = """HloModule jit_f
+
+ENTRY e {
+  x = f32[1,8,8,4]{3,2,1,0} parameter(0)
+  k = f32[3,3,4,4]{3,2,1,0} parameter(1)
+  ROOT cc = f32[1,6,6,4]{3,2,1,0} custom-call(x, k), custom_call_target="__cudnn$convForward", metadata={op_name="f/conv"}
+}
+"""
+
+
+def test_why_says_what_a_pass_did_to_this_operation(tmp_path: Path) -> None:
+    """Not what its stage is for: the operation that it replaced; each row has a name, and nothing is said twice."""
+    pipeline = "module_0000.jit_f.{}.conv_canonicalization.after_{}.before_{}.txt"
+    for name, text in (
+        ("module_0000.jit_f.before_optimizations.txt", CONVOLVED),
+        (pipeline.format("0000", "pipeline-start", "conv-rewriter"), CONVOLVED),
+        (pipeline.format("0001", "conv-rewriter", "pipeline-end"), CALLED),
+        ("module_0000.jit_f.sm_9.0_gpu_after_optimizations.txt", CALLED),
+    ):
+        (tmp_path / name).write_text(text)
+    said = run("dump", "why", tmp_path, "-i", "cc").stdout
+    assert "because      conv-rewriter put it in the place of convolution conv.5" in said
+    assert all(len(line.strip().split("  ")) > 1 for line in said.splitlines()[1:])

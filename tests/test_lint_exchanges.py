@@ -409,6 +409,17 @@ def test_of_a_gather_then_sliced_only_what_is_not_used_is_saved() -> None:
     assert finding.bytes == round(7 * 65536 * 4 * 7 / 8)
 
 
+def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:
+    """In a shard_map the remedy is another operation."""
+    text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
+    config = lint.Config(select=("C108",), chip="v5e", **support.SAY_ALL)
+    (finding,) = lint.run(hlo.parse(text), config)
+    assert "change the sharding" in (finding.help or "")
+    by_hand = text.replace(" // expect", ', metadata={op_name="jit(f)/shard_map/all_gather"} // expect')
+    (finding,) = lint.run(hlo.parse(by_hand), config)
+    assert "lax.all_to_all in place of the all-gather and the slice" in (finding.help or "")
+
+
 @pytest.mark.parametrize("rounds", [7, 50])
 def test_bytes_are_of_as_many_rounds_as_seconds(rounds: int) -> None:
     """Of a loop whose rounds the text does not tell, both are for the rounds that are taken."""

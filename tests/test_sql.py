@@ -360,3 +360,11 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
         child.terminate()
         assert child.wait() == -signal.SIGTERM
     assert list(folder.iterdir()) == []
+
+
+def test_a_query_is_read_before_the_modules(tmp_path: Path) -> None:
+    """Tables of many modules take minutes: a slip in the query is told before."""
+    said = run("sql", "selct 1", tmp_path / "missing.hlo")
+    assert said.exit_code == 2
+    assert "query error: " in said.stderr
+    assert "selct" in said.stderr

@@ -169,7 +169,9 @@ def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit:
         return
     report.heading("Causes")
     shown = groups[:limit] if limit else groups
-    for group in shown:
+    for number, group in enumerate(shown):
+        if number:
+            report.gap()
         first, *others = (one.communication.start.name for one in group)
         more = f" and {pluralize(len(others), 'other')}" if others else ""
         facts = wording.facts(group[0])

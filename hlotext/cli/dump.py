@@ -375,7 +375,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         ]
         if cause.step is not None:
             facts.append(("stage", cause.step.stage))
-        facts += [("", line) for line in cause.evidence]
+        facts += [("evidence" if not number else "", line) for number, line in enumerate(cause.evidence)]
         if len(cause.candidates) > 1:
             facts.append(("one of", ", ".join(cause.candidates)))
         facts.append(("chain", cause.chain))

@@ -164,7 +164,7 @@ def show_differences(report: Output, differences: Sequence[memory.AssignmentDiff
         [
             ("check", "equal to XLA's files" if not real else f"{len(real)} differences"),
             *(
-                [("estimated", f"{estimated} offsets differ that the text does not show")]
+                [("estimated", f"{estimated} offsets, which the text does not show, differ")]
                 if estimated
                 else []
             ),

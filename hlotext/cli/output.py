@@ -196,9 +196,11 @@ class Output:
         ]
         more = [f"... and {table.left_out:,} more"] if table.left_out else []
         if gone:
-            more.append(f"(a wider terminal adds: {', '.join(filter(None, gone))})")
-        if more:
-            for line in wrapped(" ".join(more), (self.width or 1 << 30) - INDENT, " " * INDENT):
+            more.append(
+                f"not shown at this width: {', '.join(filter(None, gone))}; a wider terminal shows them"
+            )
+        for text in more:
+            for line in wrapped(text, (self.width or 1 << 30) - INDENT, " " * INDENT):
                 self._line(self._styled(f"{' ' * INDENT}{line}", "dim"))
 
     def text(self, title: str, text: str) -> None:
@@ -209,6 +211,10 @@ class Output:
             indent = " " * (len(line) - len(line.lstrip()) + 4)
             for piece in [line] if self.width is None else wrapped(line, self.width, indent):
                 self._line(piece)
+
+    def gap(self) -> None:
+        """An empty line, between parts of one section."""
+        self._line("")
 
     def note(self, text: str) -> None:
         """A sentence of its own."""

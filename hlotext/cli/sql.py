@@ -136,6 +136,7 @@ def command(
     title = ""
     try:
         tables.sql.check_installed()
+        tables.sql.check_syntax(text)
         with terminable(), ExitStack() as stack:
             dataset, has_failed = _dataset(places, text, build, which, jobs, stack)
             if ready is not None:

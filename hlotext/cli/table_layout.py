@@ -126,7 +126,7 @@ def fit(columns: Sequence[TerminalColumn], rows: Sequence[Sequence[str]], width:
     natural = [max(size, cell_width(columns[n].title)) for n, size in enumerate(natural)]
     if width is None:
         return Fitted(tuple(numbers), tuple(natural), tuple(tuple((cell,) for cell in row) for row in rows))
-    columns = [_roomy(column, [row[n] for row in rows]) for n, column in enumerate(columns)]
+    columns = [_roomy(column, [row[n] for row in rows], width) for n, column in enumerate(columns)]
     # What no row has is not missed.
     kept = [n for n in numbers if not rows or any(row[n] for row in rows)] or [0]
     below: list[int] = []
@@ -193,12 +193,26 @@ def _bound(column: TerminalColumn, natural: int, bounds: dict[Kind, int]) -> int
     return min(natural, max(bounds[column.kind], cell_width(column.title), column.least))
 
 
-def _roomy(column: TerminalColumn, cells: Sequence[str]) -> TerminalColumn:
-    """The column, of shapes with room for every dimension of its arrays: half a shape is another one."""
+def _roomy(column: TerminalColumn, cells: Sequence[str], width: int) -> TerminalColumn:
+    """The column, with room for what is of no use in part: names that one passes on, and every dimension of an array."""
+    if column.kind is Kind.NAME and column.rank >= _PASSED_ON:
+        names = [cell_width(_own_name(cell)) for cell in cells]
+        return attrs.evolve(column, least=max([column.least, *(size for size in names if 2 * size <= width)]))
     if column.kind is not Kind.SHAPE:
         return column
     arrays = [cell_width(_bare(cell)) for cell in cells if not cell.startswith("(")]
     return attrs.evolve(column, least=max([column.least, *(size for size in arrays if size <= _LONG_ARRAY)]))
+
+
+_PASSED_ON = 8
+"""Importance of columns of names from which on these are names of the module."""
+_WRITER = " < "
+"""Between a value and what writes it."""
+
+
+def _own_name(text: str) -> str:
+    """The name without what writes it."""
+    return text.partition(_WRITER)[0]
 
 
 def _least(column: TerminalColumn, natural: int) -> int:
@@ -244,7 +258,9 @@ def shorter(text: str, width: int, kind: Kind) -> str:
 
 
 def _name_forms(text: str, width: int) -> Iterator[str]:
-    """The middle goes; more of the end stays, since numbers stand there."""
+    """First what writes it goes, then the middle; more of the end stays, since numbers stand there."""
+    if _WRITER in text:
+        yield _own_name(text)
     keep = max(width - 1, 2)
     head = keep // 2
     yield f"{text[:head]}{_DOTS}{text[len(text) - (keep - head) :]}"
@@ -452,14 +468,15 @@ def command_lines(text: str, width: int) -> list[str]:
 def _pieces(text: str, width: int) -> Iterator[str]:
     """The words, each with the blanks behind it; what is too long for a line in parts."""
     for word in _WORDS.findall(text):
-        if cell_width(word) <= width:
+        if cell_width(word) <= width or word.rstrip().endswith("'"):
             yield word
         else:
             for part in _PARTS.findall(word):
                 yield from [part] if cell_width(part) <= width else _WORDS_OF_NAMES.findall(part)
 
 
-_WORDS = re.compile(r"[^ ]* +|[^ ]+")
+_WORDS = re.compile(r"[A-Z_]+='[^']*' *|[^ ]* +|[^ ]+")
+"""Words with the blanks behind them; a variable of the shell in quotes is one."""
 _PARTS = re.compile(r"[^,/]*[,/]+ *|[^,/]+")
 _WORDS_OF_NAMES = re.compile(r"[^_]*_+|[^_]+")
 

@@ -18,7 +18,9 @@ def facts(answers: Iterable[Answer]) -> list[tuple[str, str]]:
         where = f"{answer.model} (step {answer.step.index})" if answer.step is not None else answer.model
         doubt = ", where the model differs from XLA" if answer.verdict == "differs" else ""
         for decision in answer.decisions[:_MOST]:
-            found.append((where, f"{decision.instruction}: {decision.because} [{decision.rule}{doubt}]"))
+            rule = "" if decision.rule == decision.because else decision.rule
+            told = f" [{rule}{doubt if rule else doubt[2:]}]" if rule or doubt else ""
+            found.append((where, f"{decision.instruction}: {decision.because}{told}"))
             where = ""
         if len(answer.decisions) > _MOST:
             found.append(("", f"... and {len(answer.decisions) - _MOST:,} more (--format json has all)"))

@@ -244,7 +244,7 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
     if not compilation.identity.shows_passes:
         told = _of_text(compilation, node, step)
         return told or Cause(node, step, UNKNOWN, f"no pass was dumped; compile with {ASK_FOR_PASSES}")
-    return _fused(compilation, node, birth) or _first(compilation, node, step)
+    return _fused(compilation, node, birth) or _first(compilation, node, birth)
 
 
 def _is_marked(node: hlo.Instruction) -> bool:
@@ -253,15 +253,14 @@ def _is_marked(node: hlo.Instruction) -> bool:
     return (inner or node).opcode in KINDS and node.frontend_attributes.get("is_spmd_generated") == "true"
 
 
-def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause:
+def _first(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cause:
     """The first rule that fits."""
+    step = birth.step
     found = _of_text(compilation, node, step)
     for rule in (_interference, _partitioned):
         found = found or rule(compilation, node, step)
     if found is not None:
         return found
-    if step is None:
-        return Cause(node, step, UNKNOWN, "")
     if not step.is_pass:
         if step.stage == "memory":
             because = (
@@ -270,8 +269,38 @@ def _first(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
             return Cause(node, step, "memory", because)
         return Cause(node, step, UNKNOWN, "it came behind the last pass that was dumped")
     stage = step.stage
+    return Cause(node, step, stage, _taken_over(compilation, birth) or _purpose(stage))
+
+
+def _purpose(stage: str) -> str:
+    """The purpose of a stage, as a reason."""
     what = next((row.what for row in stages if row.name == stage), "")
-    return Cause(node, step, stage, what)
+    return f"a pass of this stage made it: {what[0].lower()}{what[1:]}" if what else ""
+
+
+def _taken_over(compilation: Compilation, birth: Birth) -> str:
+    """Operations that a pass put an operation in the place of: gone with that step, from the same place of the program."""
+    made = birth.step.module.find(birth.name)
+    metadata = made.metadata if isinstance(made, hlo.Instruction) else None
+    if metadata is None or not metadata.op_name or not birth.step.index:
+        return ""
+    now = {one.name for one in birth.step.module.instructions()}
+    gone = [
+        one
+        for one in compilation.steps[birth.step.index - 1].module.instructions()
+        if one.name not in now
+        and (known := one.metadata) is not None
+        and (known.op_name, known.stack_frame_id) == (metadata.op_name, metadata.stack_frame_id)
+    ]
+    if not gone or len(gone) > _MOST_GONE:
+        return ""
+    names = ", ".join(f"{one.opcode} {one.name}" for one in gone)
+    pass_name = birth.owner or birth.step.name
+    return f"{pass_name} put it {'in the place of' if len(gone) == 1 else 'there and removed'} {names}"
+
+
+_MOST_GONE = 4
+"""Operations in whose place one stands, above which it is not said."""
 
 
 def _of_text(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:

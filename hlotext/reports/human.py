@@ -94,8 +94,8 @@ def _around_caret(gutter: str, text: str, below: str, carets: str, width: int) -
             piece = "..." + piece[3:]
         if start + room < len(text) and not piece.endswith("..."):
             piece = piece[:-3] + "..."
-        if last > start + room:
-            carets = carets[:-3]
+        if last > start + room:  # it goes on: where it begins is all that a caret can show
+            carets = f"{carets[: len(carets) - len(carets.lstrip())]}^"
         text = piece
     return [gutter + text, below + carets]
 
@@ -174,8 +174,12 @@ def coloured(finding: Finding, with_origin: bool = False, width: int | None = No
         elif is_help:
             text.append(f"\n{line}")
         else:
-            text.append(f"\n{line}", "dim")
+            text.append(f"\n{line}", "" if line.startswith(_SOUGHT) else "dim")
     return text
+
+
+_SOUGHT = ("  saves: ", "  from: ")
+"""Beginnings of the lines that one looks for first."""
 
 
 def concise(report: FindingsReport) -> str:

@@ -145,15 +145,29 @@ def over(
         return _waited(lambda: _asked(connection, query, parameters, MODULES in tables), connection, timeout)
 
 
+def check_syntax(query: str) -> None:
+    """Raises QueryError for text that is no single statement of SQL, before anything is read for it."""
+    duckdb = _duckdb()
+    try:
+        with duckdb.connect(config=_CLOSED) as connection:
+            _check_one(connection, query)
+    except duckdb.Error as error:
+        raise QueryError(_said(error)) from None
+
+
+def _check_one(connection: Any, query: str) -> None:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise QueryError(f"one statement at a time: these are {len(statements)}")
+
+
 def _asked(connection: Any, query: str, parameters: Mapping[str, Any] | None, has_modules: bool) -> Result:
     duckdb = _duckdb()
     try:
         for statement in (*_MACROS, *_VIEWS) if has_modules else ():
             connection.execute(statement)
         connection.execute("set lock_configuration = true")
-        statements = connection.extract_statements(query)
-        if len(statements) != 1:
-            raise QueryError(f"one statement at a time: these are {len(statements)}")
+        _check_one(connection, query)
         found = connection.sql(query, params=dict(parameters or {}))
         if found is None:
             raise QueryError("this statement has no result: a query begins with SELECT, FROM or WITH")

@@ -10,6 +10,7 @@ import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives.following import element_of, passed_to
 from hlotext.dumps.collectives.keys import Key, Keys, Text
 from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
 from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
@@ -32,9 +33,15 @@ from hlotext.dumps.collectives.records import (
 from hlotext.dumps.collectives.specs import Specs
 from hlotext.dumps.collectives.walking import MOVES
 from hlotext.ir.tables import traits
+from hlotext.ir.values.sharding import Sharding
 
 _VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
+_SLICES = _VIEWS | traits.COPY_HALVES | {"slice", "dynamic-slice"}
+_TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
+"""JAX's operations that take a slice of a stacked argument."""
 _MOST = 64
+_MOST_SLICED = 400
+"""Instructions that are visited on the way to the argument which an array is a slice of."""
 
 
 def collectives(
@@ -109,8 +116,9 @@ class _Ends:
         made = self._maker(operand) if operand is not None else None
         if operand is not None and key is not None and self._is_marked(one):
             made = self._maker(operand, key)
-        tensor = self._place(made)
-        have = self._have(made)
+        argument = self._argument(made) if made is not None and one.kind not in SUMS else None
+        tensor = self._place(argument or made)
+        have = self._have(argument or made)
         if key is None:
             if one.kind in SUMS:
                 return _worded(PARTIAL, None, tensor, tensor, axes, None, LOW)
@@ -127,15 +135,20 @@ class _Ends:
         candidates = self._candidates(named, key)
         exact = candidates[0] if len(candidates) == 1 else None
         user = attrs.evolve(self.places.of(named), opcode=_opcode(candidates), instruction=exact)
-        is_unique = exact is not None or len({one.opcode for one in candidates}) == 1
-        if any(KINDS.get(c.opcode) == one.kind for c in candidates):
-            return _worded(PROGRAM, None, user, tensor, axes, None, HIGH if is_unique else MEDIUM)
+        if any(
+            KINDS.get(c.opcode) == one.kind for c in candidates
+        ):  # what else has its name only moves its data
+            return _worded(PROGRAM, None, user, tensor, axes, None, HIGH)
         if one.kind in SUMS:
             summing = [c for c in candidates if c.opcode in SUMMING]
             sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
             return _worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
         if one.kind == "collective-permute" and any(c.opcode in WINDOWED for c in candidates):
             return _worded(HALO, None, user, tensor, axes, have, MEDIUM)
+        if argument is not None and argument is not made and user.label in _TAKES:
+            place = self._place(self._reader(one, key))  # the slice itself needs no sharding
+            who = place if place is not None and place.op_name else None
+            return _worded(RESHARD, OPERATION, who, tensor, axes, have, MEDIUM if candidates else LOW)
         wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
         sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
         return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
@@ -235,6 +248,33 @@ class _Ends:
                 break
         return node
 
+    @staticmethod
+    def _argument(node: hlo.Instruction) -> hlo.Instruction | None:
+        """The argument that an array is a slice of, such as a layer's weights; None where it may be of another array too."""
+        seen: set[hlo.Instruction] = set()
+        ends: set[hlo.Instruction] = set()
+        stack = [node]
+        while stack and len(seen) < _MOST_SLICED:
+            one = stack.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            bodies = one.called_computations if one.opcode == "fusion" else ()
+            if bodies and len(bodies[0]):
+                origins = [bodies[0].root]
+            elif one.opcode in _SLICES and one.operands:
+                origins = list(one.operands[:1])
+            elif one.opcode == "get-tuple-element":
+                origins = element_of(one)
+            else:
+                origins = passed_to(one) if one.opcode == "parameter" else []
+            stack += origins
+            if not origins:
+                ends.add(one)
+        found = ends.pop() if len(ends) == 1 and not stack else None
+        is_argument = found is not None and found.opcode == "parameter" and op_name_of(found)
+        return found if is_argument else None
+
     def _place(self, node: hlo.Instruction | None) -> Place | None:
         if node is None:
             return None
@@ -246,13 +286,20 @@ class _Ends:
         return attrs.evolve(self.places.of(node), instruction=same[0] if len(same) == 1 else None)
 
     def _have(self, node: hlo.Instruction | None) -> str | None:
-        """The sharding of an argument, which the final text keeps."""
-        if node is None or node.opcode != "parameter" or self.specs is None or node.sharding is None:
+        """The sharding of an argument, which the final text keeps, or else that of the program."""
+        if node is None or node.opcode != "parameter" or self.specs is None:
             return None
         if node.computation is None or not node.computation.is_entry or node.shape is None:
             return None
-        found = self.specs.of(node.sharding, len(node.shape.dimensions))
+        sharding = node.sharding or self._sharding_of(op_name_of(node))
+        found = self.specs.of(sharding, len(node.shape.dimensions)) if sharding is not None else None
         return str(found) if found is not None else None
+
+    def _sharding_of(self, argument: str) -> Sharding | None:
+        """The sharding of the one argument of the program with that name."""
+        entry = self.program.module.entry if self.program is not None else None
+        same = [one for one in entry.parameters if op_name_of(one) == argument] if entry is not None else []
+        return same[0].sharding if len(same) == 1 and argument else None
 
 
 def _is_constraint(place: Place) -> bool:

@@ -170,6 +170,8 @@ def _reshard(reason: Reason, part: Written | None) -> str:
     as_ = f"as {want}" if want else "in another sharding"
     is_ = f", and it is {have}" if have else ""
     cut = "; it is gathered whole and cut again, which moves the most" if reason.is_rematerialized else ""
+    if reason.tensor is not None and reason.tensor.label and user in ("an operation", tensor):
+        return f"because {tensor} is needed {as_}{is_}{cut}"
     needs = "need" if reason.readers > 1 else "needs"
     return f"because {who}{user} {needs} {tensor} {as_}{is_}{cut}"
 

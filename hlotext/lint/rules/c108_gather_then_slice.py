@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.demand import Demand
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import results, size_of
 from hlotext.lint.rule import Context, Report, Rule
+
+_EXCHANGE = (
+    "lax.all_to_all in place of the all-gather and the slice: each device gets only the part that it uses "
+    "(lax.ppermute, where that is all of another device's)"
+)
+_RESHARD = "change the sharding in steps, or so that no device needs the whole array"
 
 
 @attrs.frozen
@@ -49,7 +56,7 @@ class GatherThenSlice(Rule):
             yield Report(
                 one.start,
                 f"all-gather of {byte_text(whole)}{of_them} of which {100 * part:.3g} % is used",
-                "change the sharding in steps, or so that no device needs the whole array",
+                _remedy(one, part),
                 round(one.sent_bytes * needless) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, needless),
             )
@@ -65,3 +72,14 @@ class GatherThenSlice(Rule):
         ):  # each device needs all of it
             return None
         return asked.fraction(value.shape)
+
+
+def _remedy(one: Communication, part: float) -> str:
+    """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts."""
+    metadata = one.instruction.metadata or one.start.metadata
+    is_by_hand = metadata is not None and "shard_map" in metadata.op_name.split("/")
+    return _EXCHANGE if is_by_hand and part * (one.participants or math.inf) <= _SHARE else _RESHARD
+
+
+_SHARE = 1.01
+"""Parts of an array, in those of one device, up to which no device uses more than its own."""
