@@ -270,7 +270,7 @@ def test_a_kernel_of_unknown_cost_takes_its_bytes_at_least(tmp_path: Path) -> No
     assert found.seconds == pytest.approx(2 * (4 << 20) / bandwidth.value + found.chip.rates.launch.value)
     assert [one.name for one in found.unknown_calls] == ["k"]
     text = run("time", path, "--chip", "h100").stdout
-    assert "minimum time     at least 3.5 us" in text
+    assert "minimum time     at least 3.50 us" in text
     assert "1 call of unknown cost, counted by bytes only: __gpu$xla.gpu.triton" in text
     assert "8.00 MiB at least" in run("cost", path).stdout
     other = tmp_path / "other.txt"
@@ -289,7 +289,7 @@ def test_output_says_which_fixed_costs_a_bound_includes(tmp_path: Path) -> None:
     head = "HloModule m, is_scheduled=true"
     path.write_text(f"{head}\n\nENTRY e {{\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}}\n")
     text = run("cost", path, "--chip", "h100").stdout
-    assert "(estimate; includes 1 us of launch overhead per kernel, excludes latency)" in text
+    assert "(estimate; includes 1.00 us of launch overhead per kernel, excludes latency)" in text
     assert "core bound by    overhead 100.0 % (kernels under 5 us)\n" in text
     text = run("cost", path, "--chip", "v5e").stdout
     assert "minimum time     <1 ns (estimate; excludes launch overhead and latency)" in text

@@ -80,7 +80,8 @@ ENTRY e {
 def test_what_runs_asynchronously_is_called_as_what_starts_it() -> None:
     """The wrapped operation's own name is the same in all of them."""
     found = cost.estimate(hlo.parse(ASYNC), "v5e")
-    assert [(one.name, one.instruction.name) for one in found.instructions] == [("begin", "async_op")]
+    assert [(one.name, one.instruction.name) for one in found.beside] == [("begin", "async_op")]
+    assert not any(one.instruction.name == "async_op" for one in found.instructions)
 
 
 def test_before_optimization_the_time_is_no_bound() -> None:

@@ -279,9 +279,14 @@ def _purpose(stage: str) -> str:
 
 
 def _taken_over(compilation: Compilation, birth: Birth) -> str:
-    """Operations that a pass put an operation in the place of: gone with that step, from the same place of the program."""
+    """Operations that a pass put an operation in the place of: gone with that step, from the same place of the program.
+
+    None of a fusion, which holds what it is made of.
+    """
     made = birth.step.module.find(birth.name)
-    metadata = made.metadata if isinstance(made, hlo.Instruction) else None
+    if not isinstance(made, hlo.Instruction) or made.opcode == "fusion":
+        return ""
+    metadata = made.metadata
     if metadata is None or not metadata.op_name or not birth.step.index:
         return ""
     now = {one.name for one in birth.step.module.instructions()}
