@@ -38,3 +38,13 @@ def test_more_errors_than_are_kept() -> None:
     assert [diagnostic.line for diagnostic in result.diagnostics] == list(range(2, 1_002))
     assert result.left_out == 200
     assert sum(instruction.opcode == "negate" for instruction in result.module.entry) == 1_200
+
+
+def test_a_done_of_an_opcode_without_its_operand() -> None:
+    """What it calls itself is not the operation that it ends."""
+    text = (
+        "HloModule m\nf { p = f32[4] parameter(0)  ROOT n = f32[4] negate(p) }\n"
+        "ENTRY e {\n  a = f32[4] parameter(0)\n  ROOT d = f32[4] abs-done(), calls=f\n}\n"
+    )
+    codes = [one.code for one in hlo.parse_tolerant(text).diagnostics]
+    assert codes == ["X108", "X120", "X109"]

@@ -228,7 +228,8 @@ class Linker:
             instruction._operands = instruction._operands[:1]
         async_sugar.pass_on(instruction)
         async_sugar.hand_in(instruction)
-        operation = instruction.async_wrapped_instruction
+        # A done without its operand, which is an error of its own, has what it calls itself.
+        operation = instruction.async_wrapped_instruction if instruction._operands else None
         if operation is not None and operation.opcode != wrapped:
             start = instruction._operands[0]
             message = f"this ends an asynchronous {wrapped}, but {start.name} is part of one that runs {operation.opcode}"
