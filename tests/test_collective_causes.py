@@ -687,3 +687,97 @@ ENTRY e {{
     (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(text)
     (one,) = opened(tmp_path).collectives()
     assert (one.reasons[0].cause, one.confidence) == ("program", "high")
+
+
+ASKED = """HloModule jit_f, num_partitions=2
+
+a {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  q = f32[4]{0} parameter(1)
+  t = f32[8]{0} tanh(p), metadata={op_name="f/tanh"}
+  u = f32[4]{0} tanh(q), metadata={op_name="f/dot_general"}
+  r.0 = f32[8]{0} all-reduce(t), channel_id=1, replica_groups={{0,1}}, to_apply=a, metadata={op_name="f/psum"}
+  r.1 = f32[4]{0} all-reduce(u), channel_id=2, replica_groups={{0,1}}, to_apply=a, metadata={op_name="f/psum"}
+  ROOT m = (f32[8]{0}, f32[4]{0}) tuple(r.0, r.1)
+}
+"""
+COMBINED = f"""{ASKED[: ASKED.index("  r.0 =")]}  ROOT r = (f32[8]{{0}}, f32[4]{{0}}) all-reduce(t, u), channel_id=1,
+    replica_groups={{{{0,1}}}}, to_apply=a, metadata={{op_name="f/psum"}}
+}}
+"""
+
+SUMMED = """HloModule jit_f, num_partitions=2
+
+a {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  q = f32[4,2]{1,0} parameter(1)
+  z = f32[] constant(0)
+  t = f32[8]{0} tanh(p), metadata={op_name="f/tanh"}
+  u = f32[4]{0} reduce(q, z), dimensions={1}, to_apply=a, metadata={op_name="f/dot_general"}
+  r.0 = f32[8]{0} all-reduce(t), channel_id=1, replica_groups={{0,1}}, to_apply=a, metadata={op_name="f/psum"}
+  ROOT m = (f32[8]{0}, f32[4]{0}) tuple(r.0, u)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "final", "causes"),
+    [
+        (ASKED, COMBINED, ["program", "program"]),
+        (  # told by what makes the arrays, where the name of another part was kept
+            ASKED,
+            COMBINED.replace('f/psum"', 'f/other"'),
+            ["program", "program"],
+        ),
+        (  # told by name and size, where nothing says what made an array
+            ASKED,
+            COMBINED.replace(', metadata={op_name="f/tanh"}', ""),
+            ["program", "program"],
+        ),
+        (  # one that the partitioner wrote beside one that the program asks for
+            SUMMED,
+            COMBINED,
+            ["program", "partial"],
+        ),
+    ],
+    ids=["by maker and name", "by maker", "by size", "mixed"],
+)  # fmt: skip
+def test_each_part_of_a_combined_collective_of_the_program_is_asked_for(
+    tmp_path: Path, program: str, final: str, causes: list[str]
+) -> None:
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(program)
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
+    (one,) = opened(tmp_path).collectives()
+    assert [reason.cause for reason in one.reasons] == causes
+    assert one.reasons[0].because == "because the program asks for it (shard_map)"
+
+
+def test_what_sums_nothing_is_not_said_to_sum(tmp_path: Path) -> None:
+    """For a concatenation along a sharded dimension the partitioner pads the shards and adds them up."""
+    program = ASKED[ASKED.index("ENTRY") :].replace(
+        "  r.0",
+        '  c = f32[12]{0} concatenate(t, u), dimensions={0}, metadata={op_name="f/concatenate"}\n  r.0',
+        1,
+    )
+    kept = [line for line in program.splitlines() if not re.match(r"\s+(r\.\d|ROOT)", line)]
+    program = "HloModule jit_f, num_partitions=2\n\n" + "\n".join(kept).replace("  c =", "  ROOT c =")
+    final = COMBINED.replace("f/psum", "f/concatenate").replace(
+        "(f32[8]{0}, f32[4]{0}) all-reduce(t, u)", "f32[8]{0} all-reduce(t)"
+    )
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(program)
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
+    (one,) = opened(tmp_path).collectives()
+    assert (one.reasons[0].cause, one.confidence) == ("unknown", "low")
+    assert one.why == "no text tells: it is written for concatenate, which sums nothing itself"

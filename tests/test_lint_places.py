@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import hlotext as hlo
 from hlotext import lint
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.frames import StackFrame
 from hlotext.lint.checkout import Checkout
+from hlotext.testing import inspect
 from tests import support
 from tests.cli_support import run
 
@@ -151,7 +153,8 @@ def test_the_condition_that_failed_is_named() -> None:
     """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
     assert silence.reason == (
-        "no operation here is of that kind, because no factor of a product is a one-hot matrix"
+        "no operation here is of that kind, because no factor of a product is seen to be one-hot, "
+        "convolutions with a window (a TPU's batches) aside"
     )
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
@@ -189,6 +192,35 @@ ENTRY e {
 }"""
     (silence,) = lint.explain_silence(Source(text), "M103")
     assert "because few arguments are updated, as any function of arrays does" in silence.reason
+
+
+def test_an_update_in_another_form_is_not_denied() -> None:
+    """A cache that a scan reads slice by slice and writes into a new array is updated, too: what was looked for is told."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  w = f32[1048576]{0} parameter(0)
+  ROOT r = f32[1048576]{0} reverse(w), dimensions={0}
+}"""
+    (silence,) = lint.explain_silence(Source(text), "M103")
+    assert silence.reason == (
+        "no operation here is of that kind, because no large argument is seen to come back "
+        "undonated, updated by element, in part or as a loop's state"
+    )
+
+
+def test_silence_is_priced_on_the_chip_of_the_folder(tmp_path: Path) -> None:
+    """As the findings themselves are, on the command line and in tests."""
+    text = tmp_path / "module_0001.jit_f.cl_1.after_optimizations.txt"
+    text.write_text(
+        (support.DATA / "lint" / "compiled" / "waste_padding.v5e_2x2x1.after_optimizations.txt").read_text()
+    )
+    target = 'tpu_topology_args { version: "TPU_VERSION_GHOSTLITE" }'
+    text.with_name("module_0001.jit_f.cl_1.target_arguments.txt").write_text(target)
+    assert "(v6e (the folder's chip)" in run("lint", text, "--select", "ALL").stdout
+    code = lint.run(hlo.load(text))[0].code
+    assert "(v6e (the folder's chip)" in run("lint", text, "--explain-silence", code).stdout
+    assert any("(v6e (the folder's chip)" in line for line in inspect(text).lint().explain())
 
 
 def test_conditions_are_told_in_english() -> None:

@@ -35,6 +35,7 @@ from hlotext.cli.findings import (
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output
 from hlotext.dumps.texts import ModuleFile
+from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
 
@@ -298,7 +299,7 @@ def _explain(files: Sequence[str | ModuleFile], code: str, config: lint.Config) 
         raise Unreadable(f"no rule {code}")
     for file in files:
         try:
-            silences = lint.explain_silence(_source(file), code, config)
+            silences = lint.explain_silence(_source(file), code, config, compilation_around(file))
         except hlo.InputError as error:
             raise Unreadable(str(error)) from None
         for silence in silences:

@@ -54,7 +54,7 @@ def lint_file(config: Config, file: str | ModuleFile) -> FileResult:
         if isinstance(file, str):
             linted = _lint_place(file, config)
         else:
-            linted = lint_source(file.source(), config, _compilation(file))
+            linted = lint_source(file.source(), config, compilation_around(file))
     except (InputError, ImportError) as error:  # a proto, and the extra for it is not installed
         return FileResult(name, None, str(error))
     except RuleError:
@@ -69,15 +69,15 @@ def _lint_place(file: str, config: Config) -> Linted:
     """Lints a path or `-`: a text, or a proto, which is told by its content."""
     data, name = read_data(file)
     if isinstance(data, str):
-        return lint_source(Source(data, name), config, _compilation(file))
+        return lint_source(Source(data, name), config, compilation_around(file))
     if is_foreign(data):
         data = converted(data, name)
     if is_binary(data):
         return lint_proto(data, name, config)
-    return lint_source(Source(decode(data), name), config, _compilation(file))
+    return lint_source(Source(decode(data), name), config, compilation_around(file))
 
 
-def _compilation(file: str | ModuleFile) -> Compilation | None:
+def compilation_around(file: str | ModuleFile) -> Compilation | None:
     """The compilation that a file is the final text of; None where no folder tells."""
     try:
         return compilation_of(file) if file != "-" else None

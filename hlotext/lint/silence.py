@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.finding import Finding
 from hlotext.ir.nodes.module import Module
@@ -40,24 +41,33 @@ class Silence:
     """The messages that are suppressed."""
 
 
-def explain_silence(source: Source, code: str, config: Config | None = None) -> list[Silence]:
-    """Why a rule says nothing about the modules of a text, or that it does. Raises KeyError for a code that is no rule's."""
+def explain_silence(
+    source: Source, code: str, config: Config | None = None, compilation: Compilation | None = None
+) -> list[Silence]:
+    """Why a rule says nothing about the modules of a text, or that it does. Raises KeyError for a code that is no rule's.
+
+    `compilation` is the one that the text is the final one of, as in `run`.
+    """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):
         return [Silence("", "the text has errors, and rules on half a module would guess")]
-    return [_silence(module, code, config or Config()) for module in result.modules]
+    return [_silence(module, code, config or Config(), compilation) for module in result.modules]
 
 
-def _silence(module: Module, code: str, config: Config) -> Silence:
+def _silence(module: Module, code: str, config: Config, compilation: Compilation | None) -> Silence:
     rule = all_rules(config.rule_files)[code]
-    found = [finding for finding in run(module, config) if finding.code == code]
+    found = [finding for finding in run(module, config, compilation=compilation) if finding.code == code]
     if found:
         return Silence(module.name, f"{code} is not silent", _told(found))
     alone = attrs.evolve(config, select=(code,), ignore=())
     if not config.is_selected(code, rule.is_default):
         off = "it is off by default" if not rule.is_default else "it is not selected"
-        return Silence(module.name, f"{off}: --extend-select {code} turns it on", _told(run(module, alone)))
-    context = make_context(module, config.profile, None, config.chip, config.trips)
+        return Silence(
+            module.name,
+            f"{off}: --extend-select {code} turns it on",
+            _told(run(module, alone, compilation=compilation)),
+        )
+    context = make_context(module, config.profile, None, config.chip, config.trips, compilation)
     if (why := _not_for(rule, context.backend.value if context.backend else "unknown", module)) is not None:
         return Silence(module.name, why)
     made = rule(**settable(rule, config.rules.get(code, {})))
@@ -66,18 +76,18 @@ def _silence(module: Module, code: str, config: Config) -> Silence:
             module.name, "it does not speak about modules of this kind: see `hlotext help rule " + code + "`"
         )
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
-    below = [finding for finding in run(module, loose) if finding.code == code]
+    below = [finding for finding in run(module, loose, compilation=compilation) if finding.code == code]
     if below:
         names = ", ".join([*_lowest(rule), *(name.replace("_", "-") for name in _FLOORS)])
         return Silence(
             module.name, f"what it finds costs less than its thresholds ask for ({names})", _told(below)
         )
     everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})
-    if any(finding.code == code for finding in run(module, everywhere)):
+    if any(finding.code == code for finding in run(module, everywhere, compilation=compilation)):
         return Silence(
             module.name, "what it finds is left out by the configuration (per-file or per-op-name ignores)"
         )
-    if any(finding.code == INTERNAL for finding in run(module, alone)):
+    if any(finding.code == INTERNAL for finding in run(module, alone, compilation=compilation)):
         return Silence(module.name, "the rule failed: run it with --debug")
     return _at_its_conditions(made, context)
 

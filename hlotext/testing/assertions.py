@@ -505,7 +505,7 @@ class Hlo:
         if select is not None:
             codes = (select,) if isinstance(select, str) else tuple(select)
             config = lint.Config(select=codes)
-        return Findings(lint.run(self.module, config))
+        return Findings(lint.run(self.module, config, compilation=self._compilation))
 
     def verify(self) -> Findings:
         """Errors and warnings of the verifier: what XLA's verifier would reject, and more."""

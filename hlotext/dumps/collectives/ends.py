@@ -25,6 +25,7 @@ from hlotext.dumps.collectives.records import (
     PROGRAM,
     RESHARD,
     RESULT,
+    UNKNOWN,
     CollectiveCause,
     Confidence,
     Place,
@@ -32,13 +33,15 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.specs import Specs
 from hlotext.dumps.collectives.walking import MOVES
-from hlotext.ir.tables import traits
+from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.values.sharding import Sharding
 
 _VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
 _SLICES = _VIEWS | traits.COPY_HALVES | {"slice", "dynamic-slice"}
 _TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
 """JAX's operations that take a slice of a stacked argument."""
+_Sized = tuple[str, int | None]
+"""The kind of a collective, and the elements of an array that it takes."""
 _MOST = 64
 _MOST_SLICED = 400
 """Instructions that are visited on the way to the argument which an array is a slice of."""
@@ -65,10 +68,15 @@ class _Ends:
         self.mesh = mesh
         self.specs = Specs(mesh) if mesh is not None else None
         self.places = Places(final)
-        self.program_places = Places(program) if program is not None else None
+        self.program_places = Places(program or final)
         self._by_short: dict[object, list[hlo.Instruction]] = defaultdict(list)
+        self._asking: dict[tuple[hlo.Instruction, str, int | None], hlo.Instruction] = {}
+        """The collectives that the program itself has, by what makes their operands, their kind and size."""
         for node in program.key if program is not None else ():
             self._by_short[self._short(node)].append(node)
+            if (kind := KINDS.get(node.opcode)) is not None:
+                for one in node.operands:
+                    self._asking[_behind_views(one), kind, _elements(one)] = node
 
     @staticmethod
     def _short(node: hlo.Instruction) -> object:
@@ -82,10 +90,10 @@ class _Ends:
         axes = axes_of(self.final.module, one, self.mesh) or ()
         data = [n for n in node.operands if n.shape is not None and n.shape.is_array]
         if len(data) > 1 and one.kind != "all-to-all":  # one exchange may have an operand for each device
-            return tuple(self._of_operand(one, operand, axes) for operand in data)
+            return self._of_operands(one, data, axes)
         joined = self._joined(data[0]) if data else []
         if len(joined) > 1 and op_name_of(node) == "":
-            return tuple(self._of_operand(one, operand, axes) for operand in joined)
+            return self._of_operands(one, joined, axes)
         return (self._single(one, data[0] if data else None, axes),)
 
     def _joined(self, node: hlo.Instruction) -> list[hlo.Instruction]:
@@ -101,11 +109,57 @@ class _Ends:
                 break
         return []
 
+    def _of_operands(
+        self, one: Communication, data: list[hlo.Instruction], axes: tuple[str, ...]
+    ) -> tuple[Reason, ...]:
+        """The reasons of a combined collective: each array that the program has a collective for, and then the others."""
+        node = one.instruction if self.final.key.get(one.instruction) is not None else one.start
+        key = self.final.key.get(node)
+        named = {
+            (one.kind, _elements(each)): own
+            for own in (self._candidates(node, key) if key is not None else ())
+            if KINDS.get(own.opcode) == one.kind
+            for each in own.operands
+        }
+        asked = [self._asked_for(one, operand, named) for operand in data]
+        sure: Confidence = HIGH if None not in asked else MEDIUM
+        return tuple(
+            self._of_operand(one, operand, axes)
+            if own is None
+            else _worded(
+                PROGRAM,
+                None,
+                self.program_places.of(own),
+                self._place(self._maker(operand)),
+                axes,
+                None,
+                sure,
+            )
+            for operand, own in zip(data, asked, strict=True)
+        )
+
+    def _asked_for(
+        self, one: Communication, operand: hlo.Instruction, named: dict[_Sized, hlo.Instruction]
+    ) -> hlo.Instruction | None:
+        """The collective of the program that takes an array of a combined one.
+
+        It takes what made the array, or else it has as many elements, and the metadata that the combined one kept of the
+        first of its parts (`named`).
+        """
+        made, sized = self._maker(operand), (one.kind, _elements(operand))
+        key = self.final.key.get(made)
+        for maker in self._candidates(made, key) if key is not None else ():
+            if (own := self._asking.get((maker, *sized))) is not None:
+                return own
+        return named.get(sized)
+
     def _of_operand(self, one: Communication, operand: hlo.Instruction, axes: tuple[str, ...]) -> Reason:
         """One part of a combined collective: what makes the operand is the operation that sums, or the tensor."""
         made = self._maker(operand)
         if one.kind in SUMS:
-            place = self._place(made)
+            place, key = self._place(made), self.final.key.get(made)
+            if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
+                return _unknown_sum(place, axes)
             return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
         return _worded(RESHARD, OPERATION, None, self._place(made), axes, self._have(made), LOW)
 
@@ -140,6 +194,8 @@ class _Ends:
         ):  # what else has its name only moves its data
             return _worded(PROGRAM, None, user, tensor, axes, None, HIGH)
         if one.kind in SUMS:
+            if not _may_sum(user, candidates):
+                return _unknown_sum(user, axes)
             summing = [c for c in candidates if c.opcode in SUMMING]
             sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
             return _worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
@@ -309,6 +365,30 @@ def _is_constraint(place: Place) -> bool:
 def _opcode(candidates: list[hlo.Instruction]) -> str:
     opcodes = {one.opcode for one in candidates}
     return opcodes.pop() if len(opcodes) == 1 else ""
+
+
+def _elements(node: hlo.Instruction) -> int | None:
+    return node.shape.element_count if node.shape is not None and node.shape.is_array else None
+
+
+def _behind_views(node: hlo.Instruction) -> hlo.Instruction:
+    while node.opcode in _VIEWS and node.operands:
+        node = node.operands[0]
+    return node
+
+
+def _may_sum(place: Place, candidates: list[hlo.Instruction]) -> bool:
+    """False for what is known to sum nothing, such as a concatenation, for which the partitioner adds shards up."""
+    if candidates:
+        return any(one.opcode in SUMMING for one in candidates)
+    opcode = place.label.replace("_", "-")
+    return opcode not in opcodes.OPCODES or opcode in SUMMING
+
+
+def _unknown_sum(place: Place, axes: tuple[str, ...]) -> Reason:
+    doubt = f"it is written for {place}, which sums nothing itself"
+    made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
+    return attrs.evolve(made, because=wording.sentence(made))
 
 
 def _worded(

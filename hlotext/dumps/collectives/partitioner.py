@@ -155,8 +155,11 @@ class Partitioner:
         part.tensor = user.operands[0] if user.operands else None
 
     def _summed(self, part: Written, named: list[hlo.Instruction], own: set[str]) -> None:
-        """An operation sums over a dimension that is cut."""
-        part.cause = PARTIAL
+        """An operation sums over a dimension that is cut; of another it is not known why shards are added up."""
+        if own & SUMMING:
+            part.cause = PARTIAL
+        else:
+            part.doubts.append("it is written for an operation that sums nothing itself")
         computing = own & SUMMING or own - MOVES
         way = backward(self.sides, part.part, part.key, computing or own)
         found = way.own[0] if way.own else None

@@ -38,13 +38,15 @@ class OneHotProduct(Rule):
                 found = selector(value)
                 if (
                     found is not None and found.classes >= _LEAST
-                ):  # no factor of a product is a one-hot matrix
+                ):  # no factor of a product is seen to be one-hot, convolutions with a window (a TPU's batches) aside
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
                     break
                 rate = nonzero_part(value) if found is None else None
-                if rate is not None and rate.part <= _SPARSE:  # no factor of a product is a one-hot matrix
+                if (
+                    rate is not None and rate.part <= _SPARSE
+                ):  # no factor of a product is seen to be one-hot, convolutions with a window (a TPU's batches) aside
                     yield _of_sparse(product, value, rate.part, context)
                     break
 

@@ -99,7 +99,9 @@ class MissingDonation(Rule):
         self, found: list[Update], what: str, cause: str, is_alone: bool, context: Context
     ) -> Report | None:
         total = sum(map(_size, found))
-        if not found or total < self.min_bytes:  # no large argument comes back updated and not donated
+        if (
+            not found or total < self.min_bytes
+        ):  # no large argument is seen to come back undonated, updated by element, in part or as a loop's state
             return None
         saved = _saved(found, context)
         is_copied = all(map(_is_copied, found))
