@@ -764,6 +764,15 @@ def test_each_part_of_a_combined_collective_of_the_program_is_asked_for(
     assert one.reasons[0].because == "because the program asks for it (shard_map)"
 
 
+@pytest.mark.parametrize("final", [ASKED, COMBINED], ids=["one", "combined"])
+def test_the_name_of_a_sum_of_the_program_is_enough(tmp_path: Path, final: str) -> None:
+    """Without the program's text: the partitioner's sums have the name of the operation that sums."""
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
+    for one in opened(tmp_path).collectives():
+        assert {reason.cause for reason in one.reasons} == {"program"}
+        assert one.confidence == "medium"
+
+
 def test_what_sums_nothing_is_not_said_to_sum(tmp_path: Path) -> None:
     """For a concatenation along a sharded dimension the partitioner pads the shards and adds them up."""
     program = ASKED[ASKED.index("ENTRY") :].replace(

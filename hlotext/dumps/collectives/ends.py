@@ -13,7 +13,7 @@ from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.following import element_of, passed_to
 from hlotext.dumps.collectives.keys import Key, Keys, Text
 from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
-from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
+from hlotext.dumps.collectives.places import Places, is_constraint, is_psum, op_name_of
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -156,6 +156,9 @@ class _Ends:
     def _of_operand(self, one: Communication, operand: hlo.Instruction, axes: tuple[str, ...]) -> Reason:
         """One part of a combined collective: what makes the operand is the operation that sums, or the tensor."""
         made = self._maker(operand)
+        if self._is_told_by_name(one):
+            user = self.places.of(one.start)
+            return _worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
         if one.kind in SUMS:
             place, key = self._place(made), self.final.key.get(made)
             if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
@@ -193,6 +196,8 @@ class _Ends:
             KINDS.get(c.opcode) == one.kind for c in candidates
         ):  # what else has its name only moves its data
             return _worded(PROGRAM, None, user, tensor, axes, None, HIGH)
+        if self._is_told_by_name(one):
+            return _worded(PROGRAM, None, user, tensor, axes, None, MEDIUM)
         if one.kind in SUMS:
             if not _may_sum(user, candidates):
                 return _unknown_sum(user, axes)
@@ -208,6 +213,10 @@ class _Ends:
         wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
         sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
         return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
+
+    def _is_told_by_name(self, one: Communication) -> bool:
+        """True for a sum of the program where its own text is not there to tell."""
+        return self.program is None and one.kind in SUMS and is_psum(op_name_of(one.start))
 
     @staticmethod
     def _is_marked(one: Communication) -> bool:

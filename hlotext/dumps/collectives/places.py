@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import hlotext as hlo
 from hlotext.dumps.collectives.keys import Key, Text
 from hlotext.dumps.collectives.records import Place
@@ -21,6 +23,14 @@ def _is_named_so(node: hlo.Instruction) -> bool:
 def op_name_of(node: hlo.Instruction) -> str:
     metadata = node.metadata
     return metadata.op_name if metadata is not None else ""
+
+
+_PSUM = re.compile(r"/psum\w*$")
+
+
+def is_psum(op_name: str) -> bool:
+    """True for the name of a sum over devices that the program itself asks for: the partitioner keeps that of what sums."""
+    return _PSUM.search(op_name) is not None
 
 
 class Places:

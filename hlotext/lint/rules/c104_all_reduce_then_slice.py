@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
+from hlotext.dumps.collectives.places import is_psum
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
@@ -64,10 +64,7 @@ class AllReduceThenSlice(Rule):
 def _is_programs(one: Communication) -> bool:
     """True if the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
-    return metadata is None or not metadata.op_name or _PSUM.search(metadata.op_name) is not None
-
-
-_PSUM = re.compile(r"/psum\w*$")
+    return metadata is None or not metadata.op_name or is_psum(metadata.op_name)
 
 
 def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:
