@@ -227,3 +227,17 @@ def test_the_rows_of_scopes_add_up(tmp_path: Path) -> None:
     assert "loop bodies once" not in text
     tree = cost.scope_tree(cost.analyze(hlo.parse(PRODUCT)))
     assert sum(node.flops for node in tree.children.values()) == tree.flops
+
+
+def test_where_the_folder_names_the_chip_nobody_is_asked_for_it() -> None:
+    """`--time` is enough there."""
+    text = run("cost", ROOT / "tests/data/dumps/tpu.mlp_train.tar.xz").stdout
+    assert "not estimated: --time gives it" in text
+    assert "--chip NAME" not in text
+
+
+def test_a_chip_that_is_not_the_dumps_is_said() -> None:
+    """The compiler would have made another program for it."""
+    folder = ROOT / "tests/data/dumps/tpu.mlp_train.tar.xz"
+    assert "(tpu tpu7x, dumped for v5e)" in run("memory", folder, "--chip", "v7x").stdout
+    assert "dumped for" not in run("memory", folder, "--chip", "v5e").stdout

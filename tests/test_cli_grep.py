@@ -201,3 +201,20 @@ def test_size() -> None:
 )
 def test_sizes_as_people_write_them(text: str, size: int) -> None:
     assert parse_bytes(text) == size
+
+
+ELEMENT = """HloModule m
+
+ENTRY e {
+  p = f32[4]{0} parameter(0)
+  both = (f32[4]{0}, s32[]) custom-call(p), custom_call_target="both"
+  ROOT n = f32[4]{0} negate(both#0)
+}
+"""
+
+
+def test_an_element_that_the_text_leaves_out_stands_in_the_line_of_its_tuple(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(ELEMENT)
+    assert run("grep", "get-tuple-element(_)", path).stdout.startswith(f"{path}:5:")
+    assert run_json("grep", "get-tuple-element(_)", path)["matches"][0]["line"] == 5

@@ -22,10 +22,14 @@ CORPUS = {
     "RING": "corpus/cpu/ring_attention.cpu_4.after_optimizations.txt",
     "GPU": "corpus/gpu/resnet_train.h100_1x1x1.after_optimizations.txt",
     "DUMPS": "tests/data/dumps",
+    "PACKED": "tests/data/dumps/cpu.mlp_train.tar.xz",
 }
 STEP = b"HloModule m\n\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  ROOT negate.5 = f32[4]{0} negate(p)\n}\n"
 CONTENTS = {
     "STEP": STEP,
+    "ALONE": STEP.replace(
+        b"m\n", b'm, frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\\"d\\"=1]>}"}\n', 1
+    ),
     "EMPTY": b"",
     "BINARY": bytes(range(256)),
     "PROGRAM": b"\x7fELF\x02\x01\x01" + bytes(60),

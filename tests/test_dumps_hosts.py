@@ -500,7 +500,7 @@ CAUSES: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "operation": (
         lambda t: t.replace("tanh(", "negate("),
-        "operations only in the first: tanh (1), at t.py:4",
+        "operations only in the first: tanh (1), at t.py:4; only in the second: negate (1), at t.py:4",
     ),
     "precision": (
         lambda t: t.replace(

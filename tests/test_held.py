@@ -95,3 +95,13 @@ def test_what_jax_holds(tmp_path: Path) -> None:
     path = tmp_path / "f.mlir"
     path.write_text(lowered.as_text())
     assert run("show", path).exit_code == 0
+
+
+def test_convert_takes_stablehlo(tmp_path: Path) -> None:
+    """The error of the other commands sends people there."""
+    pytest.importorskip("jaxlib")
+    path, out = tmp_path / "f.mlir", tmp_path / "f.txt"
+    path.write_text(STABLE)
+    result = run("convert", path, "-o", out)
+    assert result.exit_code == 0, result.stderr
+    assert hlo.load(out).entry.root.opcode == "tanh"

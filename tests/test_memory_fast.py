@@ -6,6 +6,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import memory
+from hlotext.analysis import written_bytes
 from hlotext.memory import peaks
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.values import Value
@@ -150,3 +151,12 @@ def test_sizes_of_spaces_in_which_memory_is_used_again(line: str, last: str, is_
     (flags,) = [a for a in found.allocations if a.memory_space == 6]
     assert flags.is_size_estimated is is_estimated
     assert all(not a.is_size_estimated for a in found.allocations if a.memory_space == 0)
+
+
+def test_joined_slices_are_written_once() -> None:
+    """By the slices: joining them writes nothing, and the cost model knows it."""
+    entry = hlo.parse(JOINED).entry
+    (joined,) = (one for one in entry.instructions if one.opcode == "custom-call")
+    assert written_bytes(joined) == 0
+    (start, *_) = (one for one in entry.instructions if one.name == "sa")
+    assert written_bytes(start) == 256 * KIB

@@ -125,7 +125,7 @@ def test_a_result_that_a_reader_of_the_argument_needs_is_not_written_over_it(oth
     """Also where the reader needs the result through another operation; else it is read before."""
     found = what_if.donate(hlo.parse(_TWO_ARGUMENTS.replace("OTHER", other)), [0], "gpu")
     assert found.peak_before - found.peak_after == pytest.approx(saved, abs=64)
-    assert any("is needed when the result" in note for note in found.notes) is not bool(saved)
+    assert any(": needed when the result" in note for note in found.notes) is not bool(saved)
 
 
 def test_arguments_are_said_by_their_names_too() -> None:
@@ -171,10 +171,10 @@ ENTRY e {
     found = what_if.donate(module, [1, 2, 3, 4, 5], "gpu")
     assert found.what == "donate 1-5"
     assert found.notes[:3] == (
-        "parameter 1: every result of its shape (f32[8]{0}) is in the memory of another parameter",
-        "parameters 2-4: the result of its shape (f32[4]{0}) is a bitcast of an array of another shape,"
+        "parameter 1: every result of the shape f32[8]{0} is in the memory of another parameter",
+        "parameters 2-4: the result of the shape f32[4]{0} is a bitcast of an array of another shape,"
         " for which sharing memory is not estimated",
-        "parameter 5: it is returned unchanged",
+        "parameter 5: returned unchanged",
     )
 
 

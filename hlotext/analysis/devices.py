@@ -69,7 +69,8 @@ def devices_of(module: Module) -> Devices:
         partitions = 1 if partitions is None else int(partitions)
         return Devices(replicas, partitions, replicas * partitions)
     found = _guessed(module)
-    return Devices(1, 1, 1) if found == Devices(None, None, None) and _is_new(module) else found
+    names_several = any(count not in (None, 1) for count in (found.replicas, found.partitions, found.total))
+    return found if names_several or not _is_new(module) else Devices(1, 1, 1)
 
 
 def _is_new(module: Module) -> bool:

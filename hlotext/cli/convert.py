@@ -13,7 +13,7 @@ from hlotext.cli.convert_trace import trace_data
 from hlotext.cli.output import emit
 from hlotext.cli.show_trace import NO_MODULES
 from hlotext.ir.files import write_bytes
-from hlotext.syntax.source.inputs import is_binary, is_json, read_data
+from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
 
 _TEXT, _PROTO, _JSON, _TRACE = "text", "proto", "json", "trace-events"
 _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
@@ -124,6 +124,8 @@ def command(
 def _module(file: str, name: str | None) -> hlo.Module:
     """The module to be converted. Raises Unreadable, and what reading raises."""
     data, label = read_data(file)
+    if isinstance(data, bytes) and is_foreign(data) and not is_json(data):
+        data = hlo.proto.converted(data, label)
     found: Sequence[hlo.Module]
     if is_binary(data):
         found = modules = hlo.proto.read_modules(data, label)

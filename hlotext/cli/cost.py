@@ -35,7 +35,6 @@ from hlotext.memory.usage import memory_space_name
 _BAR = 12
 _LIMIT = 12
 _DEPTH = 3
-_UNTIMED = "minimum time", "not estimated: --chip NAME gives it, and the operations that take it"
 _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 
 
@@ -133,7 +132,7 @@ def command(
                 continue
             work = _work(found, xla, choice, padded)
             if timed is None:
-                report.facts([*work, *_open(found.run), _UNTIMED])
+                report.facts([*work, *_open(found.run), _untimed(choice)])
             else:
                 cost_time.show(
                     report, *timed, [one for one in work if one[0] not in ("chip", "XLA cost model")], limit
@@ -145,6 +144,11 @@ def command(
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
+
+
+def _untimed(choice: ChipChoice | None) -> tuple[str, str]:
+    option = "--time" if choice is not None and choice.is_known else "--chip NAME"
+    return "minimum time", f"not estimated: {option} gives it, and the operations that take it"
 
 
 def _xla(found: cost.Analysis, choice: ChipChoice | None) -> cost.Cost | cost.TpuCost:

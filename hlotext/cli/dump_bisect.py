@@ -170,7 +170,8 @@ def _show(found: dumps.Bisection, limit: int) -> None:
         facts.append(("operations", shlex.join(["hlotext", "diff", "--full", *(step.path for step in pair)])))
     out.facts(facts)
     rows = [one for one in found.tried if one.is_new and one.state in _SHOWN]
-    out.table(Listing("dump.tried", _tried).table("texts that are not simply right", rows, limit))
+    title = "Texts that are wrong, lose precision or did not run"
+    out.table(Listing("dump.tried", _tried).table(title, rows, limit))
 
 
 def _changes(right: dumps.Step, wrong: dumps.Step) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from hlotext.compiler.explaining import previous
 from hlotext.diff import Change
 from hlotext.dumps import Step
 from hlotext.ir.values.age import XlaAge, as_age
+from hlotext.syntax.source.reporter import did_you_mean
 
 _ROWS = 20
 _NAMES = 3
@@ -112,8 +114,10 @@ def _of_folder(
     c = chosen(path, module)
     steps = [step for step in c.steps[1:] if step.name == name and (number is None or step.index == number)]
     if not steps:
-        known = ", ".join(dict.fromkeys(step.name for step in c.steps[1:]))
-        raise NotFound(f"no step {name} in {c.name}" + (f"; there are {known[:400]}" if known else ""))
+        known = list(dict.fromkeys(step.name for step in c.steps[1:]))
+        meant = did_you_mean(name, known)
+        listed = f"`{shlex.join(['hlotext', 'dump', 'timeline', path])}` lists its steps"
+        raise NotFound(f"no step {name} in {c.name}; {f'{meant} ({listed})' if meant else listed}")
     files = c.files_of(_LOG)
     for step in steps:
         log = files[0].text() if files and name == _LOG else ""

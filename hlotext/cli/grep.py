@@ -19,6 +19,7 @@ from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, wri
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
 from hlotext.cli.table_layout import Kind, cell_width, shorter
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.source import Span
 from hlotext.ir.values.print_options import PrintOptions
 from hlotext.matchers import Match, Pattern, PatternError, parse_pattern
 from hlotext.syntax.printing.xla_styles import TextPrinter
@@ -253,7 +254,7 @@ class _Lines:
         self._is_first = True
 
     def show(self, instruction: Instruction, source: MetadataSource) -> None:
-        asked, span = self._asked, instruction.span
+        asked, span = self._asked, _span(instruction)
         text = printable(str(instruction) if asked.full else self._short(instruction))
         size = f"  // {byte_text(_result_bytes(instruction))}" if asked.min_bytes else ""
         mark = size + ("" if source is MetadataSource.OWN else f"  // inferred: {source.value}")
@@ -301,8 +302,15 @@ def _fitted(text: str, shape: str, opcode: str, width: int) -> str:
     return f"{kept} …"
 
 
+def _span(instruction: Instruction) -> Span | None:
+    """Where the text has an instruction; one that the text leaves out, as `x#0` does an element, stands in its operand."""
+    while instruction.span is None and instruction.opcode == "get-tuple-element" and instruction.operands:
+        instruction = instruction.operands[0]
+    return instruction.span
+
+
 def _as_json(place: str, instruction: Instruction, match: Match, source: MetadataSource) -> dict[str, Any]:
-    span, computation = instruction.span, instruction.computation
+    span, computation = _span(instruction), instruction.computation
     return {
         "file": place,
         "line": span.line if span is not None else None,

@@ -33,11 +33,12 @@ from hlotext.cli.findings import (
     write_text_or_show,
 )
 from hlotext.cli.json_output import json_text
-from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output
+from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output, shortened
 from hlotext.dumps.texts import ModuleFile
 from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
+from hlotext.syntax.source.reporter import did_you_mean
 
 FORMATS = tuple(reports.WRITERS)
 _MANY = 20
@@ -194,9 +195,11 @@ def command(
         if what_if:
             raise click.UsageError("--fix cannot be used with --what-if")
         _fix(files, config, quiet)
-    findings, has_failed = _lint(files, config, jobs, not quiet)
+    findings, has_failed, bodies = _lint(files, config, jobs, not quiet)
+    if not has_failed:
+        _check_trips(trips_of(trips), bodies)
     if diff_against is not None:
-        old, old_failed = _lint(_files([diff_against]), config, jobs, False)
+        old, old_failed, _ = _lint(_files([diff_against]), config, jobs, False)
         known, has_failed = lint.Baseline.of(old), has_failed or old_failed
     if write_baseline is not None:
         _write(write_baseline, lint.Baseline.of(findings), quiet)
@@ -377,9 +380,10 @@ def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) ->
 
 def _lint(
     files: Sequence[str | ModuleFile], config: lint.Config, jobs: int | None, show: bool
-) -> tuple[list[lint.Finding], bool]:
-    """The findings of all files, and whether a file could not be read or a rule failed."""
+) -> tuple[list[lint.Finding], bool, frozenset[str]]:
+    """The findings of all files, whether a file could not be read or a rule failed, and the names of all loop bodies."""
     found: list[lint.Finding] = []
+    bodies: frozenset[str] = frozenset()
     has_failed = False
     number = 1 if "-" in files else jobs or os.cpu_count() or 1
     is_slow = show and len(files) > _MANY and sys.stderr.isatty()
@@ -392,7 +396,17 @@ def _lint(
             else:
                 found += result.linted.findings
                 has_failed = has_failed or result.linted.has_failed
-    return found, has_failed or any(finding.code.startswith("X1") for finding in found)
+                bodies |= result.linted.loop_bodies
+    return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies
+
+
+def _check_trips(trips: Mapping[str, int], bodies: frozenset[str]) -> None:
+    """Raises UsageError for trip counts that the command line gives to a loop that no file has."""
+    if missing := sorted(set(trips) - bodies):
+        meant = did_you_mean(missing[0], bodies) or (
+            f"bodies: {shortened(', '.join(sorted(bodies)), 400)}" if bodies else "no file has loops"
+        )
+        raise click.UsageError(f"no loop body is named {missing[0]}; {meant}")
 
 
 def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManager[Iterable[lint.FileResult]]:

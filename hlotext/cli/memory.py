@@ -196,6 +196,8 @@ class _Found:
     module: hlo.Module
     computed: memory.Assignment
     read: memory.Assignment | None
+    of_folder: Chip | None
+    """The chip that the dump folder names."""
 
     @property
     def shown(self) -> memory.Assignment:
@@ -298,8 +300,11 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
                 say(f"{called}: no final text in this compilation, so no buffer assignment")
                 continue
             raise Unreadable(f"{called}: {error}") from None
+        of_folder = compilation.chip if compilation is not None else None
         read = _read(label, text) if len(modules) == 1 else None
-        yield _Found(called, module, computed, memory.joined(read, computed) if read is not None else None)
+        yield _Found(
+            called, module, computed, memory.joined(read, computed) if read is not None else None, of_folder
+        )
 
 
 def _compilation(text: dumps.ModuleFile) -> dumps.Compilation | None:
@@ -334,6 +339,14 @@ def _read(label: str, text: dumps.ModuleFile) -> memory.Assignment | None:
 # ---- text
 
 
+def _other_than(found: _Found) -> str:
+    """Says of a chip that was given that the dump is of another."""
+    given, own = found.shown.chip, found.of_folder
+    return (
+        f", dumped for {own.name}" if own is not None and given is not None and own.name != given.name else ""
+    )
+
+
 def _show(
     report: Output,
     asked: _Asked,
@@ -350,13 +363,13 @@ def _show(
         raise NotFound(f"{found.label}: no memory space {asked.memory_space}; there is {there}")
     explanations, outcomes, time = asked.explanations(), list(asked.outcomes()), asked.time
     platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
-    chip = f" {shown.chip.name}" if shown.chip is not None else ""
+    chip = f" {shown.chip.name}{_other_than(found)}" if shown.chip is not None else ""
     report.heading(f"{found.module.name} ({platform}{chip})")
     how = "read from XLA's files" if found.read is not None else "computed from the text"
     notes = dict.fromkeys((*found.computed.notes, *shown.notes))
     age = found.computed.age
     known = [("age", str(age))] if age is not None and age.is_known else []
-    excess = excess_facts(shown)
+    excess = [fact for space in spaces for fact in excess_facts(shown, space)]
     report.facts([*excess, ("memory", how), *known, *(("note", note) for note in notes)])
     if differences is not None:
         show_differences(report, differences, asked.limit)

@@ -161,12 +161,14 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         out.table(savings.table("Changes that would lower the peak (each alone; estimates)", saved, limit))
     else:
         out.note(
-            "none of the changes that are estimated lowers the peak"
-            f"{'' if must is None else ' by 1 % of what is too much'}: donated arguments, arrays computed again"
+            "none of the changes that are estimated (donating arguments, computing arrays again) lowers the peak"
+            f"{'' if must is None else ' by 1 % of what is too much'}"
         )
     others = [one for one in apart if one.opcode not in _OF_LOOPS]
-    if others:
-        out.note(f"not estimated: {_sizes(others)}: calls and communication are not repeated")
+    if others and (must is None or sum(one.bytes for one in others) >= _LEAST_PART * must):
+        out.note(
+            f"not estimated: what it would save to repeat the calls or communication that made {_sizes(others)}"
+        )
 
 
 _LEAST_PART = 0.01

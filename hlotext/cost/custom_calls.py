@@ -10,6 +10,7 @@ from hlotext.cost.op_cost import NOTHING, CannotCountError, OpCost
 from hlotext.cost.rules.contraction import convolution_flops
 from hlotext.cost.sizes import elements
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables.targets import FREE_TARGETS
 from hlotext.ir.values.shape import Shape
 
 
@@ -189,31 +190,7 @@ LU_FACTORIZATIONS = frozenset(
 TRIANGULAR_SOLVES = frozenset({"lapack_strsm_ffi", "lapack_dtrsm_ffi", "__cublas$triangularSolve"})
 
 _TARGETS: dict[str, Callable[[Instruction, OpCost], OpCost | None]] = {
-    # Marks for the compiler, and buffers that others fill; names from XLA's source and the modules that it wrote.
-    "AllocateBuffer": _free,
-    "AssumeGatherIndicesInBound": _free,
-    "AsyncCollectiveDone": _free,
-    "AsyncCollectiveStart": _free,
-    "ConcatBitcast": _free,
-    "CreateBuffer": _free,
-    "GatherScatterIndicesBitpacked": _free,
-    "LayoutConstraint": _free,
-    "MoveToDevice": _free,
-    "MoveToHost": _free,
-    "Pin": _free,
-    "PrepareAsyncCallDone": _free,
-    "PrepareAsyncCallStart": _free,
-    "SPMDFullToShardShape": _free,
-    "SPMDShardToFullShape": _free,
-    "Sharding": _free,
-    "Unpin": _free,
-    "X64SplitHigh": _free,
-    "X64SplitLow": _free,
-    "annotate_device_placement": _free,
-    "control_dep": _free,
-    "xla.sdy.FuncResultSharding": _free,
-    "xla.sdy.GlobalToLocalShape": _free,
-    "xla.sdy.LocalToGlobalShape": _free,
+    **dict.fromkeys(FREE_TARGETS, _free),
     "PartialReduce": _moved,
     "TopK": _moved,
     "X64Combine": _moved,

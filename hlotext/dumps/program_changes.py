@@ -170,13 +170,16 @@ def _operations(old: Module, new: Module, left_out: Collection[str]) -> Iterator
         more = f", and {len(told[0]) - 1} more" if len(told[0]) > 1 else ""
         yield ProgramChange("operations", f"operation {operation_change(*pair, _WORDS)}{more}")
         return
+    sentences = []
     for side, which in zip(told, ("first", "second"), strict=True):
         if side:
             counts = Counter(i.opcode for i in side)
             names = _some([f"{opcode} ({count})" for opcode, count in counts.most_common()])
             lines = list(dict.fromkeys(place for i in side if (place := _place(i)) is not None))
             where = f", at {_some(lines)}" if lines else ""
-            yield ProgramChange("operations", f"operations only in the {which}: {names}{where}")
+            sentences.append(f"only in the {which}: {names}{where}")
+    if sentences:
+        yield ProgramChange("operations", f"operations {'; '.join(sentences)}")
     first = first_difference(old, new, inside=True, left_out=left_out)
     if not any(told) and first != (None, None):
         yield ProgramChange("operations", f"first operation: {operation_change(*first, _WORDS)}")

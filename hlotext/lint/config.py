@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import attrs
 
 from hlotext.analysis import Backend
 from hlotext.analysis.chips import chip
+from hlotext.lint.codes import every_code
 from hlotext.lint.registry import GONE, all_rules, current_code, note_of
 from hlotext.lint.rule import Rule
 from hlotext.syntax.source.reporter import did_you_mean
@@ -114,7 +114,7 @@ class Config:
             for p in codes
         ]:
             if not _is_prefix(prefix, self.rule_files):
-                known = all_rules(self.rule_files)
+                known = _known_codes(self.rule_files)
                 shown = prefix[:1] + prefix[1:].upper().translate(_LOOKS_LIKE)
                 meant = (
                     did_you_mean(shown if shown in known else prefix, [*known])
@@ -167,13 +167,13 @@ _LOOKS_LIKE = str.maketrans("OIL", "011")
 """Digits by the letters that look like them."""
 
 
+def _known_codes(files: tuple[Path, ...]) -> tuple[str, ...]:
+    """The codes of the rules, those of the files too, of the readers and of the verifier."""
+    return tuple(dict.fromkeys((*all_rules(files), *every_code())))
+
+
 def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
-    # Codes of the readers and the verifier are no rules of this table.
-    return (
-        prefix == "ALL"
-        or re.fullmatch(r"[XV]\d{0,3}", prefix) is not None
-        or any(code.startswith(prefix) for code in all_rules(files) if prefix)
-    )
+    return prefix == "ALL" or (bool(prefix) and any(code.startswith(prefix) for code in _known_codes(files)))
 
 
 def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...]) -> None:

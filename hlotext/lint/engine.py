@@ -9,13 +9,14 @@ from typing import Any
 import attrs
 
 from hlotext import proto
-from hlotext.analysis import responsible_frame, responsible_frames
+from hlotext.analysis import census, responsible_frame, responsible_frames
 from hlotext.dumps.compilation import Compilation
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
 from hlotext.ir import gc_control
 from hlotext.ir.errors import UnknownSizeError
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
@@ -152,6 +153,8 @@ class Linted:
     modules: int
     """Number of modules read."""
     instructions: int
+    loop_bodies: frozenset[str] = frozenset()
+    """Names of the loop bodies, to which trip counts may be given."""
 
     @property
     def has_failed(self) -> bool:
@@ -182,9 +185,14 @@ def lint_source(
         return Linted(tuple(found), 0, 0)
     for module in result.modules:
         found += run(module, config, compilation=compilation)
-    return Linted(
-        tuple(found), len(result.modules), sum(len(c) for m in result.modules for c in m.computations)
-    )
+    instructions = sum(len(c) for m in result.modules for c in m.computations)
+    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules))
+
+
+def _loop_bodies(modules: Iterable[Module]) -> frozenset[str]:
+    loops = (one for module in modules for one in census(module).by_opcode.get("while", ()))
+    bodies = (one.attributes.get("body") for one in loops)
+    return frozenset(str(body.name) for body in bodies if isinstance(body, Computation))
 
 
 def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
@@ -206,7 +214,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
     except proto.ProtoError as error:
         damage = attrs.evolve(error.diagnostic, span=NOWHERE, source=Source("", name))
         return Linted((_adopted(damage, SYNTAX_CODES[damage.code]),), 0, 0)
-    return Linted(tuple(found), len(modules), instructions)
+    return Linted(tuple(found), len(modules), instructions, _loop_bodies(modules))
 
 
 def _reports(

@@ -184,7 +184,7 @@ def _donated(
                     unsure.append(number)
             elif fits:
                 reasons.append(
-                    (number, "is needed when the result of its shape is written: a copy would be made")
+                    (number, "needed when the result of the same shape is written: a copy would be made")
                 )
                 copied.update(fits)
             else:
@@ -202,14 +202,14 @@ def _why_none(
     """The reason that no result can take the memory of an array of this shape."""
     alike = [index for index, leaf in shape_of(root).leaves() if leaf == shape]
     if not alike:
-        return f"no result has its shape ({shape})"
+        return f"no result has the shape {shape}"
     free = [index for index in alike if index not in aliases]
     if not free:
-        return f"every result of its shape ({shape}) is in the memory of another parameter"
+        return f"every result of the shape {shape} is in the memory of another parameter"
     if all(results.get(index) is held for index in free):
-        return "it is returned unchanged"
+        return "returned unchanged"
     return (
-        f"the result of its shape ({shape}) is a bitcast of an array of another shape,"
+        f"the result of the shape {shape} is a bitcast of an array of another shape,"
         " for which sharing memory is not estimated"
     )
 

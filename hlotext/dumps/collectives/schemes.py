@@ -13,7 +13,7 @@ from hlotext.dumps.collectives.specs import Spec, dimensions_of
 FSDP = "expected of a weight that is sharded along the axis of the batch (FSDP): every use gathers it"
 GRADIENT = "expected of data parallelism: it sums the gradient of a weight over the batch"
 CONTRACTED = (
-    "inherent to sharding the contracted dimension of both factors: one changed annotation mostly exchanges it for other"
+    "inherent to sharding the contracted dimension of both operands: changing one annotation mostly trades it for other"
     " traffic"
 )
 PROPAGATED = "propagated; no annotation found"

@@ -14,6 +14,17 @@ _KNOWN = frozenset(
     }
 )  # fmt: skip
 """Targets that XLA's compilers emit or know; seen in modules of libtpu, or named in XLA's sources."""
+FREE_TARGETS = frozenset(
+    {
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart",
+        "ConcatBitcast", "CreateBuffer", "GatherScatterIndicesBitpacked", "LayoutConstraint", "MoveToDevice",
+        "MoveToHost", "Pin", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "SPMDFullToShardShape",
+        "SPMDShardToFullShape", "Sharding", "Unpin", "X64SplitHigh", "X64SplitLow", "annotate_device_placement",
+        "control_dep", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
+    }
+)  # fmt: skip
+"""Targets that compute, read and write nothing: marks for the compiler, and buffers that others fill. Names from XLA's source
+and the modules that it wrote."""
 _KNOWN_STARTS = (
     "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
     "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
