@@ -149,7 +149,7 @@ ENTRY e {
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
     assert found.what == "donate 0 (not 1: see the notes)"
-    assert "parameter 1: no result has its shape" in " ".join(found.notes)
+    assert "parameter 1: no result has the shape" in " ".join(found.notes)
 
 
 def test_why_no_result_takes_an_argument_is_told_once_and_true() -> None:

@@ -11,7 +11,7 @@ from hlotext.ir.caches import lazy_regex, weighted_cache
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.ir.tables.targets import FREE_TARGETS
+from hlotext.ir.tables.targets import MARKS
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 
@@ -93,12 +93,12 @@ _PLAIN_STARTS = frozenset({"all-reduce-start"})
 def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Shape], ...]:
     """The arrays that an instruction writes to memory of its own, each with its shape index.
 
-    None for views, for custom calls that only mark or join what others write (`FREE_TARGETS`), for the later halves of
+    None for views, for custom calls that only mark or join what others write (`MARKS`), for the later halves of
     asynchronous operations, whose result the start has written, and for starts whose result a called computation writes.
     What aliases an operand (`output_to_operand_aliasing`) is not new either.
     """
     opcode = instruction.opcode
-    if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in FREE_TARGETS:
+    if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:
         return ()
     if opcode in VIEWS or (opcode == "async-start" and _runs_a_call(instruction)):
         return ()
