@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _KNOWN = frozenset(
     {
-        "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "Cholesky",
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart", "Cholesky",
         "CompactWyHelper", "ConcatBitcast", "CustomSPMDPartitioning", "EighTpu", "Eigh", "GatherScatterIndicesBitpacked",
         "HostExecute", "LuDecomposition", "LuDecompositionBlock", "MoveToDevice", "MoveToHost", "PadToStatic",
         "PartialReduce", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "ProductOfElementaryHouseholderReflectors", "Qr",
@@ -18,15 +18,15 @@ MARKS = frozenset(
     {
         "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart",
         "ConcatBitcast", "GatherScatterIndicesBitpacked", "LayoutConstraint", "MoveToDevice",
-        "MoveToHost", "Pin", "PrepareAsyncCallDone", "PrepareAsyncCallStart", "SPMDFullToShardShape",
+        "MoveToHost", "Pin", "PrepareAsyncCallDone", "SPMDFullToShardShape",
         "SPMDShardToFullShape", "Sharding", "Unpin", "X64SplitHigh", "X64SplitLow", "annotate_device_placement",
         "control_dep", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape",
     }
 )  # fmt: skip
 """Targets that compute and write nothing and have no memory of their own: they mark or join what others write. Names from
 XLA's source and the modules that it wrote."""
-FREE_TARGETS = MARKS | {"AllocateBuffer", "CreateBuffer"}
-"""Those, and buffers that others fill: they cost nothing."""
+FREE_TARGETS = MARKS | {"AllocateBuffer", "CreateBuffer", "PrepareAsyncCallStart"}
+"""Those, and memory that others fill or wait on: they cost nothing."""
 _KNOWN_STARTS = (
     "InvertDiagBlocks", "__cublas$", "__cudnn$", "__cub$", "__cusolver$", "__gpu$", "__onednn$", "__ynn$", "blas_",
     "cusolver_", "cusparse_", "lapack_", "xla.sdy.", "xla_builder.", "hipsolver_", "cu_", "cudnn",
