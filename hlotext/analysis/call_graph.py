@@ -132,17 +132,12 @@ class CallGraph:
         known.update(dict.fromkeys(path, found))
         return found
 
-    @property
-    def loop_bodies(self) -> dict[str, tuple[Computation, int]]:
-        """The loops by the names of their bodies, by which trip counts are given."""
-        return {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
-
     def with_trips(self, trips: Mapping[str, int]) -> CallGraph:
         """The call graph with given trip counts by loop body, which override the text.
 
         Raises ValueError for a name that is not a loop body.
         """
-        bodies = self.loop_bodies
+        bodies = {str(body.name): key for key in self.trips if (body := _body(key)) is not None}
         if missing := sorted(set(trips) - set(bodies)):
             there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
             raise ValueError(f"no loop body is named {missing[0]}; {there}")

@@ -287,19 +287,12 @@ def _taken_over(compilation: Compilation, birth: Birth) -> str:
     if not isinstance(made, hlo.Instruction) or made.opcode == "fusion":
         return ""
     metadata = made.metadata
-    if metadata is None or not metadata.op_name or not birth.step.index:
+    if metadata is None or not metadata.op_name:
         return ""
-    now = {one.name for one in birth.step.module.instructions()}
-    gone = [
-        one
-        for one in compilation.steps[birth.step.index - 1].module.instructions()
-        if one.name not in now
-        and (known := one.metadata) is not None
-        and (known.op_name, known.stack_frame_id) == (metadata.op_name, metadata.stack_frame_id)
-    ]
+    gone = birth.step.gone.get((metadata.op_name, metadata.stack_frame_id), ())
     if not gone or len(gone) > _MOST_GONE:
         return ""
-    names = ", ".join(f"{one.opcode} {one.name}" for one in gone)
+    names = ", ".join(gone)
     pass_name = birth.owner or birth.step.name
     return f"{pass_name} put it {'in the place of' if len(gone) == 1 else 'there and removed'} {names}"
 

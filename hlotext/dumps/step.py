@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import hlotext as hlo
@@ -76,6 +77,21 @@ class Step:
         step = self.compilation.steps[self.index - 1]
         old = state_of(step, usual_form(step.file.text()))
         return changes(old, state_of(self, usual_form(self.file.text()), old), self.name)
+
+    @functools.cached_property
+    def gone(self) -> Mapping[tuple[str, object], Sequence[str]]:
+        """Opcode and name of the operations whose names the step took away, by their op_name and stack frame.
+
+        Raises InputError, HloSyntaxError.
+        """
+        found: dict[tuple[str, object], list[str]] = {}
+        if self.index:
+            now = {one.name for one in self.module.instructions()}
+            for one in self.compilation.steps[self.index - 1].module.instructions():
+                if one.name not in now and (known := one.metadata) is not None:
+                    place = known.op_name, known.stack_frame_id
+                    found.setdefault(place, []).append(f"{one.opcode} {one.name}")
+        return found
 
     def release(self) -> None:
         """Frees the module; it is read again on access."""

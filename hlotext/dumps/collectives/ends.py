@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -362,9 +364,16 @@ class _Ends:
 
     def _sharding_of(self, argument: str) -> Sharding | None:
         """The sharding of the one argument of the program with that name."""
-        entry = self.program.module.entry if self.program is not None else None
-        same = [one for one in entry.parameters if op_name_of(one) == argument] if entry is not None else []
-        return same[0].sharding if len(same) == 1 and argument else None
+        same = self._arguments.get(argument, ()) if argument else ()
+        return same[0].sharding if len(same) == 1 else None
+
+    @functools.cached_property
+    def _arguments(self) -> Mapping[str, Sequence[hlo.Instruction]]:
+        """The arguments of the program by their names."""
+        found: dict[str, list[hlo.Instruction]] = defaultdict(list)
+        for one in self.program.module.entry.parameters if self.program is not None else ():
+            found[op_name_of(one)].append(one)
+        return found
 
 
 def _is_constraint(place: Place) -> bool:
