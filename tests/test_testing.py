@@ -13,6 +13,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext.cli import COMMANDS
+from hlotext.cost import traffic
 from hlotext.testing import inspect
 from tests import support
 from tests.cli_support import run
@@ -268,6 +269,48 @@ def test_costs_and_bytes_by_axis() -> None:
         found.collectives(axis="pp")
     with pytest.raises(ValueError, match="names no axes"):
         inspect(STEP).collectives(axis="tp")
+
+
+LOOP = """HloModule m, num_partitions=4
+
+cond {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  y = f32[8] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+  ROOT t = (s32[], f32[8]) tuple(next, y)
+}
+ENTRY e {
+  x = f32[8] parameter(0)
+  z = s32[] START
+  s = (s32[], f32[8]) tuple(z, x)
+  w = (s32[], f32[8]) while(s), condition=cond, body=body
+  y = f32[8] get-tuple-element(w), index=1
+  ROOT g = f32[32] all-gather(y), channel_id=2, replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true
+}
+"""
+
+
+def test_bytes_in_loops_count_once_per_iteration() -> None:
+    """As `hlotext comm` counts them; of a loop of unknown length there is no sum, lest a limit pass."""
+    found = inspect(LOOP.replace("START", "constant(0)")).collectives()
+    assert found.bytes == 5 * 32 + 128
+    (total,) = traffic(hlo.parse(LOOP.replace("START", "constant(0)"))).by_link().values()
+    assert found.wire_bytes == total.bytes == 5 * 32 + 96
+    assert [row["bytes"] for row in found.table()] == [32, 128]
+    unknown = inspect(LOOP.replace("START", "parameter(1)")).collectives()
+    for name in ("bytes", "wire_bytes"):
+        with pytest.raises(ValueError, match="how often y runs"):
+            getattr(unknown, name)
+    assert unknown[1:][0].result_bytes == 128
 
 
 def test_unknown_costs_are_said() -> None:

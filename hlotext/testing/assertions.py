@@ -146,14 +146,18 @@ class Collectives(Sequence[Collective]):
 
     @property
     def bytes(self) -> int:
-        """Bytes that each device gets from all of them, each run once; of what only sends the bytes sent."""
-        return sum(one.result_bytes or one.operand_bytes for one in self._plain)
+        """Bytes that each device gets from all of them in one run of the module, those in loops once per iteration, as
+        `hlotext comm` counts; of what only sends the bytes sent.
+
+        Raises ValueError if one of them runs in a loop of unknown trip count.
+        """
+        return sum(_received(one) * self._runs(one) for one in self._plain)
 
     @property
     def wire_bytes(self) -> int:
-        """Bytes that each device sends by the ring algorithm, each run once.
+        """Bytes that each device sends by the ring algorithm in one run of the module, as `bytes` counts.
 
-        Raises ValueError if the number of participants of one of them is unknown.
+        Raises ValueError if the number of participants or of executions of one of them is unknown.
         """
         total = 0
         for one in self._plain:
@@ -162,8 +166,16 @@ class Collectives(Sequence[Collective]):
                 raise ValueError(
                     f"nothing tells how many devices {one.start.name} joins, so not what it sends"
                 )
-            total += sent
+            total += sent * self._runs(one)
         return total
+
+    def _runs(self, one: Communication) -> int:
+        """Executions in one run of the module. Raises ValueError if that is unknown."""
+        if one.runs is None:
+            raise ValueError(
+                f"the text does not tell how often {one.start.name} runs, so there is no sum: .table() has the bytes of each"
+            )
+        return one.runs
 
     @property
     def dtypes(self) -> frozenset[str]:
@@ -180,14 +192,14 @@ class Collectives(Sequence[Collective]):
         return kinds
 
     def table(self) -> Rows:
-        """A row for each: name, kind, bytes received by a device, its mesh axes (None without a mesh that fits),
-        whether it is asynchronous, and executions (None if unknown).
+        """A row for each: name, kind, bytes received by a device in one execution, its mesh axes (None without a mesh that
+        fits), whether it is asynchronous, and executions in one run of the module (None if unknown).
         """
         return Rows(
             {
                 "name": one.start.name,
                 "kind": one.kind,
-                "bytes": one.result_bytes or one.operand_bytes,
+                "bytes": _received(one),
                 "axes": self._axes(one),
                 "is_async": one.is_async,
                 "runs": one.runs,
@@ -201,6 +213,11 @@ class Collectives(Sequence[Collective]):
 
     def __repr__(self) -> str:
         return "\n".join([f"{len(self)} collectives", *self.explain()])
+
+
+def _received(one: Communication) -> int:
+    """Bytes that a device gets in one execution; of what only sends the bytes sent."""
+    return one.result_bytes or one.operand_bytes
 
 
 last_tested: Findings | None = None
