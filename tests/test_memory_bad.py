@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext import memory
+from hlotext import memory, thunks
 from hlotext.ir.tables.opcodes import OPCODES
 from tests.support import DATA, read_text
 
@@ -61,16 +61,21 @@ def test_shapes_without_layout_have_sizes() -> None:
 
 
 @pytest.mark.parametrize("shape", ["f32[8]", "(f32[8], f32[8], u32[])", "((f32[8], f32[8]), f32[8], u32[])"])
-def test_operations_without_their_operands(shape: str) -> None:
-    """Each opcode without any: an answer or a reason."""
+@pytest.mark.parametrize("operands", ["", "a", "a, a"])
+def test_operations_without_their_operands(shape: str, operands: str) -> None:
+    """Each opcode with none or few, by itself and begun asynchronously: an answer or a reason, of memory and of thunks."""
     for opcode in OPCODES:
-        line = f"  ROOT b = {shape} {opcode}()\n"
-        module = hlo.parse_tolerant(f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n{line}}}\n").module
-        if module is None:
-            continue
-        for platform in ("cpu", "gpu", "tpu"):
-            with contextlib.suppress(memory.MemoryModelError):
-                memory.assign(module, platform)
+        plain = f"  ROOT b = {shape} {opcode}({operands})\n}}\n"
+        begun = f"  s = (({shape}), {shape}, u32[]) {opcode}-start({operands})\n  ROOT b = {shape} {opcode}-done(s)\n}}\n"
+        for lines in (plain, begun):
+            module = hlo.parse_tolerant(f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n{lines}").module
+            if module is None:
+                continue
+            for platform in ("cpu", "gpu", "tpu"):
+                with contextlib.suppress(memory.MemoryModelError, thunks.ThunkError):
+                    memory.assign(module, platform)
+                with contextlib.suppress(thunks.ThunkError):
+                    thunks.predict(module, platform=platform)
 
 
 def test_recursion_is_an_error() -> None:

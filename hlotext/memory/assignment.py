@@ -23,7 +23,7 @@ from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.allocations import Allocation
 from hlotext.memory.assigner import Assigner, Heap
 from hlotext.memory.dataflow import Dataflow, analyse
-from hlotext.memory.errors import MemoryModelError, known_layouts
+from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.fast_bounds import FastMemory, fast_memory
 from hlotext.memory.in_place import InPlacePairs
 from hlotext.memory.live_ranges import LiveRanges, find_live_ranges
@@ -34,6 +34,7 @@ from hlotext.memory.sharing import Sharing
 from hlotext.memory.subshapes import ShapeIndex
 from hlotext.memory.timed_assigner import TimedAssigner
 from hlotext.memory.values import Value
+from hlotext.verify.well_formed import needs_well_formed
 
 if TYPE_CHECKING:
     from hlotext.memory.usage import LiveArray, SpaceUsage
@@ -181,7 +182,8 @@ def assign(
     they are known already, and all other memory is the same.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
-    fit, are ill-formed or have no known size, or a platform that is neither told nor given; ValueError for what is no age.
+    fit or have no known size, a module that is not well-formed, or a platform that is neither told nor given; ValueError
+    for what is no age.
     """
     known_chip = chip_named(chip) if isinstance(chip, str) else chip
     backend = _backend(module, platform, known_chip)
@@ -236,7 +238,7 @@ def _model(
     choice = choose_chip(module, chip, backend=backend)
     is_timed = backend is Backend.TPU and age.has(xla_changes.FAST_MERGE)
     rules = _rules(backend, choice, is_timed, notes)
-    with gc_control.gc_paused(collect_first=False), known_layouts():
+    with gc_control.gc_paused(collect_first=False), needs_well_formed(module, MemoryModelError):
         schedule = flatten(module)
         if schedule.is_assumed:
             notes.append("the module has no schedule: the order of its text is taken for one")
@@ -260,7 +262,7 @@ def _assigned(
     model: Model, backend: Backend, age: XlaAge, places_fast_memory: bool, places_heaps: bool = True
 ) -> Assignment:
     kind = TimedAssigner if model.is_timed else Assigner
-    with gc_control.gc_paused(collect_first=False), known_layouts():
+    with gc_control.gc_paused(collect_first=False), needs_well_formed(model.flow.module, MemoryModelError):
         result = kind(
             model.flow,
             model.schedule,

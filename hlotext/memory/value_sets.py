@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.shape import Shape
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.subshapes import ShapeIndex, SubshapeCache, Subshapes
@@ -56,16 +55,9 @@ def all_new(instruction: Instruction, parts: Subshapes) -> Values:
 
 
 def plain(instruction: Instruction, opcode: str, parts: Subshapes, at: At, table: SubshapeCache) -> Values:
-    """The values of an instruction without control flow, given those of its operands.
-
-    Raises MemoryModelError for one that has fewer operands than its opcode takes.
-    """
+    """The values of an instruction without control flow, given those of its operands."""
     rule = _RULES.get(opcode)
-    if rule is None:
-        return all_new(instruction, parts)
-    if len(instruction.operands) < _LEAST[opcode]:
-        raise MemoryModelError(f"operand {len(instruction.operands)} of {instruction.name} is not there")
-    return rule(instruction, parts, at, table)
+    return all_new(instruction, parts) if rule is None else rule(instruction, parts, at, table)
 
 
 def _forward(instruction: Instruction, parts: Subshapes, at: At, _: SubshapeCache) -> Values:
@@ -248,5 +240,3 @@ _RULES: dict[str, Callable[[Instruction, Subshapes, At, SubshapeCache], Values]]
     "tuple": _tuple,
 }
 """Forwarding rule of each opcode; an opcode without one defines all of its result."""
-_LEAST = {opcode: 0 if opcode == "tuple" else max(1, OPCODES[opcode].arity.minimum) for opcode in _RULES}
-"""Operands that each rule relies on: all but tuples forward one at least, though rows of permutes allow none."""

@@ -14,6 +14,7 @@ from hlotext.thunks.emission import Emitter
 from hlotext.thunks.sequence import Thunks
 from hlotext.thunks.settings import ThunkSettings
 from hlotext.thunks.thunk import ThunkError, ThunkNote
+from hlotext.verify.well_formed import needs_well_formed
 
 if TYPE_CHECKING:
     from datetime import date
@@ -40,8 +41,8 @@ def predict(
     Kinds differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); without it the text tells,
     else the newest is taken. Of XLA before 2026-03-28 kinds, order and names are predicted, numbers are not.
 
-    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, or is for a
-    platform without thunks (TPU); ValueError for what is no age.
+    Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, is
+    not well-formed, or is for a platform without thunks (TPU); ValueError for what is no age.
     """
     known_age = age_for(module, age)
     if not module.computations:
@@ -70,16 +71,17 @@ def predict(
         age=known_age,
         notes=notes,
     )
-    found = Thunks(
-        thunks=tuple(emitter.emit(module.entry)),
-        platform=wanted,
-        module=module,
-        options=options,
-        age=known_age,
-        notes=tuple(notes),
-        buffers=emitter.buffers,
-    )
-    link(found.thunks, emitter.buffers)
+    with needs_well_formed(module, ThunkError):
+        found = Thunks(
+            thunks=tuple(emitter.emit(module.entry)),
+            platform=wanted,
+            module=module,
+            options=options,
+            age=known_age,
+            notes=tuple(notes),
+            buffers=emitter.buffers,
+        )
+        link(found.thunks, emitter.buffers)
     return found
 
 

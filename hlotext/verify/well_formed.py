@@ -1,0 +1,33 @@
+"""The door of a model: what breaks it in a module that XLA's verifier refuses is the module's fault, not the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hlotext.findings.errors import Severity
+
+if TYPE_CHECKING:
+    from hlotext.ir.nodes.module import Module
+
+
+@contextmanager
+def needs_well_formed(module: Module, refusal: type[ValueError]) -> Iterator[None]:
+    """Runs a model of the compiler, which takes operations as XLA accepts them: with their operands, shapes and computations.
+
+    Raises `refusal` with the verifier's first error in place of another exception, where the module has one: asked only then,
+    so that a sound module pays nothing. The exception of a sound module goes on, since that is a fault of the model.
+    """
+    try:
+        yield
+    except refusal:
+        raise
+    except Exception as error:
+        from hlotext.verify.run import run
+
+        wrong = next((one for one in run(module) if one.severity is Severity.ERROR), None)
+        if wrong is None:
+            raise
+        name = f"{wrong.instruction.name}: " if wrong.instruction is not None else ""
+        raise refusal(f"the module is not well-formed: {name}{wrong.message}") from error
