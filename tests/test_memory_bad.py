@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import hlotext as hlo
 from hlotext import memory, thunks
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.verify.well_formed import needs_well_formed
 from tests.support import DATA, read_text
 
 HEAD = "HloModule m, is_scheduled=true\n\n"
@@ -239,3 +240,22 @@ def test_values_that_live_at_once_do_not_overlap(text: str, platform: str) -> No
         assert all(p.offset + p.bytes <= allocation.bytes for p in allocation.slices)
     line = dict(found.timeline())
     assert found.peak().bytes == max(line.values()) == line[found.peak().time]
+
+
+def test_what_breaks_a_model_is_the_modules_fault_only_where_the_verifier_says_so() -> None:
+    """Of a sound module the exception goes on: it is the model's own fault."""
+    ill = hlo.parse_tolerant(
+        f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] add(a)\n}}\n"
+    ).module
+    sound = hlo.parse(f"{HEAD}ENTRY e {{\n  a = f32[8] parameter(0)\n  ROOT b = f32[8] add(a, a)\n}}\n")
+    assert ill is not None
+    refusal = memory.MemoryModelError
+    with (
+        pytest.raises(refusal, match="not well-formed: b: add has no operand 1"),
+        needs_well_formed(ill, refusal),
+    ):
+        raise IndexError("of the model")
+    with pytest.raises(IndexError), needs_well_formed(sound, refusal):
+        raise IndexError("of the model")
+    with pytest.raises(refusal, match="own reason"), needs_well_formed(ill, refusal):
+        raise refusal("own reason")

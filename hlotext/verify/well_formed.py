@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hlotext.findings.errors import Severity
+from hlotext.verify import verify
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.module import Module
@@ -24,9 +25,7 @@ def needs_well_formed(module: Module, refusal: type[ValueError]) -> Iterator[Non
     except refusal:
         raise
     except Exception as error:
-        from hlotext.verify.run import run
-
-        wrong = next((one for one in run(module) if one.severity is Severity.ERROR), None)
+        wrong = next((one for one in verify(module) if one.severity is Severity.ERROR), None)
         if wrong is None:
             raise
         name = f"{wrong.instruction.name}: " if wrong.instruction is not None else ""
