@@ -137,7 +137,7 @@ def _details(finding: Finding) -> str:
     where = f" in {finding.places:,} places" if finding.places > 1 else ""
     if finding.is_held:
         return f"holds: {costs}{where}"
-    return f"costs: {costs}{where}{',' if where else ''} each time the module runs"
+    return f"costs: {costs} per run{where and ','}{where}"
 
 
 def _short(count: int) -> str:

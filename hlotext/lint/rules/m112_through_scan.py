@@ -6,16 +6,40 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import byte_text, total_of
+from hlotext.analysis import byte_text, memory_space, total_of
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of, times
-from hlotext.lint.rounds import Rounds, stepped_rounds
+from hlotext.lint.helpers import changes_layout, size_of, takers, times
+from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import PASSING, TakenApart, is_small_update, taken_apart
 from hlotext.lint.values import VIEWS, Value, entered, is_set_aside, is_spread, leaves_by
 from hlotext.lint.wording import every_round
 
 _MOST_STEPS = 100
+
+
+_CARRY = (
+    "carry the whole array, write into it in place (lax.dynamic_update_slice), and donate it: the compiler then "
+    "neither copies it nor holds it twice"
+)
+_TURNED = (
+    "carry the whole array, write into it in place (lax.dynamic_update_slice), donate it, and keep it from call to call "
+    "in the layout that the compiler chooses then (Format(Layout.AUTO), jax.experimental.layout): each slice is turned "
+    "into another layout and back, and carrying alone would turn the whole array"
+)
+
+
+@attrs.frozen(eq=False)
+class _Path:
+    """The way of an array's slices through an iteration."""
+
+    given: Instruction
+    """The value that the slot gets."""
+    slot: int
+    steps: tuple[Instruction, ...]
+    """Instructions between the slice and the slot that move or change it, the writer first."""
+    is_turned: bool
+    """True if the slice is changed in another layout than the array's."""
 
 
 @attrs.frozen
@@ -29,10 +53,10 @@ class ThroughScan(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for rounds in stepped_rounds(context):
             count = context.prices.trips(rounds.loop)
-            for slot, given in enumerate(rounds.given):
-                path = _path(given, slot, rounds) if slot not in rounds.passed else None
-                if path is not None and count > 1:  # the loop does not hand it on in slices
-                    yield _report(slot, path, rounds, count, context)
+            changed = (slot for slot in range(len(rounds.given)) if slot not in rounds.passed)
+            paths = [path for slot in changed if (path := _path(slot, rounds)) is not None]
+            if paths and count > 1:  # the loop does not hand it on in slices
+                yield _report(paths, rounds, count, context)
         for apart in taken_apart(context):
             yield _of_parts(apart, context)
 
@@ -61,35 +85,60 @@ def _is_result(one: Instruction, context: Context) -> bool:
     return one.computation is context.module.entry and leaves_by(one, VIEWS | {"tuple"})
 
 
-def _report(slot: int, path: list[Instruction], rounds: Rounds, count: int, context: Context) -> Report:
-    given = rounds.given[slot]
-    size = total_of(given.shape).allocated_bytes
-    around = [*path]
-    first = rounds.before(slot)
-    made = first.operands[0] if first is not None and first.opcode == "get-tuple-element" else first
-    if first is not None and made is not None and (is_spread(first) or is_set_aside(first)):
-        around.append(made)
-    for element in rounds.loop.users:
-        if element.opcode == "get-tuple-element" and element.attributes.get("index") == slot:
-            around += [user for user in element.users if user.opcode == "copy"]
+def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) -> Report:
+    """One for the arrays of a loop: a repair carries them all."""
+    size = sum(total_of(path.given.shape).allocated_bytes for path in paths)
+    around = dict.fromkeys(one for path in paths for one in _around(path, rounds))
+    is_known = rounds.loop not in context.prices.rounds
+    many = f"{len(paths)} arrays, {byte_text(size)} together, go into the loop as xs and come out as ys"
+    if len(paths) == 1:
+        many = f"an array of {byte_text(size)} goes into the loop as xs and comes out as ys"
+    whole = "it is" if len(paths) == 1 else "them are"
+    reading = sum(_read_instead(path, count, context) for path in paths)
     return Report(
-        path[0],
-        f"an array of {byte_text(size)} goes into the loop as xs and comes out as ys, to change a small part of each slice: "
-        f"all of it is read and written {every_round(count, rounds.loop not in context.prices.rounds)}, a slice at a time",
-        "carry the whole array, write into it in place (lax.dynamic_update_slice), and donate it: the compiler then "
-        "neither copies it nor holds it twice",
+        paths[0].steps[0],
+        f"{many}, to change a small part of each slice: all of {whole} read and written, a slice "
+        f"{every_round(count, is_known)}",
+        _TURNED if any(path.is_turned for path in paths) else _CARRY,
         2 * size,
-        seconds=context.prices.together(around),
+        seconds=max(0.0, context.prices.together(around) - reading),
         peak_bytes=size,
         covers=frozenset(around),
     )
 
 
-def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | None:
+def _around(path: _Path, rounds: Rounds) -> Iterator[Instruction]:
+    """The steps of a path, with what fills the slot before the loop and copies it behind."""
+    yield from path.steps
+    first = rounds.before(path.slot)
+    made = first.operands[0] if first is not None and first.opcode == "get-tuple-element" else first
+    if first is not None and made is not None and (is_spread(first) or is_set_aside(first)):
+        yield made
+    for element in rounds.loop.users:
+        if element.opcode == "get-tuple-element" and element.attributes.get("index") == path.slot:
+            yield from (user for user in element.users if user.opcode == "copy")
+
+
+def _read_instead(path: _Path, count: int, context: Context) -> float:
+    """Seconds that readers of the slice take longer without the loop's copy of it.
+
+    Where the slice lies in fast memory, they read it from main memory then, beside their own arithmetic.
+    """
+    near = [one for one in path.steps[1:] if one.shape is not None and memory_space(one.shape)]
+    if not near:
+        return 0.0
+    size = total_of(path.given.shape).allocated_bytes // count
+    runs = context.prices.runs(path.steps[0].computation)
+    readers = {user for user, _ in takers(near, VIEWS)} - {*path.steps}
+    return max(0.0, context.prices.reading(size * runs) - context.prices.together(readers))
+
+
+def _path(slot: int, rounds: Rounds) -> _Path | None:
     """The instructions between an invariant array's slice and the same slice of the slot, the writer first.
 
     None where it is no such update: a slice of an array of the same size, changed in a small part, is written to the slot.
     """
+    given = rounds.given[slot]
     path: dict[Instruction, None] = {}
     outer = _found(Value(given), path, ("dynamic-update-slice",))
     if outer is None or len(outer.instruction.operands) < 2:
@@ -112,7 +161,16 @@ def _path(given: Instruction, slot: int, rounds: Rounds) -> list[Instruction] | 
     before, after = whole.instruction.shape, given.shape
     if before is None or after is None or before.element_count != after.element_count:
         return None
-    return list(path)
+    slice_bytes = size_of(cut.instruction.shape)
+    return _Path(given, slot, tuple(path), any(_turns(step, slice_bytes) for step in path))
+
+
+def _turns(step: Instruction, slice_bytes: int) -> bool:
+    """True if a step writes the slice in another layout, by itself or in a fusion."""
+    return any(
+        part.opcode == "copy" and size_of(part.shape) >= slice_bytes and changes_layout(part)
+        for part in parts_of(step)
+    )
 
 
 def _found(value: Value, path: dict[Instruction, None], opcodes: tuple[str, ...]) -> Value | None:
