@@ -10,7 +10,7 @@ import attrs
 
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of, memory_space
-from hlotext.analysis.views import VIEWS, Value, array_of, fetched
+from hlotext.analysis.views import VIEWS, Value, array_of, fetched, source
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
@@ -36,11 +36,13 @@ class _Change(enum.Flag):
     """Some elements are, the others stay."""
     LOOP = 4
     """A loop, which hands each round's value to the next one."""
+    SLICES = 8
+    """A loop that reads slices of one array and writes their new values to another, as `lax.scan` does from xs to ys."""
 
 
 @attrs.frozen
 class Update:
-    """A result that is the new value of an argument of its shape, in whose memory it does not lie."""
+    """A result that is the new value of an argument of its shape."""
 
     parameter: Instruction
     array: Shape
@@ -52,19 +54,26 @@ class Update:
     """True if only a part changes, such as a row of a cache."""
     is_carried: bool
     """True if it is loop state that starts as the argument and ends as the result: no coincidence."""
+    is_sliced: bool = False
+    """True if a loop reads the argument in slices and writes their new values to an array of its own (xs and ys of a scan).
+
+    Both are live then, whatever is donated: XLA copies the new array into a donated argument behind the loop.
+    """
     copies: tuple[Instruction, ...] = ()
     """Copies of the entry computation on the way, from the result back to the argument."""
 
 
-def updates(module: Module, apart: Mapping[Instruction, Value] | None = None) -> Iterator[Update]:
-    """The results that are computed from an argument element by element, or by changing a part of it, and alias none.
+def updates(
+    module: Module, apart: Mapping[Instruction, Value] | None = None, *, with_aliased: bool = False
+) -> Iterator[Update]:
+    """The results that are computed from an argument element by element, or by changing a part of it.
 
-    Each argument and each result once. `apart` has the arrays whose slices were changed and joined again, by the instruction
-    that joins them.
+    Each argument and each result once, those that alias one another only `with_aliased`. `apart` has the arrays whose slices
+    were changed and joined again, by the instruction that joins them.
     """
     entry = module.entry
     config = module.attributes.get("input_output_alias")
-    entries = config.entries if config is not None else ()
+    entries = config.entries if config is not None and not with_aliased else ()
     aliased = {alias.output_index for alias in entries}
     taken = {(alias.parameter_number, alias.parameter_index) for alias in entries}
     for index, array in arrays_of(entry.root.shape):
@@ -75,7 +84,8 @@ def updates(module: Module, apart: Mapping[Instruction, Value] | None = None) ->
             parameter, part, change, copies = found
             taken.add((parameter.parameter_number, part))
             is_in_place = _Change.PART in change and _Change.ALL not in change
-            yield Update(parameter, array, part, index, is_in_place, _Change.LOOP in change, copies)
+            is_carried, is_sliced = _Change.LOOP in change, _Change.SLICES in change
+            yield Update(parameter, array, part, index, is_in_place, is_carried, is_sliced, copies)
 
 
 @fact
@@ -102,7 +112,9 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
                 continue
             if made.element_count != update.array.element_count or not _is_same_order(given, made):
                 continue
-            if memory_space(given):
+            if update.is_sliced:
+                is_needed = False
+            elif memory_space(given):
                 is_needed = update.is_in_place
             else:
                 is_needed = (update.is_in_place or update.is_carried) and _is_given(copy.operands[0])
@@ -197,10 +209,14 @@ def _before(
     elif opcode == "while":
         # What comes out of a loop is what went in, changed by its rounds.
         body = instruction.attributes.get("body")
-        rounds = (
-            _of_a_round(body, part, array) if isinstance(body, Computation) and len(body) else _Change.ALL
-        )
+        if not isinstance(body, Computation) or not len(body):
+            yield Value(operands[0], fusions), part, _Change.ALL | _Change.LOOP
+            return
+        rounds = _of_a_round(body, part, array) & ~_Change.SLICES  # each round's new array is the next one's
         yield Value(operands[0], fusions), part, rounds | _Change.LOOP if rounds else _Change.NONE
+        if (sliced := _of_slices(body, part)) is not None:
+            slot, change = sliced
+            yield Value(operands[0], fusions), (slot,), change | _Change.SLICES
     elif opcode in _IN_PLACE and operands:
         yield Value(operands[0], fusions), part, _Change.PART
     elif (moved := fetched(instruction)) is not None:
@@ -241,6 +257,54 @@ def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Chan
             following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
         level = following
     return _Change.ALL
+
+
+def _of_slices(body: Computation, part: tuple[int, ...]) -> tuple[int, _Change] | None:
+    """The slot whose slices become those of this one in a loop's body, and the operations in between; None if there is none.
+
+    That slot stays as it is, and this one gets a slice in each iteration.
+    """
+    slot = part[0] if len(part) == 1 else None
+    if slot is None or body.root.opcode != "tuple" or slot >= len(body.root.operands):
+        return None
+    given = source(Value(body.root.operands[slot]), VIEWS)
+    if given.instruction.opcode != "dynamic-update-slice":
+        return None
+    kept, written = given.operands()[:2]
+    array = array_of(written.instruction.shape)
+    if _slot_of(kept, body) != slot or array is None:
+        return None
+    level: list[tuple[Value, tuple[int, ...], _Change]] = [(written, (), _Change.NONE)]
+    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    while level and len(seen) < _MOST_IN_ROUND:
+        following: list[tuple[Value, tuple[int, ...], _Change]] = []
+        for value, index, change in level:
+            if (value.instruction, index) in seen:
+                continue
+            seen.add((value.instruction, index))
+            if value.instruction.opcode == "dynamic-slice":
+                taken = _slot_of(value.operands()[0], body)
+                if taken is not None and change and _slot_of(Value(body.root.operands[taken]), body) == taken:
+                    return taken, change
+                continue
+            following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
+        level = following
+    return None
+
+
+def _slot_of(value: Value, body: Computation) -> int | None:
+    """The slot of a loop's state that a value of its body is; None for any other value."""
+    value = source(value, VIEWS)
+    one = value.instruction
+    if value.fusions or one.opcode != "get-tuple-element" or one.computation is not body:
+        return None
+    index = one.attributes.get("index")
+    state = one.operands[0]
+    return (
+        index
+        if state.opcode == "parameter" and state.computation is body and isinstance(index, int)
+        else None
+    )
 
 
 def tree_of(parameter: Instruction) -> str:

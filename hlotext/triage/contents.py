@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -13,7 +13,7 @@ from hlotext import memory
 from hlotext.analysis import scopes
 from hlotext.analysis.entries import arguments
 from hlotext.analysis.scopes import TOP
-from hlotext.analysis.updates import tree_of, undonated_updates
+from hlotext.analysis.updates import tree_of, undonated_updates, updates
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
@@ -82,13 +82,14 @@ def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tup
         return (), ()
     labels = {(one.number, one.index): one.label for one in arguments(module)}
     updated = _updated(module)
+    in_part = _in_part(module)
     held: dict[Role, list[tuple[int, str]]] = defaultdict(list)
     for allocation in assignment.allocations:
         if allocation.memory_space == MAIN and allocation.is_static and allocation.bytes:
             label = labels.get((allocation.parameter_number or 0, allocation.parameter_index), "")
             if not allocation.is_parameter or not label:
                 label = str(allocation.slices[0].value) if allocation.slices else ""
-            held[_role(allocation, label, updated)].append((allocation.bytes, label))
+            held[_role(allocation, label, updated, in_part)].append((allocation.bytes, label))
     time = assignment.peak(MAIN).time
     rows = [row for row in usage.live_arrays(assignment, MAIN, time) if row.kind == "temporary"]
     held[Role.TEMPORARIES] = [(row.bytes, row.op_name or row.label) for row in rows]
@@ -122,16 +123,31 @@ def _updated(module: Module) -> dict[tuple[int, ShapeIndex], Role]:
     return roles
 
 
-def _role(allocation: memory.Allocation, label: str, updated: Mapping[tuple[int, ShapeIndex], Role]) -> Role:
+def _in_part(module: Module) -> frozenset[tuple[int, ShapeIndex]]:
+    """The arguments, donated or not, that come back with a part of them changed, by parameter and index.
+
+    Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of these.
+    """
+    found = updates(module, with_aliased=True)
+    return frozenset((one.parameter.parameter_number or 0, one.part) for one in found if one.is_in_place)
+
+
+def _role(
+    allocation: memory.Allocation,
+    label: str,
+    updated: Mapping[tuple[int, ShapeIndex], Role],
+    in_part: Collection[tuple[int, ShapeIndex]],
+) -> Role:
     """The role of an allocation that is held from start to end; `label` is the argument's name in the program."""
     if not allocation.is_parameter:
         return Role.CONSTANTS if allocation.is_constant else Role.RESULTS
     values = [piece.value for piece in allocation.slices]
+    place = allocation.parameter_number or 0, allocation.parameter_index
     if allocation.is_aliased:
-        return Role.CACHES if any(_writes_part(value) for value in values) else Role.STATE
+        return Role.CACHES if place in in_part or any(map(_writes_part, values)) else Role.STATE
     if any(_is_gathered_from(value) for value in values):
         return Role.EMBEDDINGS
-    role = updated.get((allocation.parameter_number or 0, allocation.parameter_index))
+    role = updated.get(place)
     if role is not None:
         return role
     types = {value.shape.element_type for value in values if value.shape is not None and value.shape.is_array}

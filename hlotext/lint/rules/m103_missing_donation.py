@@ -57,7 +57,7 @@ class MissingDonation(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         given = {id(parameter) for parameter, _ in donors(context)}
-        found = [one for one in updates_of(context) if id(one.parameter) not in given]
+        found = [one for one in updates_of(context) if id(one.parameter) not in given and not one.is_sliced]
         caches = [one for one in found if one.is_in_place]
         steps = _given_back([one for one in found if not one.is_in_place], context)
         is_chance = len(steps) < self.count or 100 * sum(map(_size, steps)) < self.min_share * _given(context)
