@@ -413,6 +413,9 @@ def test_the_text_answers_like_a_string(
         assert not text.startswith("two")
         for offset in random.Random(size).sample(range(len(TWO) + 1), 80):
             assert source.position(offset) == whole.position(offset)
+            assert (
+                source.bounds_at(offset) == whole.bounds_at(offset) == whole.bounds(whole.position(offset)[0])
+            )
         for number in range(-1, TWO.count("\n") + 4):
             assert source.bounds(number) == whole.bounds(number)
             assert source.line(number) == whole.line(number)

@@ -8,7 +8,7 @@ import pytest
 
 from hlotext.memory.free_space import FreeSpace
 from hlotext.memory.heap import Interval, Simulation, place_by_size, place_repaired
-from hlotext.memory.overlaps import Overlaps
+from hlotext.memory.slots import Slots
 from hlotext.memory.values import Value
 
 
@@ -41,7 +41,7 @@ def test_both_structures_give_the_same_places(seed: int) -> None:
         times.append([(min(life), max(life)) for life in lives])
     sizes = [chance.choice((1, 8, 16, 100, chance.randrange(1, 2_000))) for _ in times]
     taken = [-(-size // alignment) * alignment for size in sizes]
-    known = Overlaps(times, sizes, taken)
+    known = Slots(times, sizes, taken)
     order = list(range(len(times)))
     for limit in (1 << 40, sum(sizes) // 2, 200):
         chance.shuffle(order)
@@ -73,13 +73,13 @@ def test_no_order_is_placed_twice(seed: int, monkeypatch: pytest.MonkeyPatch) ->
         found.value.number, found.stop = number, last
         intervals.append(found)
     orders: list[tuple[int, ...]] = []
-    place = Overlaps.place
+    place = Slots.place
 
-    def recorded(self: Overlaps, order: list[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
+    def recorded(self: Slots, order: list[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
         orders.append(tuple(order))
         return place(self, order, limit)
 
-    monkeypatch.setattr(Overlaps, "place", recorded)
+    monkeypatch.setattr(Slots, "place", recorded)
     simulation = Simulation([], intervals, [], 200)
     assert place_repaired(simulation, 1).bytes <= place_by_size(simulation, 1).bytes
     assert len(orders) > 2

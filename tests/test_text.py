@@ -106,3 +106,11 @@ def test_places_of_lines(text: str) -> None:
     starts = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
     assert [source.position(start) for start in starts] == [(n, 1) for n in range(1, len(starts) + 1)]
     assert source.position(len(text))[0] == len(starts)
+
+
+@given(st.lists(st.sampled_from(["a", "bc", " ", "\n", "\r\n", "\r"]), max_size=12))
+def test_the_line_around_an_offset(pieces: list[str]) -> None:
+    """Found from its own ends, as the table of all lines has it."""
+    source = Source("".join(pieces), "x")
+    for offset in range(len(source.text) + 1):
+        assert source.bounds_at(offset) == source.bounds(source.position(offset)[0])

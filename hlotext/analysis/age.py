@@ -72,7 +72,7 @@ _ALWAYS = (
         Mark("places of the source in metadata, no tables of them", until=date(2025, 12, 1), is_weak=True),
         ("source_file=",), r'metadata=\{[^\n]*op_name="[^"\n]*jit\([^\n]*source_file="', _has_no_tables,
     ),
-    _Row(Mark("scheduling_name=", since=date(2024, 7, 26)), (" scheduling_name=", "{scheduling_name=")),
+    _Row(Mark("scheduling_name=", since=date(2024, 7, 26)), ("scheduling_name=",), "[ {]scheduling_name="),
     _Row(
         Mark("/jit(main)/ in op_name: JAX before 0.7", until=date(2025, 7, 22), is_weak=True),
         ("/jit(main)/",), r'op_name="jit\([^"/]*\)/jit\(main\)/', _is_of_old_jax,

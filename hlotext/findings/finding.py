@@ -152,7 +152,11 @@ class Finding(Value):
     @property
     def source_line(self) -> str:
         """The whole line of the source text where it starts; empty when detached."""
-        return self.source.line(self.span.line) if self.source is not None else ""
+        return (
+            self.source.text[slice(*self.source.bounds_at(self.span.start))]
+            if self.source is not None
+            else ""
+        )
 
     # ---- what
 
@@ -258,7 +262,7 @@ _WIDTH = 160
 
 def _excerpt_of(source: Source, span: Span) -> list[str]:
     """The line of a span with a caret, without a copy of the whole line: there may be a thousand errors on a huge one."""
-    text, (start, end) = source.text, source.bounds(span.line)
+    text, (start, end) = source.text, source.bounds_at(span.start)
     return _excerpt(lambda first, last: text[start + first : min(end, start + last)], end - start, span)
 
 

@@ -316,7 +316,7 @@ def _is_ignored(finding: Finding, config: Config, source: Source | None) -> bool
     return (
         config.is_ignored_in(finding.code, finding.file)
         or (bool(finding.op_name) and config.is_ignored_for(finding.code, finding.op_name))
-        or is_suppressed(finding.code, finding.instruction, source, finding.line)
+        or is_suppressed(finding.code, finding.instruction, source, finding.span.start)
     )
 
 

@@ -14,17 +14,18 @@ ATTRIBUTE = "hlotext_ignore"
 """The frontend attribute that holds codes, as in `frontend_attributes={hlotext_ignore="L101,C"}`."""
 
 
-def is_suppressed(code: str, instruction: Instruction | None, source: Source | None, line: int) -> bool:
-    """True if the text asks not to hear of a code, at an instruction or a line (from 1)."""
+def is_suppressed(code: str, instruction: Instruction | None, source: Source | None, offset: int) -> bool:
+    """True if the text asks not to hear of a code, at an instruction or at the line around an offset."""
     if instruction is not None:
         codes = instruction.frontend_attributes.get(ATTRIBUTE)
         if codes is not None and _names(codes, code):
             return True
     if source is None:
         return False
-    if _comment_names(source.line(line), code):
+    start, end = source.bounds_at(offset)
+    if _comment_names(source.text[start:end], code):
         return True
-    above = source.line(line - 1).strip()
+    above = source.text[slice(*source.bounds_at(start - 1))].strip() if start else ""
     return above.startswith("//") and _comment_names(above, code)
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import attrs
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.memory import overlaps
+from hlotext.memory import slots
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
@@ -248,10 +248,10 @@ def _placer(simulation: Simulation, alignment: int) -> _Place:
     """A function that places the intervals of a simulation, for many orders of them."""
     intervals = simulation.intervals
     taken = [rounded_up(interval.size, alignment) for interval in intervals]
-    if len(intervals) > overlaps.MOST or sum(taken) > _END or any(i.pieces for i in intervals):
+    if len(intervals) > slots.MOST or sum(taken) > _END or any(i.pieces for i in intervals):
         return lambda order, limit: _placed(simulation, alignment, order, limit)
     number_of = {interval: number for number, interval in enumerate(intervals)}
-    known = overlaps.Overlaps([_times(i) for i in intervals], [i.size for i in intervals], taken)
+    known = slots.Slots([_times(i) for i in intervals], [i.size for i in intervals], taken)
 
     def place(order: Sequence[Interval], limit: int | None) -> HeapResult | Interval:
         found = known.place([number_of[interval] for interval in order], limit)

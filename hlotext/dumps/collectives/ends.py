@@ -74,7 +74,7 @@ class _Ends:
         self._by_short: dict[object, list[hlo.Instruction]] = defaultdict(list)
         self._asking: dict[tuple[hlo.Instruction, str, int | None], hlo.Instruction] = {}
         """The collectives that the program itself has, by what makes their operands, their kind and size."""
-        for node in program.key if program is not None else ():
+        for node in program.module.instructions() if program is not None else ():
             self._by_short[self._short(node)].append(node)
             if (kind := KINDS.get(node.opcode)) is not None:
                 for one in node.operands:
@@ -115,8 +115,8 @@ class _Ends:
         self, one: Communication, data: list[hlo.Instruction], axes: tuple[str, ...]
     ) -> tuple[Reason, ...]:
         """The reasons of a combined collective: each array that the program has a collective for, and then the others."""
-        node = one.instruction if self.final.key.get(one.instruction) is not None else one.start
-        key = self.final.key.get(node)
+        node = one.instruction if self.final.key_of(one.instruction) is not None else one.start
+        key = self.final.key_of(node)
         named = {
             (one.kind, _elements(each)): own
             for own in (self._candidates(node, key) if key is not None else ())
@@ -149,7 +149,7 @@ class _Ends:
         first of its parts (`named`).
         """
         made, sized = self._maker(operand), (one.kind, _elements(operand))
-        key = self.final.key.get(made)
+        key = self.final.key_of(made)
         for maker in self._candidates(made, key) if key is not None else ():
             if (own := self._asking.get((maker, *sized))) is not None:
                 return own
@@ -162,7 +162,7 @@ class _Ends:
             user = self.places.of(one.start)
             return _worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
         if one.kind in SUMS:
-            place, key = self._place(made), self.final.key.get(made)
+            place, key = self._place(made), self.final.key_of(made)
             if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
                 return _unknown_sum(place, axes)
             return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
@@ -170,8 +170,8 @@ class _Ends:
 
     def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
         node = one.instruction
-        key = self.final.key.get(node) or self.final.key.get(one.start)
-        named = node if self.final.key.get(node) is not None else one.start
+        key = self.final.key_of(node) or self.final.key_of(one.start)
+        named = node if self.final.key_of(node) is not None else one.start
         made = self._maker(operand) if operand is not None else None
         if operand is not None and key is not None and self._is_marked(one):
             made = self._maker(operand, key)
@@ -229,7 +229,7 @@ class _Ends:
         """True for a collective that carries the metadata of its tensor, as XLA writes them since June 2026."""
         if not self._is_marked(one):
             return False
-        if made is None or self.final.key.get(made) != key:
+        if made is None or self.final.key_of(made) != key:
             return False
         if made.opcode == "parameter" or self.program is None or one.kind == "all-gather":
             return not self._is_read_so(one, key)
@@ -249,7 +249,7 @@ class _Ends:
                     if (operand in seen or operand in (one.start, one.instruction)) and number < len(inside):
                         queue.extend(inside[number].user_view)
                 continue
-            found = self.final.key.get(node)
+            found = self.final.key_of(node)
             if found is not None and found != key:
                 return node
             home = node.computation
@@ -265,7 +265,7 @@ class _Ends:
         for user in one.start.user_view:
             bodies = user.called_computations if user.opcode == "fusion" else ()
             inside = [node for body in bodies for node in body.instructions] or [user]
-            if any(self.final.key.get(n) == key and n.opcode not in (*MOVES, *_VIEWS) for n in inside):
+            if any(self.final.key_of(n) == key and n.opcode not in (*MOVES, *_VIEWS) for n in inside):
                 return not user.opcode.endswith("-done")
         return False
 
@@ -290,7 +290,7 @@ class _Ends:
     def _maker(self, node: hlo.Instruction, stop: Key | None = None) -> hlo.Instruction:
         """Producer of a value through views and fusion roots; `stop` is the key of a view to stop at."""
         for _ in range(_MOST):
-            if stop is not None and node.opcode in _VIEWS and self.final.key.get(node) == stop:
+            if stop is not None and node.opcode in _VIEWS and self.final.key_of(node) == stop:
                 break
             if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
                 node = node.called_computations[0].root
@@ -345,7 +345,7 @@ class _Ends:
     def _place(self, node: hlo.Instruction | None) -> Place | None:
         if node is None:
             return None
-        key = self.final.key.get(node)
+        key = self.final.key_of(node)
         if key is None and node.opcode not in ("parameter", "get-tuple-element"):
             return None
         found = self._candidates(node, key) if key is not None else []

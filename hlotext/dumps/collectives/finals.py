@@ -66,9 +66,9 @@ def item(communication: Communication, text: Text) -> Item:
         if one.shape is not None and one.shape.is_array
     )
     channel = node.attributes.get("channel_id")
-    key = text.key.get(node)
+    key = text.key_of(node)
     if key is None and communication.start is not node:
-        key = text.key.get(communication.start)
+        key = text.key_of(communication.start)
     return Item(
         communication,
         text,
@@ -251,7 +251,7 @@ def _makers(node: hlo.Instruction, text: Text) -> set[Key | None]:
     while stack and seen < _MOST:
         seen += 1
         one = stack.pop()
-        key = text.key.get(one)
+        key = text.key_of(one)
         if key is not None:
             found.add(key)
         if one.opcode == "get-tuple-element" and one.operands and one.operands[0].opcode == "fusion":
@@ -268,7 +268,7 @@ def _makers(node: hlo.Instruction, text: Text) -> set[Key | None]:
 
 def _operand_key(part: Item) -> Key | None:
     operands = part.node.operands
-    return part.text.key.get(operands[0]) if operands else None
+    return part.text.key_of(operands[0]) if operands else None
 
 
 def _joined_axes(found: Sequence[Match], left: list[Item]) -> list[Item]:
@@ -361,10 +361,10 @@ def _held_keys(one: Item) -> set[Key | None]:
         if not stack:
             break
         node = stack.pop()
-        found.add(one.text.key.get(node))
+        found.add(one.text.key_of(node))
         if node.opcode == "fusion":
             for body in node.called_computations:
-                found.update(one.text.key.get(inner) for inner in body.instructions)
+                found.update(one.text.key_of(inner) for inner in body.instructions)
             stack.extend(node.operands)
         elif node.opcode in _VIEWS or node.opcode in ("concatenate", "tuple"):
             stack.extend(node.operands)

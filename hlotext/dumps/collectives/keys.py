@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -149,17 +150,31 @@ class Text:
     def __init__(self, module: hlo.Module, keys: Keys) -> None:
         self.module = module
         self.keys = keys
-        self.by_key: dict[Key | None, list[hlo.Instruction]] = defaultdict(list)
-        self.key: dict[hlo.Instruction, Key | None] = {}
-        for node in module.instructions():
-            key = keys.of(node)
-            if key is None and node.opcode == "get-tuple-element" and node.operands[0].opcode != "parameter":
-                key = keys.of(node.operands[0])  # compact texts do not write elements out
-            self.key[node] = key
-            if key is not None:
-                self.by_key[key].append(node)
+        self._key_of: dict[hlo.Instruction | None, Key | None] = {None: None}
         self._reach: dict[Computation, Reach] = {}
         self._paths: dict[Computation, Path] = {}
+
+    def key_of(self, node: hlo.Instruction | None) -> Key | None:
+        """The key of an instruction of this text."""
+        try:
+            return self._key_of[node]
+        except KeyError:
+            assert node is not None
+        key = self.keys.of(node)
+        if key is None and node.opcode == "get-tuple-element" and node.operands[0].opcode != "parameter":
+            key = self.keys.of(node.operands[0])  # compact texts do not write elements out
+        self._key_of[node] = key
+        return key
+
+    @functools.cached_property
+    def by_key(self) -> dict[Key | None, list[hlo.Instruction]]:
+        """The operations of each key, in the order of the text."""
+        found: dict[Key | None, list[hlo.Instruction]] = defaultdict(list)
+        for node in self.module.instructions():
+            key = self.key_of(node)
+            if key is not None:
+                found[key].append(node)
+        return found
 
     def reach(self, node: hlo.Instruction) -> tuple[int, int]:
         """Arguments that it depends on, and results that depend on it."""

@@ -122,7 +122,7 @@ class Sides:
             return next((p for p in home.parameters if p.parameter_number == number), None) if home else None
         if node.opcode == "constant":
             return self._named(node)
-        key = self.after.key[node]
+        key = self.after.key_of(node)
         if key is not None:
             # What the partitioner added at an operation's end, such as the sum of partial products, stands for the operation.
             candidates = self.candidates(node, key) or self.narrowed(self.before.by_key.get(key, ()), node)
@@ -164,7 +164,7 @@ class Sides:
             one
             for one in home.instructions
             if one.opcode == node.opcode
-            and self.before.key[one] is None
+            and self.before.key_of(one) is None
             and self.local(one) == mine
             and self.before.reach(one) == wanted
         ]
@@ -172,7 +172,7 @@ class Sides:
 
     def candidates(self, node: hlo.Instruction, key: Key | None = None) -> list[hlo.Instruction]:
         """Operations before partitioning that have the opcode and the key, narrowed by shape, place and dependences."""
-        key = self.after.key[node] if key is None else key
+        key = self.after.key_of(node) if key is None else key
         return self.narrowed(
             [one for one in self.before.by_key.get(key, ()) if one.opcode == node.opcode], node
         )
@@ -200,8 +200,8 @@ class Sides:
         """Of several that nothing tells apart the one in the same place, where there are as many on both sides."""
         if self._after_twins is None:
             self._after_twins = defaultdict(list)
-            for one in self.after.key:
-                if self.after.key[one] is not None:
+            for one in self.after.module.instructions():
+                if self.after.key_of(one) is not None:
                     self._after_twins[self._twin(one)].append(one)
         mine = self._after_twins[self._twin(node)]
         if len(mine) != len(candidates):
@@ -210,7 +210,7 @@ class Sides:
 
     def _twin(self, node: hlo.Instruction) -> object:
         return (
-            self.after.key[node],
+            self.after.key_of(node),
             node.opcode,
             self.after.path(node.computation),
             self.after.reach(node),

@@ -92,13 +92,15 @@ class Partitioner:
         self._spec_of: dict[hlo.Instruction, Spec | None] = {}
         self.written: list[Written] = []
         self._unnamed = [
-            one for one, key in sides.before.key.items() if key is None and one.opcode in opcodes.COLLECTIVES
+            one
+            for one in sides.before.module.instructions()
+            if one.opcode in opcodes.COLLECTIVES and sides.before.key_of(one) is None
         ]
         """Collectives that the program itself has, and that say nothing of where they come from."""
         for one in communications(sides.after.module):
             if one.kind in ("infeed", "outfeed") or one.kind.startswith("host "):
                 continue
-            part = Written(one.instruction, one, sides.after.key[one.instruction])
+            part = Written(one.instruction, one, sides.after.key_of(one.instruction))
             part.axes = self._axes(one)
             self.written.append(part)
         for part in self.written:
@@ -213,7 +215,7 @@ class Partitioner:
         part.cause, part.side = RESHARD, "operand"
         part.wanted_by = _wanted_by(part.users)
         if reader is not None and reader.opcode not in MOVES:
-            part.readers += len({self.sides.after.key[one] for one in on.ends})
+            part.readers += len({self.sides.after.key_of(one) for one in on.ends})
         self._want(part, back, on, reader)
 
     def _is_another(self, back: Way, on: Way) -> bool:
@@ -294,7 +296,7 @@ class Partitioner:
         if reader is not None and len(part.users) > 1:
             part.users = tuple(self._candidates(reader, list(part.users)))
         if reader is not None and reader.opcode not in MOVES:
-            part.readers += len({self.sides.after.key[one] for one in on.ends})
+            part.readers += len({self.sides.after.key_of(one) for one in on.ends})
         self._want(part, back, on, reader)
         if (
             part.communication.kind == "collective-permute"

@@ -66,7 +66,8 @@ class Places:
         if self._files is None:
             seen: set[Key] = set()
             self._files = set()
-            for node, key in self._text.key.items():
+            for node in self._text.module.instructions():
+                key = self._text.key_of(node)
                 if key is None or key in seen or is_constraint(node):
                     continue
                 seen.add(key)

@@ -54,7 +54,7 @@ def backward(sides: Sides, collective: hlo.Instruction, key: Key | None, own: Co
         seen.add(node)
         if node.opcode in _SOURCES:
             continue
-        is_foreign = sides.after.key[node] != key
+        is_foreign = sides.after.key_of(node) != key
         if is_foreign and _is_helper(sides, node):
             passed.append(node)
             stack.extend(reversed(_data(node)))
@@ -78,7 +78,7 @@ def _is_helper(sides: Sides, node: hlo.Instruction) -> bool:
     """True for what moves data inside another operation: two that need the same slice share it, under the key of one."""
     if node.opcode not in MOVES:
         return False
-    named = sides.before.by_key.get(sides.after.key[node], ())
+    named = sides.before.by_key.get(sides.after.key_of(node), ())
     return bool(named) and all(
         one.opcode != node.opcode and sides.local(one) != leaves_of(node) for one in named
     )
@@ -148,7 +148,7 @@ def forward(
             passed.append(node)
             queue.extend(node.user_view)
             continue
-        if sides.after.key[node] != key:
+        if sides.after.key_of(node) != key:
             ends.append(node)
             continue
         if node.opcode in own:
@@ -202,11 +202,11 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
     while is_marked(end) and end.operands and len(chain) < _MOST:
         chain.append(end)
         end = end.operands[0]
-    made = end.operands[0] if sides.after.key[end] is None and _is_state(end) else end
+    made = end.operands[0] if sides.after.key_of(end) is None and _is_state(end) else end
     if end.opcode in _SOURCES:
         return None
     tensor = sides.counterpart(end)
-    if sides.after.key[made] != sides.after.key[collective]:
+    if sides.after.key_of(made) != sides.after.key_of(collective):
         tensor = _merged(sides, collective, end)
         if tensor is None:
             return None
@@ -224,7 +224,7 @@ def reading(sides: Sides, collective: hlo.Instruction) -> Reading | None:
 
 def _merged(sides: Sides, collective: hlo.Instruction, end: hlo.Instruction) -> hlo.Instruction | None:
     """The tensor of a collective whose own was merged with an equal one from another line, which is there in its place."""
-    mine, other = sides.after.key[collective], sides.after.key[end]
+    mine, other = sides.after.key_of(collective), sides.after.key_of(end)
     if mine is None or other is None or mine[0] != other[0]:
         return None
     named = [one for one in sides.before.by_key.get(mine, ()) if one.opcode == end.opcode]
@@ -239,7 +239,7 @@ def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction
         return []
     named = [
         one
-        for one in sides.before.by_key.get(sides.after.key[end], ())
+        for one in sides.before.by_key.get(sides.after.key_of(end), ())
         if one.opcode in MOVES and sides.local(one) == leaves_of(end)
     ]
     found = sides.narrowed(named, end) if named else []
@@ -248,13 +248,13 @@ def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction
 
 def _in_its_place(sides: Sides, collective: hlo.Instruction) -> list[hlo.Instruction]:
     """The operation whose result was carried out elsewhere and brought to its place before this collective moves it on."""
-    key, source = sides.after.key[collective], collective.operands[0]
+    key, source = sides.after.key_of(collective), collective.operands[0]
     named = [
         one
         for one in sides.before.by_key.get(key, ())
         if sides.local(one) == leaves_of(source) != leaves_of(collective)
     ]
-    return sides.narrowed(named, source) if is_marked(source) and sides.after.key[source] == key else []
+    return sides.narrowed(named, source) if is_marked(source) and sides.after.key_of(source) == key else []
 
 
 def is_marked(node: hlo.Instruction) -> bool:
@@ -283,17 +283,17 @@ def _read(
             if user in seen:
                 continue
             seen.add(user)
-            key = sides.after.key[user]
-            if is_marked(user) and key == sides.after.key[collective]:
+            key = sides.after.key_of(user)
+            if is_marked(user) and key == sides.after.key_of(collective):
                 chain.append(user)
                 queue.append(user)
                 continue
-            if key is not None and key == sides.after.key[collective]:
+            if key is not None and key == sides.after.key_of(collective):
                 return None  # what moves data for the reader has its metadata: so has the collective
             named = [one for one in sides.before.by_key.get(key, ()) if one in reading_it] if key else []
             if named:
                 near = [reading_it[one] for one in sides.narrowed(named, user)]
-                keys = {sides.before.key[one] for one in near}
+                keys = {sides.before.key_of(one) for one in near}
                 found.append((keys.pop() if len(keys) == 1 else key, list(dict.fromkeys(near))))
             elif user.opcode in MOVES and not (user.opcode == "tuple" and user.is_root):
                 queue.append(user)
@@ -309,7 +309,7 @@ def _read(
         if _is_result(one) and sides.before.reach(one)[1] == results and one.opcode != "tuple"
     ]
     if behind and not any(_is_result(one) for one in (tensor, *_views_of(tensor))):
-        return Reading(end, tensor, tuple(chain), sides.before.key[behind[0]], tuple(behind[:1]), False)
+        return Reading(end, tensor, tuple(chain), sides.before.key_of(behind[0]), tuple(behind[:1]), False)
     return Reading(end, tensor, tuple(chain), None, (), True)
 
 

@@ -147,6 +147,17 @@ class Source:
             end -= 1
         return start, end
 
+    def bounds_at(self, offset: int) -> tuple[int, int]:
+        """Start and end of the line around an offset, without its line break: no other line is looked at."""
+        text = self.text
+        offset -= text[max(0, offset - 1) : offset + 1] == "\r\n"
+        start = text.rfind("\n", 0, offset) + 1
+        start = max(start, text.rfind("\r", start, offset) + 1)
+        end = text.find("\n", offset)
+        end = len(text) if end < 0 else end
+        other = text.find("\r", offset, end)
+        return start, end if other < 0 else other
+
     def read_all(self, computations: Iterable[Computation]) -> None:
         """Reads the remaining computations: here there are none."""
 

@@ -14,7 +14,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-_LEVEL = 6
+_LEVEL = 4
+"""Two thirds of the time of the default level, for pages a tenth larger."""
 
 
 def packed(value: Any) -> str:
