@@ -529,3 +529,52 @@ def test_caches_that_a_scan_turns_save_what_carrying_them_in_the_right_layout_do
     assert finding.message.startswith("2 arrays, 512 MiB together, go into the loop")
     assert finding.places == 1
     assert "Layout.AUTO" in finding.help
+
+
+OWN_ROWS = """HloModule own_rows, num_partitions=4, is_scheduled=true
+
+ENTRY main {
+  x = f32[1024,512]{1,0} parameter(0)
+  w = f32[512,2048]{1,0} parameter(1)
+  logits = f32[1024,2048]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  waves = f32[1024,2048]{1,0} cosine(logits)
+  id = u32[] partition-id()
+  number = s32[] convert(id)
+  rows = s32[] constant(256)
+  zero = s32[] constant(0)
+  first = s32[] PLACE(number, rows)
+  ROOT mine = f32[256,2048]{1,0} dynamic-slice(waves, first, zero), dynamic_slice_sizes={256,2048}NAMED
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op_name", "advice"),
+    [
+        (
+            "jit(f)/sharding_constraint",
+            "shard the product as the with_sharding_constraint at f.py:15 asks for: ",
+        ),
+        ("jit(f)/exp", "shard the product as exp at f.py:15 uses it: "),
+        ("", "shard the product as its users are: "),
+        ("jit(f)/shard_map/dynamic_slice", "take the device's own part of the operands first"),
+    ],
+)
+def test_a_product_of_which_each_device_keeps_its_part_is_a_matter_of_shardings(
+    op_name: str, advice: str
+) -> None:
+    """Compiled for v5e: constraining the product itself as its user is saves what the findings say."""
+    named = f', metadata={{op_name="{op_name}" source_file="f.py" source_line=15}}' if op_name else ""
+    finding = only(OWN_ROWS.replace("PLACE", "multiply").replace("NAMED", named), "G118")
+    assert finding.message == (
+        "of the product of 1024x512 and 512x2048 each device uses only 256 of 1,024 indices of dimension 0, its own"
+    )
+    assert finding.help.startswith(advice)
+
+
+def test_a_product_of_which_every_device_uses_the_same_part_is_cut_before() -> None:
+    """The place of the slice does not depend on the device."""
+    text = OWN_ROWS.replace("PLACE(number, rows)", "add(rows, rows)").replace("NAMED", "")
+    finding = only(text, "G118")
+    assert finding.message.endswith("only 256 of 1,024 indices of dimension 0 are used")
+    assert finding.help.startswith("take what is used first")

@@ -14,6 +14,7 @@ from hlotext.lint.beside import is_worth_time
 from hlotext.lint.demand import Demand
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import results, size_of
+from hlotext.lint.own_parts import is_by_hand
 from hlotext.lint.rule import Context, Report, Rule
 
 _EXCHANGE = (
@@ -76,9 +77,8 @@ class GatherThenSlice(Rule):
 
 def _remedy(one: Communication, part: float) -> str:
     """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts."""
-    metadata = one.instruction.metadata or one.start.metadata
-    is_by_hand = metadata is not None and "shard_map" in metadata.op_name.split("/")
-    return _EXCHANGE if is_by_hand and part * (one.participants or math.inf) <= _SHARE else _RESHARD
+    named = one.instruction if one.instruction.metadata is not None else one.start
+    return _EXCHANGE if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE else _RESHARD
 
 
 _SHARE = 1.01

@@ -14,10 +14,13 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.alike_fusions import alike
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
-from hlotext.lint.helpers import connected, is_of_package, size_of
+from hlotext.lint.helpers import connected, fusions_around, is_of_package, size_of
 from hlotext.lint.operand_demands import product_places
+from hlotext.lint.own_parts import own_part
+from hlotext.lint.own_parts import remedy as own_remedy
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
 _HALF, _QUARTER = 0.5, 0.25
@@ -72,7 +75,7 @@ class UnusedElements(Rule):
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             needed = asked.get(main[first])
             assert isinstance(needed, Demand)
-            words, remedy = _said(needed, main[first])
+            words, remedy = _said(needed, main[first], context)
             more = (
                 f"; the same holds for {len(products) - 1} more that it depends on"
                 if len(products) > 1
@@ -80,8 +83,7 @@ class UnusedElements(Rule):
             )
             yield Report(
                 main[first],
-                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} only "
-                f"{words} used{more}",
+                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} {words}{more}",
                 remedy,
                 flops=round(context.flops(main[first]) * (1 - needed.fraction(main[first].shape))),  # type: ignore[arg-type]
                 seconds=sum(saved[one] for one in group),
@@ -141,33 +143,35 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
     return True
 
 
-def _said(needed: Demand, one: Instruction) -> tuple[str, str]:
-    """Part of a result that is needed, in words, and the remedy."""
+def _said(needed: Demand, one: Instruction, context: Context) -> tuple[str, str]:
+    """The part of a result that is used, in words, and the remedy."""
     lengths = one.shape.dimensions if one.shape is not None else ()
     counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}
     if counts:
         d = min(counts, key=lambda d: counts[d] / max(1, lengths[d]))
-        words = (
-            f"{counts[d]:,} of {lengths[d]:,} indices of dimension {d} {'is' if counts[d] == 1 else 'are'}"
-        )
-        return words, "take what is used first (x[:, -1] before the product), and compute that alone"
+        words = f"{counts[d]:,} of {lengths[d]:,} indices of dimension {d}"
+        cut = own_part(Value(one, fusions_around(one, context)), context)
+        if cut is not None:
+            return f"each device uses only {words}, its own", own_remedy(cut)
+        remedy = "take what is used first (x[:, -1] before the product), and compute that alone"
+        return f"only {words} {'is' if counts[d] == 1 else 'are'} used", remedy
     masks = list((needed.masks or {}).values())
     part = min(1.0, sum(mask.part for mask in masks))
     if all(mask.is_counted for mask in masks):
         if len(lengths) > 1 and part <= 1 / min(lengths[d] for mask in masks for d in mask.dimensions):
             remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
-            return "the diagonal is", remedy
+            return "only the diagonal is used", remedy
         return (
-            f"{100 * part:.2g} % of the elements, which a mask of positions keeps, are",
+            f"only {100 * part:.2g} % of the elements, which a mask of positions keeps, are used",
             "compute the blocks that the mask keeps: attention in bands, or a kernel that skips blocks",
         )
     if all(mask.picked for mask in masks):
         return (
-            f"{sum(mask.picked for mask in masks):,} elements, which indices pick, are",
+            f"only {sum(mask.picked for mask in masks):,} elements, which indices pick, are used",
             "gather the rows of both operands and sum over them (jnp.einsum('nk,nk->n', a[i], b[j]))",
         )
     return (
-        f"{100 * part:.2g} % of the elements, which data select, are",
+        f"only {100 * part:.2g} % of the elements, which data select, are used",
         "compute only what is selected: gather the rows that each part takes into a buffer of fixed size before the product, "
         "and scatter the results",
     )

@@ -1,0 +1,43 @@
+"""Parts of a result that each device takes for itself, and the operation of the program that asks for them."""
+
+from __future__ import annotations
+
+from hlotext.analysis import responsible_frame
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import depends_on_device
+from hlotext.lint.rule import Context
+from hlotext.lint.values import VIEWS, Value, consumers
+
+_PASSING = ELEMENTWISE | VIEWS | traits.REARRANGES_ELEMENTS | {"broadcast"}
+_CONSTRAINT = "sharding_constraint"
+
+
+def own_part(value: Value, context: Context) -> Instruction | None:
+    """The dynamic slice that takes a device's own part of a result, also behind elementwise work; None if there is none."""
+    for user, number in consumers(value, _PASSING):
+        one = user.instruction
+        is_cut = one.opcode == "dynamic-slice" and number == 0
+        if is_cut and any(depends_on_device(place, context) for place in one.operands[1:]):
+            return one
+    return None
+
+
+def is_by_hand(instruction: Instruction) -> bool:
+    """True in a `shard_map`, which has operations for parts and no shardings that a step could change."""
+    metadata = instruction.metadata
+    return metadata is not None and "shard_map" in metadata.op_name.split("/")
+
+
+def remedy(cut: Instruction) -> str:
+    """Advice for a product that each device computes whole and of which it keeps the part that `cut` takes."""
+    if is_by_hand(cut):
+        return "take the device's own part of the operands first, and multiply that alone"
+    asked = cut.metadata.op_name.rpartition("/")[2] if cut.metadata is not None else ""
+    frame = responsible_frame(cut)
+    place = f" at {frame.file}:{frame.line}" if frame is not None else ""
+    wanted = f"{asked}{place} uses it" if asked else "its users are"
+    if asked == _CONSTRAINT:
+        wanted = f"the with_sharding_constraint{place} asks for"
+    return f"shard the product as {wanted}: a constraint before that, or its operands, have each device compute the whole"
