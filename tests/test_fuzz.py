@@ -12,8 +12,11 @@ from hypothesis import given, settings
 
 import hlotext as hlo
 from hlotext import thunks
+from hlotext.cost import custom_calls
 from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.tables import targets
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.thunks import cpu, gpu
 from tests import endless, support
 from tests.fuzz import __main__ as command
 from tests.fuzz import generate, meaning, mutate, oracle, seeds
@@ -247,3 +250,23 @@ def test_a_loop_without_a_condition() -> None:
     loop._attributes = {"body": loop._attributes["body"]}
     with pytest.raises(thunks.ThunkError, match="w lacks its condition or its body"):
         thunks.predict(module, platform="gpu")
+
+
+@pytest.mark.parametrize("shape", ["f32[8,8]", "(f32[8,8], s32[8], s32[])"])
+@pytest.mark.parametrize("operands", ["", "a", "t"])
+def test_calls_of_known_targets_with_other_operands(shape: str, operands: str) -> None:
+    """No verifier asks what a library's call takes: each model and rule that knows a target has to."""
+    known = {
+        *targets._KNOWN,
+        *targets.FREE_TARGETS,
+        *custom_calls._TARGETS,
+        *gpu.TARGETS,
+        *cpu.TARGETS,
+    }
+    for target in sorted(known):
+        module = hlo.parse(
+            "HloModule m, is_scheduled=true, num_partitions=4\n\nENTRY e {\n  a = f32[8,8]{1,0} parameter(0)\n"
+            f"  t = (f32[8,8]{{1,0}}) tuple(a)\n"
+            f'  c = {shape} custom-call({operands}), custom_call_target="{target}"\n  ROOT r = ({shape}) tuple(c)\n}}\n'
+        )
+        meaning.use(module)

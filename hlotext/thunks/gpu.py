@@ -24,7 +24,7 @@ from hlotext.thunks.emission import (
     part,
 )
 from hlotext.thunks.gpu_fusions import KERNEL, kind_of_age
-from hlotext.thunks.thunk import NESTED, Thunk, walk
+from hlotext.thunks.thunk import NESTED, Thunk, ThunkError, walk
 
 if TYPE_CHECKING:
     from hlotext.ir.nodes.instruction import Instruction
@@ -74,9 +74,18 @@ def _custom_call(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
     return [thunk]
 
 
+def _taken(call: Instruction, count: int) -> tuple[Instruction, ...]:
+    """The first operands of a call. Raises ThunkError where it has fewer, as no verifier asks of a library's calls."""
+    if len(call.operands) < count:
+        raise ThunkError(
+            f"{call.name} has fewer operands than {call.attributes.get('custom_call_target')} takes"
+        )
+    return call.operands[:count]
+
+
 def _top_k(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
     """`EmitTopKCustomCall`: RAFT's select-k for unstable ones of certain sizes, else XLA's own kernel."""
-    shape = instruction.operands[0].shape
+    shape = _taken(instruction, 1)[0].shape
     result = instruction.shape
     kind = KERNEL
     is_unstable = '"is_stable":false' in str(instruction.backend_config or "").replace(" ", "")
@@ -92,7 +101,7 @@ def _top_k(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
 
 def _triangular_solve(emitter: Emitter, instruction: Instruction) -> list[Thunk]:
     """In place on b, which is copied first where the result has another buffer."""
-    a, b = instruction.operands[:2]
+    a, b = _taken(instruction, 2)
     thunks = []
     if emitter.buffers.differ(b, (), instruction, (0,)):
         copy = emitter.thunk("kCopy", instruction)

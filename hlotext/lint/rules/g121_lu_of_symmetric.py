@@ -28,6 +28,7 @@ class LuOfSymmetric(Rule):
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         if (
             instruction.attributes.get("custom_call_target") not in LU_FACTORIZATIONS
+            or not instruction.operands
         ):  # it is not an LU factorization
             return
         matrix = Value(instruction.operands[0])
