@@ -31,6 +31,7 @@ from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
 from hlotext.verify import verify
+from hlotext.verify.well_formed import first_error
 
 
 def run(
@@ -250,7 +251,7 @@ def _adopted(finding: Finding, rule: str, module: str = "") -> Finding:
 def _failures(failed: list[tuple[str, Exception]], module: Module, file: str) -> list[Finding]:
     """Findings of what raised an error: rules take for granted what the verifier checks, so of an ill-formed module the
     verifier's error is reported, and which rules were not checked."""
-    if failed and (wrong := next((one for one in verify(module) if one.severity is Severity.ERROR), None)):
+    if failed and (wrong := first_error(module)) is not None:
         unchecked = ", ".join(dict.fromkeys(what for what, _ in failed))
         note = f"not checked, since the module is ill-formed: {unchecked}"
         adopted = _shown(_adopted(wrong, "verify", module.name), module, file)

@@ -182,7 +182,7 @@ def assign(
     they are known already, and all other memory is the same.
 
     Raises MemoryModelError (a ValueError) where memory cannot be told: no entry, recursion, shapes that are missing, do not
-    fit or have no known size, a module that is not well-formed, or a platform that is neither told nor given; ValueError
+    fit or have no known size, an ill-formed module, or a platform that is neither told nor given; ValueError
     for what is no age.
     """
     known_chip = chip_named(chip) if isinstance(chip, str) else chip

@@ -42,7 +42,7 @@ def predict(
     else the newest is taken. Of XLA before 2026-03-28 kinds, order and names are predicted, numbers are not.
 
     Raises ThunkError for a module that is not scheduled, has no entry, calls itself or what is not there, is
-    not well-formed, or is for a platform without thunks (TPU); ValueError for what is no age.
+    ill-formed, or is for a platform without thunks (TPU); ValueError for what is no age.
     """
     known_age = age_for(module, age)
     if not module.computations:

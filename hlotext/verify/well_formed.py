@@ -10,7 +10,13 @@ from hlotext.findings.errors import Severity
 from hlotext.verify import verify
 
 if TYPE_CHECKING:
+    from hlotext.findings.finding import Diagnostic
     from hlotext.ir.nodes.module import Module
+
+
+def first_error(module: Module) -> Diagnostic | None:
+    """The first error that the verifier finds; None of a well-formed module."""
+    return next((one for one in verify(module) if one.severity is Severity.ERROR), None)
 
 
 @contextmanager
@@ -25,8 +31,8 @@ def needs_well_formed(module: Module, refusal: type[ValueError]) -> Iterator[Non
     except refusal:
         raise
     except Exception as error:
-        wrong = next((one for one in verify(module) if one.severity is Severity.ERROR), None)
+        wrong = first_error(module)
         if wrong is None:
             raise
         name = f"{wrong.instruction.name}: " if wrong.instruction is not None else ""
-        raise refusal(f"the module is not well-formed: {name}{wrong.message}") from error
+        raise refusal(f"the module is ill-formed: {name}{wrong.message}") from error
