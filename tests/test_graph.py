@@ -132,6 +132,22 @@ def test_the_picture_is_svg() -> None:
     assert as_svg(neighbourhood(hlo.load(STEP), "fusion.19")) == text
 
 
+def test_arguments_have_their_names_in_the_program() -> None:
+    """`params['w']` and not `param.2`; the instruction's own name is in the tooltip."""
+    module = hlo.parse(
+        "HloModule m\n\nENTRY e {\n  param.2 = f32[8]{0} parameter(0), metadata={op_name=\"params['w']\"}\n"
+        '  ROOT n = f32[8]{0} negate(param.2), metadata={op_name="jit(f)/neg"}\n}\n'
+    )
+    found = neighbourhood(module)
+    svg = ET.fromstring(as_svg(found))
+    shown = [element.text for element in svg.iter() if element.tag.endswith("text")]
+    titles = [element.text or "" for element in svg.iter() if element.tag.endswith("title")]
+    assert {"params['w']", "n"} <= set(shown)
+    assert "param.2" not in shown
+    assert any(title.startswith("params['w'] (param.2): parameter") for title in titles)
+    assert "params['w']" in as_dot(found)
+
+
 def test_the_text_for_graphviz() -> None:
     """Every node and edge once; quotes and backslashes stay inside strings; graphviz reads it where it is installed."""
     found = neighbourhood(hlo.load(STEP), "fusion.19")

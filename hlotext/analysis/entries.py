@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.analysis.shards import Shard, argument_shards, shards_of
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.aliasing import InputOutputAlias
 
@@ -34,6 +35,13 @@ class EntryArray:
     """Of an argument the index of the result in its memory, of a result the parameter's number and the index there."""
 
 
+def program_name(instruction: Instruction) -> str:
+    """The program's name of an argument of a module, `p[0]['w']` for `param.2`; "" of other operations, and without one."""
+    home, metadata = instruction.computation, instruction.metadata
+    is_argument = instruction.opcode == "parameter" and home is not None and home.is_entry
+    return metadata.op_name if is_argument and metadata is not None else ""
+
+
 def arguments(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header list the donated ones."""
     aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in _aliases(module)}
@@ -43,9 +51,9 @@ def arguments(module: Module) -> tuple[EntryArray, ...]:
     for shard in argument_shards(module):
         number = shard.instruction.parameter_number or 0
         place = (number, shard.index)
-        metadata = shard.instruction.metadata
-        name = metadata.op_name if metadata is not None and metadata.op_name else shard.instruction.name
-        label = name + "".join(f"[{part}]" for part in shard.index)
+        label = (program_name(shard.instruction) or shard.instruction.name) + "".join(
+            f"[{part}]" for part in shard.index
+        )
         found.append(
             _entry(shard, number, shard.index, label, place in aliases or place in given, aliases.get(place))
         )

@@ -63,6 +63,8 @@ const usersOf = (n) => M.users.subarray(M.user_starts[n], M.user_starts[n + 1]);
 const callsOf = (n) => M.calls.subarray(M.call_starts[n], M.call_starts[n + 1]);
 const scopeText = (s) => { const found = []; for (; s > 0; s = W.scopes.parent[s]) found.unshift(W.scopes.name[s]); return found.join("/") || "(top level)"; };
 const isInScope = (s, wanted) => { for (; s >= 0; s = W.scopes.parent[s]) if (s === wanted) return true; return false; };
+// An argument of the program has its name there.
+const label = (n) => M.computation[n] === W.entry && opcode(n) === "parameter" && W.op_names[M.op_name[n]] || names[n];
 const link = (n) => names.indexOf(names[n]) === n ? names[n] : `${W.computations[M.computation[n]]}::${names[n]}`;
 const byLink = (text) => {
   const [first, second] = text.split("::");
@@ -363,7 +365,7 @@ const paintScene = (found, into, dx, dy) => {
     group.append(
       draw("rect", { class: "box", x, y, width: at.w, height: at.h, rx: 8 }),
       draw("rect", { x: x + 1.5, y: y + 7, width: 4, height: at.h - 14, rx: 2, fill: kindColour(n) }),
-      draw("text", { x: x + 13, y: y + 18 }, short(names[n], callsOf(n).length ? 22 : 24)),
+      draw("text", { x: x + 13, y: y + 18 }, short(label(n), callsOf(n).length ? 22 : 24)),
       draw("text", { class: "more", x: x + 13, y: y + 34 }, short(lead + shape, Math.max(9, room - tail.length)) + tail),
     );
     if (callsOf(n).length) group.append(draw("text", { class: "more", x: x + at.w - 16, y: y + 18 }, "+"));
@@ -385,12 +387,12 @@ const show = (keep) => {
   arrow.append(draw("path", { d: "M0 0.6L8 4L0 7.4z", class: "arrow" }));
   marks.append(arrow);
   svg.replaceChildren(marks, layer);
-  svg.setAttribute("aria-label", `${shown.size} operations around ${names[state.focus]}`);
+  svg.setAttribute("aria-label", `${shown.size} operations around ${label(state.focus)}`);
   keep ? move() : fit();
   mark();
   const took = performance.now() - begun;
   const left = (stubs.length ? ", more at ▴ and ▾" : "") + (svg.querySelector(".copied") ? "; dashed: copied on the way" : "");
-  $("status").textContent = `${grouped(shown.size)} of ${grouped(count)} instructions around ${short(names[state.focus], 40)}${left}`;
+  $("status").textContent = `${grouped(shown.size)} of ${grouped(count)} instructions around ${short(label(state.focus), 40)}${left}`;
   root.dataset.drawn = took.toFixed(1);
   return took;
 };
@@ -406,7 +408,7 @@ const mark = () => {
 
 const goTo = (n) => { const hash = `#${encodeURIComponent(link(n))}`; if (location.hash === hash) focusOn(n); else location.hash = hash; };
 const anchor = (n, text) => {
-  const found = make("a", short(text ?? names[n], 60));
+  const found = make("a", short(text ?? label(n), 60));
   found.href = `#${encodeURIComponent(link(n))}`;
   return found;
 };
@@ -437,7 +439,7 @@ const describe = async (n) => {
   const panel = $("panel"), ticket = ++asked, c = M.computation[n];
   panel.replaceChildren();
   panel.scrollTop = 0;
-  panel.append(make("h2", short(names[n], 200)), make("p", `${opcode(n)} in ${W.computations[c]}${M.roots[c] === n ? ", its root" : ""}`, "sub"));
+  panel.append(make("h2", short(label(n), 200)), make("p", `${label(n) === names[n] ? "" : `${names[n]}, `}${opcode(n)} in ${W.computations[c]}${M.roots[c] === n ? ", its root" : ""}`, "sub"));
   const acts = make("div", undefined, "acts");
   const act = (text, title, run) => {
     const button = make("button", text);
@@ -624,7 +626,7 @@ const look = () => {
     const row = make("li");
     row.id = `found-${k}`;
     row.setAttribute("role", "option");
-    row.append(make("b", short(names[n], 90)), make("span", [opcode(n), W.short[M.shape[n]], W.op_names[M.op_name[n]], W.lines[M.line[n]]].filter(Boolean).map((one) => short(one, 90)).join(" · ")));
+    row.append(make("b", short(label(n), 90)), make("span", [opcode(n), W.short[M.shape[n]], W.op_names[M.op_name[n]], W.lines[M.line[n]]].filter(Boolean).map((one) => short(one, 90)).join(" · ")));
     row.addEventListener("pointerdown", (event) => { event.preventDefault(); closeList(); goTo(n); });
     return row;
   }), make("li", field.value.trim() ? `${grouped(total)} found${total > found.length ? `, ${found.length} shown` : ""}${state.scope ? ` in ${scopeText(state.scope)}` : ""}` : "type to search", "count"));
@@ -685,8 +687,8 @@ svg.addEventListener("pointerover", (event) => {
   if (!found || found.querySelector(":scope > title")) return;
   const n = +found.dataset.n, wire = wires.find(([line]) => line === found);
   const text = found.dataset.says ?? (wire
-    ? `${names[wire[1]]} → ${names[wire[2]]}: ${bytes(wire[3].bytes)}${wire[3].isCopied ? ", copied on the way" : ""}${wire[3].labels.length ? ` (${short(wire[3].labels.join(", "), 80)})` : ""}`
-    : `${names[n]}: ${opcode(n)} ${short(W.shapes[M.shape[n]], 200)}`);
+    ? `${label(wire[1])} → ${label(wire[2])}: ${bytes(wire[3].bytes)}${wire[3].isCopied ? ", copied on the way" : ""}${wire[3].labels.length ? ` (${short(wire[3].labels.join(", "), 80)})` : ""}`
+    : `${label(n) === names[n] ? names[n] : `${label(n)} (${names[n]})`}: ${opcode(n)} ${short(W.shapes[M.shape[n]], 200)}`);
   found.append(draw("title", {}, text));
 });
 svg.addEventListener("dblclick", (event) => {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import hlotext as hlo
 from hlotext.analysis import byte_text
+from hlotext.analysis.entries import program_name
 from hlotext.findings import escape
 from hlotext.view.graph.layered import layered
 from hlotext.view.graph.neighbourhood import Edge, Neighbourhood, Rest, size_of
@@ -67,7 +68,7 @@ def as_svg(found: Neighbourhood) -> str:
     pairs = [(number[edge.source], number[edge.target]) for edge in found.edges]
     plan = layered([(_WIDE, _HIGH)] * len(found.nodes), pairs)
     width, height = plan.width + 2 * _MARGIN, plan.height + 2 * _MARGIN
-    title = f"{len(found.nodes)} operations around {found.focus.name}"
+    title = f"{len(found.nodes)} operations around {_label(found.focus)}"
     out = [
         opening(
             "graph",
@@ -91,13 +92,17 @@ def as_svg(found: Neighbourhood) -> str:
     return "\n".join([*out, "</g></svg>\n"])
 
 
+def _label(node: hlo.Instruction) -> str:
+    return program_name(node) or node.name
+
+
 def _edge(edge: Edge, path: Sequence[tuple[float, float]], number: int, *, has_label: bool) -> Iterator[str]:
     text = f"M{path[0][0]:.1f} {path[0][1]:.1f}"
     for (ax, ay), (bx, by) in itertools.pairwise(path):
         half = (by - ay) / 2
         text += f"C{ax:.1f} {ay + half:.1f} {bx:.1f} {by - half:.1f} {bx:.1f} {by:.1f}"
     wide = max(1.0, min(7.0, 1 + 0.32 * math.log2(max(1.0, edge.bytes / 1024))))
-    said = f"{edge.source.name} to {edge.target.name}: {byte_text(edge.bytes)}"
+    said = f"{_label(edge.source)} to {_label(edge.target)}: {byte_text(edge.bytes)}"
     said += ", copied on the way" if edge.is_copied else ""
     told = f"<title>{escape.html(said)}</title>"
     kind = "edge copied" if edge.is_copied else "edge"
@@ -118,7 +123,8 @@ def _node(node: hlo.Instruction, is_focus: bool, x: float, y: float) -> Iterator
     )
     lead = "" if is_told or len(node.opcode) + 1 + len(shape) + len(tail) > 29 else f"{node.opcode} "
     colour = next((PALETTE[n] for pattern, n in _KINDS if pattern.search(node.opcode)), PALETTE[4])
-    said = f"{node.name}: {node.opcode} {short(str(node.shape) if node.shape is not None else '?', 200)}"
+    name = node.name if _label(node) == node.name else f"{_label(node)} ({node.name})"
+    said = f"{name}: {node.opcode} {short(str(node.shape) if node.shape is not None else '?', 200)}"
     second = short(lead + shape, max(9, 29 - len(tail))) + tail
     yield f"<g><title>{escape.html(said)}</title>"
     yield (
@@ -126,7 +132,7 @@ def _node(node: hlo.Instruction, is_focus: bool, x: float, y: float) -> Iterator
         f'height="{_HIGH:g}" rx="8"/><rect x="{left + 1.5:.1f}" y="{top + 7:.1f}" width="4" height="{_HIGH - 14:g}" '
         f'rx="2" fill="{colour}"/>'
     )
-    yield f'<text x="{left + 13:.1f}" y="{top + 18:.1f}">{escape.html(short(node.name, 24))}</text>'
+    yield f'<text x="{left + 13:.1f}" y="{top + 18:.1f}">{escape.html(short(_label(node), 24))}</text>'
     yield f'<text class="more" x="{left + 13:.1f}" y="{top + 34:.1f}">{escape.html(second)}</text></g>'
 
 
@@ -157,7 +163,7 @@ def as_dot(found: Neighbourhood) -> str:
     number = {node: n for n, node in enumerate(found.nodes)}
     out = ["digraph neighbourhood {", '  node [shape=box, style=rounded, fontname="monospace"];']
     for node, n in number.items():
-        label = f"{node.name}\n{node.opcode} {_shape_text(node)} {byte_text(size_of(node))}"
+        label = f"{_label(node)}\n{node.opcode} {_shape_text(node)} {byte_text(size_of(node))}"
         more = ", penwidth=2" if node is found.focus else ""
         out.append(f"  n{n} [label={_quoted(label)}{more}];")
     for edge in found.edges:

@@ -13,6 +13,7 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext.analysis import arrays_of, scopes, source_locations, total_of
+from hlotext.analysis.entries import program_name
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
 from hlotext.memory import MemoryModelError, usage
@@ -84,7 +85,7 @@ class Operations:
         """A label for people: an argument of the program has its name there, `p[0]['w']` instead of `param.2`."""
         name = name_of(label)
         found = self._unique.get(name)
-        own = _name_in_program(found) if found is not None else ""
+        own = program_name(found) if found is not None else ""
         return own + label.removeprefix("%").removeprefix(name) if own else label
 
     def packed(self) -> str:
@@ -109,7 +110,7 @@ class Operations:
                 "operands": self._near(one.operands),
                 "users": self._near(_users(one)),
             }
-            own = _name_in_program(one)
+            own = program_name(one)
             if own:
                 row["shown"] = escape.line(own)
             if place is not None:
@@ -234,13 +235,6 @@ class Operations:
 
 def _kind(allocation: Any) -> str:
     return "argument" if allocation.is_parameter else "constant" if allocation.is_constant else "result"
-
-
-def _name_in_program(one: hlo.Instruction) -> str:
-    """The name of an argument of the program; "" for other operations, and where the text has none."""
-    home = one.computation
-    is_argument = one.opcode == "parameter" and home is not None and home.is_entry
-    return one.metadata.op_name if is_argument and one.metadata is not None else ""
 
 
 def _users(one: hlo.Instruction) -> tuple[hlo.Instruction, ...]:
