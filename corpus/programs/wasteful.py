@@ -111,6 +111,26 @@ def waste_gather_then_slice(place: Place) -> Work:
     return Work(run, [place.sharded(mesh, (512, 1024), P("data"))])
 
 
+@program(devices=8)
+def waste_idle_axis(place: Place) -> Work:
+    """C118: a training step on a mesh of which one axis splits nothing."""
+    mesh = place.mesh(data=4, model=2)
+
+    def loss(weights, x, y):
+        first, second = weights
+        return jnp.mean(jnp.square(jax.nn.gelu(x @ first) @ second - y))
+
+    def step(weights, x, y):
+        return jax.tree.map(lambda w, g: w - 1e-3 * g, weights, jax.grad(loss)(weights, x, y))
+
+    weights = [
+        place.sharded(mesh, (1024, 4096), P(None, None)),
+        place.sharded(mesh, (4096, 1024), P(None, None)),
+    ]
+    rows = place.sharded(mesh, (4096, 1024), P("data", None))
+    return Work(step, [weights, rows, rows])
+
+
 @program()
 def waste_round_trip(place: Place) -> Work:
     """D102: widened and narrowed again."""

@@ -1,0 +1,126 @@
+"""Devices that compute the same: no sharding gives them different data, and no operation asks which device it runs on."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotext.analysis.census import census
+from hlotext.analysis.communication import communications
+from hlotext.analysis.devices import devices_of, participant_groups, shardings_of, shardy_text
+from hlotext.analysis.facts import fact
+from hlotext.analysis.meshes import DeviceMesh, shardy_meshes
+from hlotext.analysis.shards import is_partitioned
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.enums import ShardingType
+from hlotext.ir.values.named_sharding import NamedSharding
+from hlotext.ir.values.sharding import OpSharding, Sharding
+from hlotext.ir.values.tile_assignment import MOST_DEVICES
+
+_OWN = ("partition-id", "replica-id", "infeed", "recv", "rng", "rng-get-and-update-state")
+"""Opcodes whose result may differ between devices with equal arguments."""
+_SHARDY = "xla.sdy."
+_NAME = re.compile(r'"([^"\\]*)\\*"')
+
+
+@fact
+def alike_devices(module: Module) -> tuple[tuple[int, ...], ...] | None:
+    """Groups of devices that compute the same, all of one size; None if each computes something else, or it is unknown.
+
+    Of a program that is not partitioned yet its shardings tell: propagation (GSPMD, Shardy) adds no mesh axis that none of
+    them has. Of a partitioned one it is known if every argument has kept its sharding.
+    """
+    devices = devices_of(module)
+    count = devices.total
+    if devices.replicas != 1 or count is None or not 1 < count <= MOST_DEVICES:
+        return None
+    if any(opcode in census(module).by_opcode for opcode in _OWN):
+        return None
+    if is_partitioned(module) and any(
+        parameter.sharding is None for parameter in module.entry.parameters if parameter.shape is not None
+    ):
+        return None
+    classes = np.zeros(count, np.int64)
+    for key in itertools.chain(_of_shardings(module, count), _of_axes(module, count)):
+        if key is None:
+            return None
+        classes = np.unique(classes * (1 + int(key.max())) + key, return_inverse=True)[1].reshape(-1)
+    sizes = np.bincount(classes)
+    if sizes.min() != sizes.max() or sizes[0] == 1:
+        return None
+    order = np.argsort(classes, kind="stable").reshape(len(sizes), -1)
+    groups = tuple(sorted(tuple(map(int, row)) for row in order))
+    return None if _is_joined(module, classes) else groups
+
+
+def _of_shardings(module: Module, count: int) -> Iterator[NDArray[np.int64] | None]:
+    """The tile that each device holds, for each sharding of the module; None where they all may hold something else."""
+    for sharding in dict.fromkeys(one.without_metadata() for one in shardings_of(module)):
+        yield _tiles(sharding, count)
+
+
+def _tiles(sharding: Sharding, count: int) -> NDArray[np.int64] | None:
+    if isinstance(sharding, NamedSharding):
+        try:
+            sharding = sharding.without_mesh()
+        except ValueError:
+            return None
+    if not isinstance(sharding, OpSharding):
+        return None
+    if sharding.is_replicated:
+        return np.zeros(count, np.int64)
+    tiles = sharding.tile_assignment
+    if tiles is None or math.prod(tiles.dimensions) != count or tiles.num_devices != count:
+        return None
+    array = len(sharding.tile_dimensions)
+    kept = [
+        size if n < array or sharding.subgroup_types[n - array] is not ShardingType.REPLICATED else 1
+        for n, size in enumerate(tiles.dimensions)
+    ]
+    numbers = np.arange(math.prod(kept)).reshape(kept)
+    key = np.full(count, -1)
+    key[np.fromiter(tiles.devices(), np.int64, count)] = np.broadcast_to(numbers, tiles.dimensions).reshape(
+        -1
+    )
+    return key if key.min() >= 0 else None
+
+
+def _of_axes(module: Module, count: int) -> Iterator[NDArray[np.int64] | None]:
+    """The place of each device along the axes that Shardy's notes name, by mesh."""
+    notes = {
+        value
+        for one in census(module).attribute_sets
+        for name, value in one.frontend_attributes.items()
+        if name.startswith(_SHARDY) and name != f"{_SHARDY}manual_axes" and isinstance(value, str)
+    }
+    used = {name for note in notes for name in _NAME.findall(note)}
+    for mesh in shardy_meshes(shardy_text(module)) if used else ():
+        if mesh.num_devices == count:
+            yield from (_places(mesh, name) for name in mesh.names if name in used)
+
+
+def _places(mesh: DeviceMesh, axis: str) -> NDArray[np.int64]:
+    number = mesh.names.index(axis)
+    along = np.indices(mesh.sizes)[number].reshape(-1)
+    order = np.array(mesh.device_order) if mesh.device_order is not None else np.arange(along.size)
+    key = np.zeros(along.size, np.int64)
+    key[order] = along
+    return key
+
+
+def _is_joined(module: Module, classes: NDArray[np.int64]) -> bool:
+    """True if a collective joins devices that are alike: a part written by hand, which means them to differ."""
+    for one in communications(module):
+        groups = one.pairs if one.pairs is not None else participant_groups(module, one.instruction)
+        if groups is None:
+            return True
+        for group in groups:
+            members = set(group)
+            if len({int(classes[device]) for device in members if device < classes.size}) < len(members):
+                return True
+    return False

@@ -1,0 +1,71 @@
+"""Mesh axes that split nothing, so that the devices along them compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import mesh_of
+from hlotext.analysis.alike_devices import alike_devices
+from hlotext.dumps.collectives.steps import read
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report, Rule
+
+
+@attrs.frozen
+class IdleAxis(Rule):
+    code = "C118"
+    name = "idle-axis"
+    title = "a mesh axis that splits nothing"
+    waste = "again"
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        program, groups = _alike(context)
+        if (
+            program is None or groups is None
+        ):  # the devices compute different things, or the text does not tell
+            return
+        count = len(groups[0])
+        times = context.prices.own
+        axes = _axes(program, groups)
+        who, why = f"each {count} of the {count * len(groups)} devices", "no sharding tells them apart"
+        if len(groups) == 1:
+            who, why = f"all {count} devices", "no array is sharded"
+        elif axes:
+            who, why = f"the {count} devices along mesh axis {axes}", "no sharding uses it"
+        yield Report(
+            max(times, key=lambda one: (_multiplies(one), times[one]), default=None),
+            f"{who} compute the same: {why}",
+            "shard the batch or the weights over them too (for a batch on two axes P(('data', 'model'))), or take a mesh "
+            "with fewer devices",
+            seconds=(1 - 1 / count) * context.prices.step,
+            is_at_most=True,  # what is split then may have to be sent
+            cause="idle axis",
+        )
+
+
+def _multiplies(one: Instruction) -> bool:
+    return any(part.opcode in _PRODUCTS for part in parts_of(one))
+
+
+_PRODUCTS = traits.DOTS | {"convolution"}
+
+
+def _alike(context: Context) -> tuple[Module | None, tuple[tuple[int, ...], ...] | None]:
+    """The text that tells, and the groups of devices that compute the same: the module itself, else the program before
+    optimization, which has all shardings."""
+    if (groups := alike_devices(context.module)) is not None:
+        return context.module, groups
+    program = read(context.compilation.first) if context.compilation is not None else None
+    return program, alike_devices(program) if program is not None else None
+
+
+def _axes(program: Module, groups: tuple[tuple[int, ...], ...]) -> str:
+    """The axes along which the devices of each group differ, by the program's names; empty if it has none."""
+    found = mesh_of(program)
+    names = found.mesh.axes_of(groups) if found is not None and found.has_names else None
+    return " and ".join(f"'{name}'" for name in names or ())
