@@ -153,8 +153,7 @@ def test_the_condition_that_failed_is_named() -> None:
     """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
     assert silence.reason == (
-        "no operation here is of that kind, because no factor of a product is seen to be one-hot, "
-        "convolutions with a window (a TPU's batches) aside"
+        "no operation here is of that kind, because no factor of a product is seen to be one-hot"
     )
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()

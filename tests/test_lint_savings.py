@@ -578,3 +578,30 @@ def test_a_product_of_which_every_device_uses_the_same_part_is_cut_before() -> N
     finding = only(text, "G118")
     assert finding.message.endswith("only 256 of 1,024 indices of dimension 0 are used")
     assert finding.help.startswith("take what is used first")
+
+
+PICKED = """HloModule picked, is_scheduled=true
+
+ENTRY main {
+  t = bf16[8,4096,512]{2,1,0:T(8,128)(2,1)} parameter(0)
+  i = s32[8,1024]{1,0:T(8,128)} parameter(1)
+  index = s32[8,1024,4096]{2,1,0:T(8,128)} broadcast(i), dimensions={0,1}
+  count = s32[8,1024,4096]{2,1,0:T(8,128)} iota(), iota_dimension=2
+  same = pred[8,1024,4096]{2,1,0:T(8,128)(4,1)} compare(index, count), direction=EQ
+  hot = bf16[8,1024,4096]{2,1,0:T(8,128)(2,1)} convert(same)
+  ROOT p = bf16[8,1024,512]{2,1,0:T(8,128)(2,1)} convolution(hot, t), window={WINDOW}, dim_labels=0bf_0io->0bf
+}
+"""
+
+
+def test_a_one_hot_product_of_batches_is_seen_on_tpu() -> None:
+    """Written as a convolution: compiled for v5e, taking the rows instead saves 164 of 215 us, where all but the product is
+    fused into it."""
+    finding = only(PICKED.replace("WINDOW", "size=8 stride=7 lhs_dilate=8"), "D107")
+    assert "with a one-hot matrix of 4,096 classes" in finding.message
+    assert finding.flops == 2 * 8 * 1024 * 4096 * 512
+    others = lint.run(
+        hlo.parse(PICKED.replace("WINDOW", "size=8 pad=3_4")),
+        lint.Config(**support.SAY_ALL, select=("D107",)),
+    )
+    assert not others  # a window that adds neighbours up

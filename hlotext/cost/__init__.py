@@ -10,7 +10,13 @@ from hlotext.cost.estimate import (
     TransferTime,
     estimate,
 )
-from hlotext.cost.products import MatrixProduct, matrix_products, product_sizes
+from hlotext.cost.products import (
+    ConvolutionDimensions,
+    MatrixProduct,
+    convolution_dimensions,
+    matrix_products,
+    product_sizes,
+)
 from hlotext.cost.roofline import OVERHEAD, Bound, LowerBound
 from hlotext.cost.target_costs import Formula, TargetCost, TargetCosts, read_costs, target_costs
 from hlotext.cost.tpu import TpuCost
@@ -24,6 +30,7 @@ __all__ = [
     "Bound",
     "CollectiveTraffic",
     "CompilerEstimate",
+    "ConvolutionDimensions",
     "Cost",
     "Estimate",
     "Formula",
@@ -43,6 +50,7 @@ __all__ = [
     "TrafficTotal",
     "TransferTime",
     "analyze",
+    "convolution_dimensions",
     "estimate",
     "matrix_products",
     "product_flops",

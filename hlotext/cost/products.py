@@ -1,4 +1,4 @@
-"""Matrix products with their sizes: dots, fused ones too, convolutions without a window, and the libraries' calls."""
+"""Matrix products with their sizes: dots, fused ones too, convolutions whose windows only select, the libraries' calls."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ def matrix_products(module: Module) -> tuple[MatrixProduct, ...]:
 
 
 def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
-    """Batch, m, n and k of a dot, a convolution without a window, or a library's call; None for others, and where sizes do
-    not fit.
+    """Batch, m, n and k of a dot, a convolution whose windows only select, or a library's call.
+
+    None for others, and where sizes do not fit.
     """
     if len(product.operands) < 2:
         return None
@@ -66,7 +67,7 @@ def product_sizes(product: Instruction) -> tuple[int, int, int, int] | None:
     ):
         return None
     if product.opcode == "convolution":
-        return _convolution_sizes(product, lhs, rhs, result)
+        return _convolution_sizes(product, lhs, rhs)
     if product.opcode in traits.DOTS:
         attributes = product.attributes
         batch, contracted = attributes.get("lhs_batch_dims", ()), attributes.get("lhs_contracting_dims", ())
@@ -92,22 +93,82 @@ def _result(product: Instruction) -> Shape | None:
     return shape.tuple_shapes[0] if shape is not None and shape.is_tuple and shape.tuple_shapes else shape
 
 
-def _convolution_sizes(
-    product: Instruction, lhs: Shape, rhs: Shape, result: Shape
-) -> tuple[int, int, int, int] | None:
-    """The TPU compiler writes products as convolutions, some with a window along a batch dimension."""
-    window = product.attributes.get("window")
-    if window is not None and any(one.size != 1 for one in window.dimensions):
+@attrs.frozen
+class ConvolutionDimensions:
+    """The dimensions of a convolution that is a product of matrices: those of operands by number, with the result's."""
+
+    batch: tuple[tuple[int, int, int], ...]
+    """Of lhs, rhs and result."""
+    lhs: tuple[tuple[int, int], ...]
+    """Of lhs and result, for dimensions that rhs does not have."""
+    rhs: tuple[tuple[int, int], ...]
+    """Likewise of rhs and result."""
+    summed: tuple[tuple[int, int], ...]
+    """Of lhs and rhs."""
+
+
+def convolution_dimensions(product: Instruction) -> ConvolutionDimensions | None:
+    """The dimensions of a convolution whose windows select, as the TPU compiler writes products; None for any other.
+
+    Along a spatial dimension, each place of the result then takes one pair of elements or all of them: its own element of
+    both (a window of the whole size over elements as far apart), its own of lhs (a window of one element), its own of rhs
+    (a reversed window over one element, padded), or, if it is the only place, all pairs.
+    """
+    labels, window = product.attributes.get("dim_labels"), product.attributes.get("window")
+    groups = (product.attributes.get(f"{name}_group_count", 1) for name in ("feature", "batch"))
+    if len(product.operands) < 2 or labels is None or any(count != 1 for count in groups):
         return None
-    a, b, c = (shape.element_count or 0 for shape in (lhs, rhs, result))
-    # m x k, k x n, m x n.
-    if not a or not b or not c:
+    lhs, rhs, result = product.operands[0].shape, product.operands[1].shape, product.shape
+    if (
+        lhs is None
+        or rhs is None
+        or result is None
+        or not (lhs.is_array and rhs.is_array and result.is_array)
+    ):
         return None
-    square = a * b / c
-    k = math.isqrt(round(square))
-    if k * k != round(square) or a % k or b % k:
+    batch: list[tuple[int, int, int]] = []
+    left = [(labels.input_batch_dimension, labels.output_batch_dimension)]
+    right = [(labels.kernel_output_feature_dimension, labels.output_feature_dimension)]
+    summed = [(labels.input_feature_dimension, labels.kernel_input_feature_dimension)]
+    spatial = (
+        labels.input_spatial_dimensions,
+        labels.kernel_spatial_dimensions,
+        labels.output_spatial_dimensions,
+    )
+    windows = window.dimensions if window is not None else ()
+    if any(len(each) != len(windows) for each in spatial):
         return None
-    return 1, a // k, b // k, k
+    for one, a, b, c in zip(windows, *spatial, strict=True):
+        sizes = lhs.dimensions[a], rhs.dimensions[b], result.dimensions[c]
+        padding, dilations = (one.padding_low, one.padding_high), (one.base_dilation, one.window_dilation)
+        n, is_forward = one.size, not one.window_reversal
+        if (
+            sizes == (n, n, n)
+            and padding == (0, 0)
+            and is_forward
+            and (one.stride, *dilations) == (max(1, n - 1), n, 1)
+        ):
+            batch.append((a, b, c))
+        elif n == 1 and sizes[0] == sizes[2] and padding == (0, 0) and (one.stride, dilations[0]) == (1, 1):
+            left.append((a, c))
+        elif sizes == (1, n, n) and padding == (n - 1, n - 1) and not is_forward and one.stride == 1:
+            right.append((b, c))
+        elif sizes == (n, n, 1) and padding == (0, 0) and dilations == (1, 1) and is_forward:
+            summed.append((a, b))
+        else:
+            return None
+    return ConvolutionDimensions(tuple(batch), tuple(left), tuple(right), tuple(summed))
+
+
+def _convolution_sizes(product: Instruction, lhs: Shape, rhs: Shape) -> tuple[int, int, int, int] | None:
+    found = convolution_dimensions(product)
+    if found is None:
+        return None
+    batch = math.prod(lhs.dimensions[a] for a, _, _ in found.batch)
+    m = math.prod(lhs.dimensions[a] for a, _ in found.lhs)
+    n = math.prod(rhs.dimensions[b] for b, _ in found.rhs)
+    k = math.prod(lhs.dimensions[a] for a, _ in found.summed)
+    return (batch, m, n, k) if batch and m and n and k else None
 
 
 def _library_dimensions(product: Instruction) -> tuple[Sequence[int], Sequence[int]] | None:

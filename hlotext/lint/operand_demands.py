@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotext.cost import convolution_dimensions
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -124,26 +125,9 @@ def product_places(one: Instruction) -> tuple[dict[int, int], dict[int, int]] | 
         places[0] |= {d: len(batch[0]) + n for n, d in enumerate(free[0])}
         places[1] |= {d: len(batch[0]) + len(free[0]) + n for n, d in enumerate(free[1])}
         return places[0], places[1]
-    if one.opcode == "convolution":
-        window, labels = attributes.get("window"), attributes.get("dim_labels")
-        if (
-            labels is None
-            or attributes.get("feature_group_count", 1) != 1
-            or attributes.get("batch_group_count", 1) != 1
-        ):
-            return None
-        windows = window.dimensions if window is not None else ()
-        there = {labels.input_batch_dimension: labels.output_batch_dimension}
-        there |= dict(zip(labels.input_spatial_dimensions, labels.output_spatial_dimensions, strict=True))
-        other = {labels.kernel_output_feature_dimension: labels.output_feature_dimension}
-        for w, d, place in zip(
-            windows, labels.kernel_spatial_dimensions, labels.output_spatial_dimensions, strict=True
-        ):
-            if w.padding_low or w.padding_high or (w.stride, w.base_dilation) != (max(1, w.size - 1), w.size):
-                return None
-            if w.size > 1:  # the TPU compiler's form of a batch dimension
-                other[d] = place
-        return there, other
+    if one.opcode == "convolution" and (found := convolution_dimensions(one)) is not None:
+        left, right = {a: c for a, _, c in found.batch}, {b: c for _, b, c in found.batch}
+        return left | dict(found.lhs), right | dict(found.rhs)
     return None
 
 

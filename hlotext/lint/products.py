@@ -37,7 +37,7 @@ class Product:
 
 
 def products(context: Context) -> Iterator[Product]:
-    """Every product of two arrays that is a `dot` or a convolution without a window, in the order of the text."""
+    """Every product of two arrays that is a `dot` or a convolution whose windows only select, in the order of the text."""
     for opcode in ("dot", "convolution"):
         for dot in context.census.by_opcode.get(opcode, ()):
             found = _product(dot, context)

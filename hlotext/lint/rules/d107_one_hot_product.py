@@ -38,15 +38,13 @@ class OneHotProduct(Rule):
                 found = selector(value)
                 if (
                     found is not None and found.classes >= _LEAST
-                ):  # no factor of a product is seen to be one-hot, convolutions with a window (a TPU's batches) aside
+                ):  # no factor of a product is seen to be one-hot
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
                     break
                 rate = nonzero_part(value) if found is None else None
-                if (
-                    rate is not None and rate.part <= _SPARSE
-                ):  # no factor of a product is seen to be one-hot, convolutions with a window (a TPU's batches) aside
+                if rate is not None and rate.part <= _SPARSE:  # no factor of a product is seen to be one-hot
                     yield _of_sparse(product, value, rate.part, context)
                     break
 
@@ -57,13 +55,15 @@ def _report(
     runs, all_runs = context.runs(product.whole), context.prices.runs(product.whole.computation)
     masks = [one for one in writers(product.operands[side]) if one not in priced]
     sums = _accumulated(product, context) if not found.is_diagonal and _adds_up(product, found) else []
+    # What is scaled is read instead as it is read now; a table may be fetched as a whole for its rows, too.
+    fetches = _fetches(product) if found.is_diagonal else []
     priced.update(masks, sums)
     # Rows that are added to a sum in place are read, and the sum's rows are read and written.
     rows = product.operands[1 - side].instruction.shape
     instead = context.prices.reading(
         (3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * all_runs
     )
-    seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums])
+    seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums, *fetches])
     kind = "diagonal" if found.is_diagonal else "one-hot"
     does = "scale rows" if found.is_diagonal else "pick or add up rows"
     return Report(
@@ -79,6 +79,12 @@ def _report(
         spares={one: _less(one, product, all_runs) for one in masks} if masks else {},
         covers=frozenset([*masks, *sums]),
     )
+
+
+def _fetches(product: Product) -> list[Instruction]:
+    """The transfers into fast memory of an operand for the product alone."""
+    done = (one for one in product.whole.operands if one.opcode == "copy-done" and len(one.users) == 1)
+    return [one.async_chain[0] for one in done if one.async_chain]
 
 
 def _less(mask: Instruction, product: Product, runs: int) -> float:
