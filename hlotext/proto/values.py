@@ -32,6 +32,7 @@ from hlotext.proto.fields import Fields
 from hlotext.proto.literals import field, read_literal
 from hlotext.proto.pool import Classes, raw
 from hlotext.proto.shapes import decoded
+from hlotext.syntax.source import limits
 
 if TYPE_CHECKING:
     from hlotext.ir.values.shape import Shape
@@ -59,15 +60,19 @@ def write_window(window: Window, t: Tools) -> bytes:
 
 
 def labels(f: Fields, t: Tools) -> Any:
-    found = f.raw(16)
-    if found is None:
+    message = f.raw(16)
+    if message is None:
         return None
-    m = decoded(t.classes, "ConvolutionDimensionNumbers", found)
+    m = decoded(t.classes, "ConvolutionDimensionNumbers", message)
     values = {a.name: getattr(m, a.name) for a in ConvolutionDimensionNumbers.__attrs_attrs__}
     fields: dict[str, Any] = {
         n: value if isinstance(value, int) else tuple(value) for n, value in values.items()
     }
-    return ConvolutionDimensionNumbers(**fields)
+    found = ConvolutionDimensionNumbers(**fields)
+    odd = next((n for n in found.numbers if not 0 <= n < limits.MAX_DIMENSIONS), None)
+    if odd is not None:  # the text has a letter for each dimension up to the last
+        raise ProtoError(f"a convolution has no dimension {odd}")
+    return found
 
 
 def write_labels(value: Any, t: Tools) -> bytes:

@@ -28,6 +28,15 @@ class ConvolutionDimensionNumbers(Value):
     output_feature_dimension: int
     output_spatial_dimensions: tuple[int, ...]
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All dimension numbers of operands and result."""
+        return (
+            self.input_batch_dimension, self.input_feature_dimension, *self.input_spatial_dimensions,
+            self.kernel_input_feature_dimension, self.kernel_output_feature_dimension, *self.kernel_spatial_dimensions,
+            self.output_batch_dimension, self.output_feature_dimension, *self.output_spatial_dimensions,
+        )  # fmt: skip
+
     def __str__(self) -> str:
         # Spatial dimensions are numbered by one digit in the text; XLA has no way to write more than ten.
         lhs = {d: str(i) for i, d in enumerate(self.input_spatial_dimensions)}
