@@ -245,6 +245,17 @@ def test_broken_protos_are_said_with_their_place() -> None:
     assert caught.value.offset
 
 
+def test_a_convolution_has_no_such_dimension() -> None:
+    """Its text would have a letter for each dimension up to that one."""
+    proto = hlo.parse(
+        "ENTRY e {\n  p = f32[4,4] parameter(0)\n  ROOT c = f32[4,4] convolution(p, p), dim_labels=bf_io->fb\n}\n"
+    ).to_proto()
+    labels, odd = b"\x82\x01\x06 \x01@\x01H\x01", b"\x82\x01\x06 \x01H\xff\xff\x03"
+    assert labels in proto
+    with pytest.raises(hlo.ProtoError, match="a convolution has no dimension 65535"):
+        hlo.proto.read_module(proto.replace(labels, odd))
+
+
 @pytest.mark.parametrize("piece", [b"\x1a\x00", b"\x1a\x02\x12\x00", b"\x1a\x0c" + b"\x12\x00" * 6])
 def test_many_empty_messages_are_refused_at_once(piece: bytes) -> None:
     """A few bytes for each, so that objects for all of them would take far more memory than the file."""
