@@ -11,6 +11,8 @@ import hlotext as hlo
 from hlotext import cost, dumps, memory, thunks
 from hlotext.cli.folders import chosen
 from hlotext.ir.nodes.instruction import Form, Instruction
+from hlotext.memory import usage
+from hlotext.memory.assignment import peak_bytes
 from tests.versions_data import ARCHIVES, finished, unpacked
 
 
@@ -91,6 +93,30 @@ def test_tpu_takes_buffers_in_the_order_of_time_since_fast_merge(tmp_path: Path)
     assert told is not None
     assert told.since is not None
     assert told.since >= date(2026, 6, 16)
+
+
+def test_what_memory_does_not_hold_is_packed_by_size(tmp_path: Path) -> None:
+    """Heaps in the order of time need a third more here: TPU's compiler takes them where the chip has room for them alone."""
+    archive = next(path for path in ARCHIVES if path.name == "0.10.2.tpu.attention.tar.xz")
+    root, _ = unpacked(archive, tmp_path)
+    module = finished(root).module
+
+    def assigned(chip: str | None) -> memory.Assignment:
+        return memory.assign(module, "tpu", chip, age="0.10.2", places_fast_memory=False)
+
+    def needed(chip: str | None) -> usage.SpaceUsage:
+        return usage.space_usage(assigned(chip), 0)
+
+    read = usage.space_usage(memory.load(finished(root).path), 0)
+    assert needed("v5e").needed == read.needed
+    assert not needed("v5e").is_estimated
+    assert needed("v5p").needed > 1.25 * read.needed
+    assert needed("v5p").fragmentation > 0.2
+    # The chip decides: where it is assumed, so is the size.
+    assert needed(None).needed == read.needed
+    assert needed(None).is_estimated
+    assert any("packs them by size, on a chip with more" in note for note in assigned(None).notes)
+    assert peak_bytes(hlo.parse(str(module))) == memory.assign(module, places_fast_memory=False).peak().bytes
 
 
 GPU = [path for path in ARCHIVES if ".gpu." in path.name]

@@ -53,6 +53,11 @@ class Result:
     heaps: tuple[Heap, ...]
     """Heaps in order of placement."""
 
+    @property
+    def main_bytes(self) -> int:
+        """Bytes of all allocations in main memory."""
+        return sum(a.bytes for a in self.allocations if not a.memory_space and not a.is_thread_local)
+
 
 class Opened:
     """An allocation while it is being filled."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, choose_chip
+from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, byte_text, choose_chip
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
@@ -21,7 +21,7 @@ from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
 from hlotext.memory.allocations import Allocation
-from hlotext.memory.assigner import Assigner, Heap
+from hlotext.memory.assigner import Assigner, Heap, Result
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.fast_bounds import FastMemory, fast_memory
@@ -261,18 +261,35 @@ def _model(
 def _assigned(
     model: Model, backend: Backend, age: XlaAge, places_fast_memory: bool, places_heaps: bool = True
 ) -> Assignment:
-    kind = TimedAssigner if model.is_timed else Assigner
-    with gc_control.gc_paused(collect_first=False), needs_well_formed(model.flow.module, MemoryModelError):
-        result = kind(
+    def run(is_timed: bool, rules: Platform, places_heaps: bool) -> Result:
+        return (TimedAssigner if is_timed else Assigner)(
             model.flow,
             model.schedule,
             model.buffers,
             model.ranges,
             model.sharing,
-            model.platform,
+            rules,
             places_fast_memory=places_fast_memory,
             places_heaps=places_heaps,
         ).run()
+
+    rules, notes = model.platform, model.notes
+    most = rules.merged_up_to
+    with gc_control.gc_paused(collect_first=False), needs_well_formed(model.flow.module, MemoryModelError):
+        result = run(model.is_timed, rules, places_heaps)
+        if most is not None and not places_heaps and result.main_bytes > most:
+            result = run(model.is_timed, rules, True)
+        if most is not None and result.main_bytes > most:
+            by_size = attrs.evolve(rules, merged_spaces=frozenset())
+            other = run(False, by_size, True)
+            if other.main_bytes < result.main_bytes:
+                notes = (*notes, _placed_again(model, result.main_bytes, most))
+                result, rules = other, by_size
+                if model.chip is None:
+                    for allocation in result.allocations:
+                        allocation.is_size_estimated |= (
+                            allocation.is_temporary and not allocation.memory_space
+                        )
     if age.has(xla_changes.PAGES):
         for allocation in result.allocations:
             allocation.page = 0
@@ -285,11 +302,19 @@ def _assigned(
         buffers=tuple(model.buffers),
         schedule=model.schedule.instructions,
         allocations=result.allocations,
-        notes=model.notes,
+        notes=notes,
         heaps=result.heaps,
-        platform=model.platform,
+        platform=rules,
         model=model,
         places_fast_memory=places_fast_memory,
+    )
+
+
+def _placed_again(model: Model, needed: int, most: int) -> str:
+    otherwise = "" if model.chip is not None else ", on a chip with more memory they are left so"
+    return (
+        f"in the order of time arrays need {byte_text(needed)} of memory in all; beyond {byte_text(most)} "
+        f"XLA packs them by size{otherwise}"
     )
 
 
