@@ -238,7 +238,7 @@ def test_the_last_good_build(
 ) -> None:
     """A rise that nobody accepted stays one until it is gone; a fall is the new measure; a gap says nothing."""
     found = made(values, accepted).regressions(["peak_bytes"])
-    assert [one[2] for one in found] == ([] if good is None else [good])
+    assert [one.good for one in found] == ([] if good is None else [good])
 
 
 def test_names_do_not_act() -> None:

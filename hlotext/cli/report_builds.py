@@ -69,9 +69,12 @@ def write(
             f"{place} written: {pluralize(len(found.builds), 'build')}, {pluralize(len(found.steps), 'step')}"
         )
     worse = found.regressions(fail_on)
-    for module, figure, good, value in worse:
-        before, now = report.figure_texts(figure, good, value)
-        say(f"{printable(module)}: {FIGURES[figure][0]} {before} -> {now} since the last good build")
+    for one in worse:
+        before, now = report.figure_texts(one.figure, one.good, one.value)
+        since = f"since {printable(one.good_build)}, the last good build"
+        say(f"{printable(one.module)}: {FIGURES[one.figure][0]} {before} -> {now} {since}")
+    for module, why in found.unjudged if fail_on else ():
+        say(f"{printable(module)}: not compared: {printable(why)}")
     if worse:
         raise click.exceptions.Exit(FINDINGS)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hlotext.tables import figures as figures
     from hlotext.tables import history as history
     from hlotext.tables import parquet as parquet
+    from hlotext.tables import programs as programs
     from hlotext.tables import queries as queries
     from hlotext.tables import sql as sql
     from hlotext.tables.building import empty, key_of, subjects, tables_of, tables_of_subject
@@ -56,6 +57,7 @@ __getattr__ = lazy_submodules(
     "history",
     "dataset_baseline",
     "parquet",
+    "programs",
     "queries",
     "sql",
     building=("empty", "key_of", "subjects", "tables_of", "tables_of_subject"),

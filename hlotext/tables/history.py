@@ -1,7 +1,8 @@
 """Costs of the builds of a dataset, one after the other: figures, steps, their causes, and which are accepted.
 
 Figures of HLO are exact, so each change is a step: there is no noise to model. A step that is meant is a line of a file,
-`MODULE BUILD FIGURE  # why`, as a baseline is one of findings.
+`MODULE BUILD FIGURE  # why`, as a baseline is one of findings. What is one module over the builds `hlotext.tables.programs`
+decides; a module that comes or goes is neither a rise nor a fall.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -17,6 +18,7 @@ from hlotext.syntax.source.inputs import InputError
 from hlotext.tables import queries, sql
 from hlotext.tables.dataset import OK, Dataset
 from hlotext.tables.figures import FIGURES, TABLES
+from hlotext.tables.programs import UNTOLD
 
 MOST_OPERATIONS = 5
 """Operations that are named for one step."""
@@ -87,10 +89,39 @@ class ModuleHistory:
     """Figures of one module over the builds."""
 
     name: str
+    """With what tells it from others of that name where there are any: `jit_step@lm`."""
     paths: Mapping[str, str]
     """The text of each build that has one, by build."""
     values: Mapping[str, Mapping[str, float]]
     """By figure and build; what is not known is left out."""
+    header_name: str = ""
+    """The name in its header, where several have it; else empty."""
+    unknown: Mapping[str, str] = attrs.field(factory=dict)
+    """Builds that may have it, each with why that is not known."""
+
+
+@attrs.frozen
+class Coming:
+    """A module that is in a build and was not in the one before, or the other way round."""
+
+    module: str
+    build: str
+    before_build: str
+    """Of what is gone, back or untold the last build that has it; of what is new the last one that has it not."""
+    kind: Literal["new", "back", "gone", "untold"]
+    why: str = ""
+    """Of what is untold."""
+
+
+@attrs.frozen
+class Regression:
+    """A figure of a module that is worse in the newest build than in the last good one."""
+
+    module: str
+    figure: str
+    good_build: str
+    good: float
+    value: float
 
 
 @attrs.frozen
@@ -105,9 +136,24 @@ class History:
     """Build, path and cause of inputs without figures."""
     lacking: tuple[str, ...]
     """Tables that were not made of all inputs, so that their figures are not known."""
+    comings: tuple[Coming, ...] = ()
+    """By build and module."""
 
-    def regressions(self, figures: Collection[str]) -> list[tuple[str, str, float, float]]:
-        """Modules that are worse in the newest build than in the last good one: name, figure, good value, value.
+    @property
+    def unjudged(self) -> list[tuple[str, str]]:
+        """Modules of the builds before that the newest lacks, or may lack, each with why: no figure of them is compared."""
+        newest = self.builds[-1]
+        found = {
+            one.name: f"{one.unknown[newest]} in {newest}" for one in self.modules if newest in one.unknown
+        }
+        gone = (one for one in self.comings if one.build == newest and one.kind == "gone")
+        found |= {
+            one.module: f"not in {newest}, the last build with it is {one.before_build}" for one in gone
+        }
+        return sorted(found.items())
+
+    def regressions(self, figures: Collection[str]) -> list[Regression]:
+        """Modules that are worse in the newest build than in the last good one.
 
         A build is good in a figure if it is not above the last good one, or its rise is accepted.
         """
@@ -118,6 +164,7 @@ class History:
             for figure in (name for name in FIGURES if name in figures):
                 values = module.values[figure]
                 good: float | None = None
+                good_build = ""
                 is_good = True
                 for build in (build for build in self.builds if build in values):
                     key = (module.name, build, figure)
@@ -127,9 +174,10 @@ class History:
                         or key in accepted
                         or (is_good and key not in risen)
                     )
-                    good = values[build] if is_good or good is None else good
-                if not is_good and good is not None and self.builds[-1] in values:
-                    found.append((module.name, figure, good, values[self.builds[-1]]))
+                    if is_good or good is None:
+                        good, good_build = values[build], build
+                if not is_good and good is not None and (newest := self.builds[-1]) in values:
+                    found.append(Regression(module.name, figure, good_build, good, values[newest]))
         return found
 
 
@@ -138,7 +186,8 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
 
     Args:
         url: A path or URL of a dataset.
-        accepted: Lines `MODULE BUILD FIGURE`, each with a reason behind `#` or without; `*` stands for any.
+        accepted: Lines `MODULE BUILD FIGURE`, each with a reason behind `#` or without; `*` stands for any, and the name in
+            the header for all modules that have it.
         percent: Changes of up to so many percent are no steps.
 
     Raises:
@@ -153,33 +202,69 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     lacking = tuple(name for name in TABLES if not all(name in tables for tables in read))
     rows = _records(sql.run(queries.query("figures").sql, dataset))
     builds = tuple(sorted({one.build for one in state.done.values()}))
-    modules = _modules(rows, lacking)
+    modules = _modules(rows, _records(sql.run(_PROGRAMS, dataset)), lacking)
     reasons = [_accepted(line) for line in accepted if line.partition("#")[0].strip()]
     given = {"build": None, "percent": percent, "rows": MOST_OPERATIONS}
     grown = _grown(_records(sql.run(queries.query("slower").sql, dataset, given)))
     appeared = _appeared(dataset) if "findings" not in lacking else {}
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
     steps = tuple(_steps(builds, modules, grown, appeared, reasons, percent))
-    return History(builds, modules, steps, tuple(unreadable), lacking)
+    return History(builds, modules, steps, tuple(unreadable), lacking, tuple(_comings(builds, modules)))
 
 
 def _records(result: sql.Result) -> list[dict[str, Any]]:
     return [dict(zip(result.columns, row, strict=True)) for row in result.rows()]
 
 
-def _modules(rows: Sequence[Mapping[str, Any]], lacking: Collection[str]) -> tuple[ModuleHistory, ...]:
-    names = list(dict.fromkeys(row["module"] for row in rows))
+_PROGRAMS = "select program, name, build, status, why from programs order by all"
+
+
+def _modules(
+    rows: Iterable[Mapping[str, Any]], programs: Iterable[Mapping[str, Any]], lacking: Collection[str]
+) -> tuple[ModuleHistory, ...]:
+    by: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by.setdefault(row["module"], []).append(row)
+    unknown: dict[str, dict[str, str]] = {}
+    headers: dict[str, str] = {}
+    for row in programs:
+        headers[row["program"]] = row["name"]
+        if row["status"] != OK:
+            why = f"it may be {row['why']}" if row["status"] == UNTOLD else "not readable"
+            unknown.setdefault(row["program"], {})[row["build"]] = why
     found = []
-    for name in names:
-        mine = [row for row in rows if row["module"] == name]
+    for name, mine in by.items():
         values = {
             figure: {
                 row["build"]: row[figure] for row in mine if row[figure] is not None and table not in lacking
             }
             for figure, (_, _, table) in FIGURES.items()
         }
-        found.append(ModuleHistory(name, {row["build"]: row["path"] for row in mine}, values))
+        header = headers[name] if headers[name] != name else ""
+        paths = {row["build"]: row["path"] for row in mine}
+        found.append(ModuleHistory(name, paths, values, header, unknown.get(name, {})))
     return tuple(found)
+
+
+def _comings(builds: Sequence[str], modules: Iterable[ModuleHistory]) -> list[Coming]:
+    """Modules that come and go. A build that may have one says nothing, but for the first in which it cannot be told."""
+    found: list[Coming] = []
+    for module in modules:
+        last = absent = ""
+        for build in builds:
+            why = module.unknown.get(build)
+            if build in module.paths:
+                if absent:
+                    found.append(Coming(module.name, build, last or absent, "back" if last else "new"))
+                last, absent = build, ""
+            elif why is None:
+                if last and not absent:
+                    found.append(Coming(module.name, build, last, "gone"))
+                absent = build
+            elif why.startswith("it may be"):
+                found.append(Coming(module.name, build, last, "untold", why))
+                break
+    return sorted(found, key=lambda one: (one.build, one.module))
 
 
 def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tuple[Grown, ...]]:
@@ -203,19 +288,19 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
 
 _APPEARED = """
 with builds as (
-    select *, lag(build) over (partition by name order by build) as old
-    from (select distinct name, build from modules where status = 'ok')
+    select program, build, lag(build) over (partition by program order by build) as old
+    from programs where status = 'ok'
 ),
 keys as (
-    select m.name, m.build, f.fingerprint as key from findings f join modules m using (module)
+    select m.program, m.build, f.fingerprint as key from findings f join programs m using (module)
     union
-    select m.name, m.build, unnest(f.other_fingerprints) as key from findings f join modules m using (module)
+    select m.program, m.build, unnest(f.other_fingerprints) as key from findings f join programs m using (module)
 )
-select b.name as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line
+select b.program as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line
 from builds b
-join modules m on m.name = b.name and m.build = b.build
+join programs m on m.program = b.program and m.build = b.build
 join findings f using (module)
-left join keys k on k.name = b.name and k.build = b.old and k.key = f.fingerprint
+left join keys k on k.program = b.program and k.build = b.old and k.key = f.fingerprint
 where b.old is not null and k.key is null
 order by f.severity = 'note', f.is_held, f.bytes desc, f.code, f.id
 """
@@ -262,11 +347,12 @@ def _steps(
                 if abs(value - before) <= abs(before) * percent / 100:
                     continue
                 key = (module.name, new, figure)
+                names = (ALL, module.name, module.header_name or module.name)
                 why = next(
                     (
                         text
-                        for *parts, text in reasons
-                        if all(_fits(p, k) for p, k in zip(parts, key, strict=True))
+                        for name, build, one, text in reasons
+                        if name in names and build in (ALL, new) and one in (ALL, figure)
                     ),
                     None,
                 )
@@ -274,7 +360,3 @@ def _steps(
                 new_findings = appeared.get(key[:2], ()) if value > before else ()
                 found.append(BuildStep(module.name, new, old, figure, before, value, what, why, new_findings))
     return sorted(found, key=lambda one: (one.build, one.module, list(FIGURES).index(one.figure)))
-
-
-def _fits(pattern: str, key: str) -> bool:
-    return pattern in (ALL, key)

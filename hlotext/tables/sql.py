@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
 
 from hlotext.ir.caches import lazy_regex
 from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
+from hlotext.tables.programs import Row, Text, programs, signed_names
 from hlotext.tables.schema import TABLES
 
 try:
     from hlotext.tables.dataset import MODULES, OK, Dataset
+    from hlotext.tables.parquet import pa
 except MissingArrow:
     raise MissingDuckDB from None  # the extra for queries brings Arrow too
 
@@ -34,27 +36,29 @@ _MACROS = (
 """Functions that queries may call besides DuckDB's: builds are ordered by their names."""
 _VIEWS = (
     """create view readable as
-    with named as (
-        select distinct name, replace(path, build, '') as place from modules where status = 'ok'
-    ),
-    unknown as (
-        select distinct named.name, m.build
-        from modules m join named on named.place = replace(m.path, m.build, '')
-        where m.status <> 'ok'
-    )
-    select n.name, b.build, max(case when u.name is null then b.build end)
-        over (partition by n.name order by b.build) as as_of
-    from (select distinct name from named) n
+    select n.program, n.name, b.build, max(case when u.program is null then b.build end)
+        over (partition by n.program order by b.build) as as_of
+    from (select distinct program, name from programs) n
     cross join (select distinct build from modules) b
-    left join unknown u on u.name = n.name and u.build = b.build""",
+    left join (select program, build from programs where status <> 'ok') u on u.program = n.program and u.build = b.build""",
     """create macro compared(this, other) as table
-    select n.name, n.as_of as new, o.as_of as old
-    from readable n left join readable o on o.name = n.name and o.build = coalesce(other, before(coalesce(this, newest())))
-    where n.build = coalesce(this, newest()) and n.as_of is not null and (o.name is null or o.as_of is not null)""",
+    select n.program, n.name, n.as_of as new, o.as_of as old
+    from readable n left join readable o
+        on o.program = n.program and o.build = coalesce(other, before(coalesce(this, newest())))
+    where n.build = coalesce(this, newest()) and n.as_of is not null and (o.program is null or o.as_of is not null)""",
 )
-"""Views besides the tables: for each module and build the last build, up to that, in which its inputs could be
-read; and two builds of each module to be compared, so that what could not be read is not taken for gone. A file is the same
-in two builds where its path is, but for the build's name."""
+"""Views besides the tables and `programs`: for each program and build the last build, up to that, in which its inputs could
+be read; and two builds of each program to be compared, so that what could not be read is not taken for gone."""
+_PROGRAMS = "programs"
+_OF_PROGRAMS = frozenset({_PROGRAMS, "readable", "compared"})
+"""Relations that `hlotext.tables.programs` makes."""
+_TEXTS = """select module, name, build, path, status, coalesce(num_partitions, 1) || ' x ' || coalesce(replica_count, 1)
+from modules order by all"""
+_ARGUMENTS = """select m.module, string_agg(coalesce(i.dtype || cast(i.dims as varchar), i.shape, '?'), ' '
+    order by coalesce(i.dtype || cast(i.dims as varchar), i.shape, '?'))
+from modules m join instructions i on i.module = m.module and i.computation = m.entry
+where i.opcode = 'parameter' and list_contains($names, m.name)
+group by m.module"""
 
 
 @attrs.frozen
@@ -91,8 +95,16 @@ _NUMBERS = (
 
 def used_tables(query: str) -> tuple[str, ...]:
     """The tables of the schema whose names stand in a query, `modules` always: those that it needs, and perhaps more."""
-    words = {word.lower() for word in _WORD().findall(query)}
-    return tuple(name for name in TABLES if name in words or name == MODULES)
+    words = _words(query)
+    needed = {*words, MODULES, *([_INSTRUCTIONS] if words & _OF_PROGRAMS else ())}
+    return tuple(name for name in TABLES if name in needed)
+
+
+def _words(query: str) -> set[str]:
+    return {word.lower() for word in _WORD().findall(query)}
+
+
+_INSTRUCTIONS = "instructions"
 
 
 _WORD = lazy_regex(r"(?<![.\w])\w+")
@@ -142,7 +154,7 @@ def over(
     with connection:
         for name, table in tables.items():
             connection.register(name, table)
-        return _waited(lambda: _asked(connection, query, parameters, MODULES in tables), connection, timeout)
+        return _waited(lambda: _asked(connection, query, parameters, tables.keys()), connection, timeout)
 
 
 def check_syntax(query: str) -> None:
@@ -161,11 +173,17 @@ def _check_one(connection: Any, query: str) -> None:
         raise QueryError(f"one statement at a time: these are {len(statements)}")
 
 
-def _asked(connection: Any, query: str, parameters: Mapping[str, Any] | None, has_modules: bool) -> Result:
+def _asked(
+    connection: Any, query: str, parameters: Mapping[str, Any] | None, tables: Collection[str]
+) -> Result:
     duckdb = _duckdb()
     try:
-        for statement in (*_MACROS, *_VIEWS) if has_modules else ():
+        for statement in _MACROS if MODULES in tables else ():
             connection.execute(statement)
+        if MODULES in tables and _words(query) & _OF_PROGRAMS:
+            connection.register(_PROGRAMS, _programs(connection, _INSTRUCTIONS in tables))
+            for statement in _VIEWS:
+                connection.execute(statement)
         connection.execute("set lock_configuration = true")
         _check_one(connection, query)
         found = connection.sql(query, params=dict(parameters or {}))
@@ -174,6 +192,26 @@ def _asked(connection: Any, query: str, parameters: Mapping[str, Any] | None, ha
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
         raise QueryError(_said(error)) from None
+
+
+def _programs(connection: Any, has_instructions: bool) -> Any:
+    """The table `programs` of `modules`."""
+    rows = connection.sql(_TEXTS).fetchall()
+    texts = [
+        Text(module, name if status == OK else None, build or "", path)
+        for module, name, build, path, status, *_ in rows
+    ]
+    names = sorted(signed_names(texts)) if has_instructions else []
+    arguments = dict(connection.sql(_ARGUMENTS, params={"names": names}).fetchall()) if names else {}
+    signed = set(names)
+    found = programs(
+        attrs.evolve(text, arguments=f"{devices} {arguments.get(text.module, '')}")
+        if text.name in signed
+        else text
+        for text, (*_, devices) in zip(texts, rows, strict=True)
+    )
+    columns = {one.name: [getattr(row, one.name) for row in found] for one in attrs.fields(Row)}
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
 def _waited(ask: Callable[[], Result], connection: Any, timeout: float | None) -> Result:

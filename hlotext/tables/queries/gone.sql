@@ -4,7 +4,7 @@
 -- $opcode = : only of this opcode
 with counts as (
     select
-        m.name,
+        m.program,
         i.label,
         i.shape,
         i.scope,
@@ -13,13 +13,13 @@ with counts as (
         sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = p.new) as written,
         sum(i.written_bytes * coalesce(i.runs, 1)) filter (m.build = p.old) as written_before
     from instructions i
-    join modules m using (module)
-    join compared($build, $old) p on p.name = m.name
+    join programs m using (module)
+    join compared($build, $old) p on p.program = m.program
     where $opcode is null or i.opcode in ($opcode, $opcode || '-start') or i.label = $opcode
-    group by m.name, i.label, i.shape, i.scope
+    group by m.program, i.label, i.shape, i.scope
 )
 select
-    name as module, label as operation, shape, scope, before, now,
+    program as module, label as operation, shape, scope, before, now,
     coalesce(written, 0) - coalesce(written_before, 0) as more_bytes
 from counts
 where now < before

@@ -2,16 +2,16 @@
 -- $build = : the build; the newest without it
 -- $old = : the earlier one; the one right before it without it
 with sums as (
-    select m.name, m.build, count(*) as instructions, sum(i.written_bytes * coalesce(i.runs, 1)) as written
+    select m.program, m.build, count(*) as instructions, sum(i.written_bytes * coalesce(i.runs, 1)) as written
     from instructions i
-    join modules m using (module)
-    group by m.name, m.build
+    join programs m using (module)
+    group by m.program, m.build
 ),
 pairs as (select * from compared($build, $old)),
-new as (select sums.* from sums join pairs using (name) where sums.build = pairs.new),
-old as (select sums.* from sums join pairs using (name) where sums.build = pairs.old)
+new as (select sums.* from sums join pairs using (program) where sums.build = pairs.new),
+old as (select sums.* from sums join pairs using (program) where sums.build = pairs.old)
 select
-    new.name as module,
+    new.program as module,
     old.instructions as instructions_before,
     new.instructions,
     old.written as written_before,
@@ -19,6 +19,6 @@ select
     new.written - old.written as more,
     round(100.0 * (new.written - old.written) / nullif(old.written, 0), 1) as percent
 from new
-join old using (name)
+join old using (program)
 where new.written <> old.written or new.instructions <> old.instructions
 order by abs(more) desc, module

@@ -2,20 +2,20 @@
 -- $opcode = all-gather: which opcode, or what it runs for an asynchronous one; all-gather stands for all-gather-start too
 with counts as (
     select
-        m.name,
+        m.program,
         m.build,
         count(i.id) filter (i.opcode in ($opcode, $opcode || '-start') or i.label = $opcode) as found
-    from modules m
+    from programs m
     left join instructions i using (module)
     where m.status = 'ok'
-    group by m.name, m.build
+    group by m.program, m.build
 ),
 steps as (
     select *, lag(found) over history as before, lag(build) over history as before_build
     from counts
-    window history as (partition by name order by build)
+    window history as (partition by program order by build)
 )
-select name as module, build as since, before_build, before, found as now
+select program as module, build as since, before_build, before, found as now
 from steps
 where found > before
 order by since, module

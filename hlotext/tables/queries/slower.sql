@@ -4,17 +4,16 @@
 -- $rows = 1: how many operations of each build and module
 with long as (
     unpivot (
-        select m.name as module, m.build, max(m.peak_bytes)::double as peak_bytes, sum(m.least_seconds)::double as least_seconds,
-            sum(m.instructions)::double as instructions,
-            (select coalesce(sum(c.flops), 0) from costs c join modules o using (module)
-                where o.name = m.name and o.build = m.build)::double as flops,
-            (select coalesce(sum(coalesce(c.wire_bytes, 0) * coalesce(c.runs, 1)), 0) from collectives c join modules o using (module)
-                where o.name = m.name and o.build = m.build)::double as wire_bytes,
-            (select count(*) from findings f join modules o using (module)
-                where o.name = m.name and o.build = m.build and f.severity <> 'note')::double as findings
-        from modules m
-        where m.status = 'ok'
-        group by m.name, m.build
+        select p.program as module, p.build, m.peak_bytes::double as peak_bytes, m.least_seconds::double as least_seconds,
+            m.instructions::double as instructions, coalesce(c.flops, 0)::double as flops,
+            coalesce(s.wire_bytes, 0)::double as wire_bytes, coalesce(f.findings, 0)::double as findings
+        from programs p
+        join modules m using (module)
+        left join (select module, sum(flops) as flops from costs group by module) c using (module)
+        left join (
+            select module, sum(coalesce(wire_bytes, 0) * coalesce(runs, 1)) as wire_bytes from collectives group by module
+        ) s using (module)
+        left join (select module, count(*) as findings from findings where severity <> 'note' group by module) f using (module)
     ) on peak_bytes, least_seconds, flops, wire_bytes, instructions, findings into name figure value value
 ),
 steps as (
@@ -31,9 +30,9 @@ weights as (
     where i.written_bytes > 0 or c.flops > 0
 ),
 sums as (
-    select m.name as module, m.build, i.label, i.scope, count(*) filter (w.written > 0) as number, sum(w.written) as written,
+    select m.program as module, m.build, i.label, i.scope, count(*) filter (w.written > 0) as number, sum(w.written) as written,
         sum(w.flops) as flops
-    from weights w join instructions i using (module, id) join modules m using (module)
+    from weights w join instructions i using (module, id) join programs m using (module)
     group by all
 ),
 rose as (
@@ -46,15 +45,15 @@ rose as (
     where n.written > coalesce(o.written, 0) or n.flops > coalesce(o.flops, 0)
 ),
 members as (
-    select m.name as module, m.build, i.label, i.scope, i.id, i.name as operation, i.shape, i.file, i.line, w.written, w.flops,
+    select m.program as module, m.build, i.label, i.scope, i.id, i.name as operation, i.shape, i.file, i.line, w.written, w.flops,
         exists (
-            select 1 from instructions p join modules b using (module)
-            where b.name = m.name and b.build = r.before_build and p.label = i.label and p.scope = i.scope and p.shape = i.shape
+            select 1 from instructions p join programs b using (module)
+            where b.program = m.program and b.build = r.before_build and p.label = i.label and p.scope = i.scope and p.shape = i.shape
         ) as is_old
     from weights w
     join instructions i using (module, id)
-    join modules m using (module)
-    join rose r on r.module = m.name and r.build = m.build and r.label = i.label and r.scope = i.scope
+    join programs m using (module)
+    join rose r on r.module = m.program and r.build = m.build and r.label = i.label and r.scope = i.scope
 ),
 shown as (
     select *, row_number() over (alike order by is_old, written desc, id) as by_bytes,

@@ -188,7 +188,7 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
             cut(findings, _MOST_FINDINGS),
             len(findings),
         ),
-        f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if old and new else "",
+        f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if old and new and old != new else "",
         "\n".join(one.line for one in open_rises),
     )
 

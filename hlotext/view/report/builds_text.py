@@ -76,21 +76,21 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
         "| module | figure | last good | now | change | cause | line |",
         "| --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
-    for module, figure, good, value in worse:
+    for rise in worse:
         step = next(
             (
                 one
                 for one in reversed(found.steps)
-                if (one.module, one.figure) == (module, figure) and one.is_worse
+                if (one.module, one.figure) == (rise.module, rise.figure) and one.is_worse
             ),
             None,
         )
         cause, place = _cause(step) if step is not None else ("", "")
         cells = (
-            module,
-            FIGURES[figure][0],
-            *figure_texts(figure, good, value),
-            change_of(good, value)[1],
+            rise.module,
+            FIGURES[rise.figure][0],
+            *figure_texts(rise.figure, rise.good, rise.value),
+            change_of(rise.good, rise.value)[1],
             cause,
             place,
         )
