@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
+from hlotext.analysis.formatting import pluralize
 from hlotext.dumps.collectives.places import is_psum
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
@@ -53,9 +54,14 @@ class AllReduceThenSlice(Rule):
             if (
                 size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
             ):  # its result is not sliced by device, or little would be spared
+                of_them = (
+                    f" in {pluralize(len(parts), 'array')} of those it joins"
+                    if size < one.operand_bytes
+                    else ""
+                )
                 yield Report(
                     one.start,
-                    f"all-reduce of {byte_text(size)} over {devices} devices, each of which keeps only 1/{devices}",
+                    f"all-reduce of {byte_text(size)}{of_them} over {devices} devices, each of which keeps only 1/{devices}",
                     "a reduce-scatter sends half the bytes: shard the result where it is made",
                     saved,
                 )

@@ -41,6 +41,7 @@ from hlotext.view.report.sections import (
 from hlotext.view.report.templates import environment
 
 _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ...] = (
+    ("lint", "Findings", lint.section),
     ("memory", "Memory", memory.section),
     ("scopes", "Scopes", costs.by_scope),
     ("lines", "Lines of Python", costs.by_line),
@@ -51,7 +52,6 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
     ("measured", "Measured", measured.section),
     ("passes", "Passes", passes.section),
     ("runtime", "Thunks", runtime.section),
-    ("lint", "Findings", lint.section),
 )
 _MEASURED = {
     "memory": (
@@ -198,6 +198,10 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
         assumed = "" if choice is None or choice.is_known else " assumed"
         detail = f"estimated, {subject.estimate.chip.name}{assumed}"
         yield Tile("least time", time, detail, subject.estimate.seconds)
+    if subject.findings:
+        saved = max((one.seconds for one in subject.findings if one.seconds), default=None)
+        detail = f"the first saves up to {seconds(saved)}" if saved else ""
+        yield Tile("findings", f"{len(subject.findings):,}", detail, len(subject.findings))
     run = subject.cost.run
     more = "" if run.is_exact else run.bound or "about"
     yield Tile("flops", format_count(run.flops), more or "in one run", run.flops)

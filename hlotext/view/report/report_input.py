@@ -106,8 +106,10 @@ class ReportInput:
 
     @functools.cached_property
     def findings(self) -> list[lint.Finding]:
-        """Findings of the rules that are on by default."""
-        return lint.run(self.module)
+        """Findings of the rules that are on by default, with times of the chip that is given."""
+        given = self.given_chip
+        own = given.name if given is not None and given.backend.value == self.platform else ""
+        return lint.run(self.module, lint.Config(chip=own), compilation=self.own_compilation)
 
     @functools.cached_property
     def causes(self) -> tuple[dumps.CollectiveCause, ...]:

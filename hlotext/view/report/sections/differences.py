@@ -39,12 +39,14 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
     ]
     times = [seconds_by(one, "line") for one in (before, after)]
     lines = moved_lines(before, after)
-    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces, has_total=False)
+    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces, total="")
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
     yield from _table("differences-moved", "Bytes moved by line", _MOVED, _renamed(moved, lines))
     if times[0] is not None and times[1] is not None:
         sides = _renamed([times[0], times[1]], lines)
-        yield from _table("differences-times", "Least time by line", _TIMES, sides)
+        yield from _table(
+            "differences-times", "Least time by line", _TIMES, sides, total="all, as if nothing overlapped"
+        )
 
 
 def moved_lines(before: ReportInput, after: ReportInput) -> Mapping[str, str]:
@@ -117,7 +119,7 @@ def _table(
     columns: Sequence[PageColumn],
     sides: Sequence[Mapping[str, float]],
     *,
-    has_total: bool = True,
+    total: str = "all",
 ) -> Iterator[PageTable]:
     old, new = sides
     names = list(dict.fromkeys((*old, *new)))
@@ -134,9 +136,9 @@ def _table(
         feet.append(_row(f"{len(smaller):,} smaller differences", smaller, sides))
     if equal:
         said = f"{len(equal):,} equal on both sides"
-        feet.append(_row(said, equal, sides) if has_total else (said, None, None, None, None))
-    if has_total:
-        feet.append(_row("all", names, sides))
+        feet.append(_row(said, equal, sides) if total else (said, None, None, None, None))
+    if total:
+        feet.append(_row(total, names, sides))
     yield PageTable(id, title, columns, shown, feet=feet)
 
 

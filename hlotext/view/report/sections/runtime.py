@@ -112,9 +112,10 @@ def _on_tpu(subject: ReportInput) -> Section:
     columns = _OPERATIONS if cycles else _OPERATIONS[:2]
     return Section(
         "runtime",
-        "Operations in order",
-        "TPU programs have no thunks. These are the scheduled operations, and what the compiler expects of each in one "
-        "execution (`hlotext thunks`).",
+        "Scheduled operations",
+        "TPU programs have no thunks. So many scheduled operations have each opcode, those inside fusions aside"
+        f"{', and so many cycles the compiler expects of them in one execution' if cycles else ''}; `hlotext thunks` lists "
+        "them in order.",
         facts=[("operations", f"{len(operations):,}")],
         tables=[PageTable("tpu-operations", "By opcode", columns, [row[: len(columns)] for row in rows])],
     )

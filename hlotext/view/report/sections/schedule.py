@@ -7,7 +7,7 @@ from typing import Any
 from hlotext import cost
 from hlotext.analysis import scopes, source_locations
 from hlotext.analysis.formatting import pluralize, seconds
-from hlotext.cost.schedule import CORE
+from hlotext.cost.schedule import CORE, ScheduleStep
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Cell, Chart, Missing, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
@@ -34,7 +34,8 @@ def section(subject: ReportInput) -> Section | Missing:
     own = found.compiler
     if own is not None:
         facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
-    facts += [(bound.value, seconds(time)) for bound, time in found.by_bound.items() if time]
+    within = ", inside loops too" if any(map(_is_body, found.walk.steps)) else ""
+    facts += [(f"{bound.value}{within}", seconds(time)) for bound, time in found.by_bound.items() if time]
     facts.append(("waited for transfers", seconds(found.exposed)))
     notes = [f"A bound from sizes and rates, not a prediction: it {found.counted}."]
     if not found.is_scheduled:
@@ -59,12 +60,18 @@ def section(subject: ReportInput) -> Section | Missing:
     )
 
 
+def _is_body(step: ScheduleStep) -> bool:
+    return step.least is None and step.awaited is None
+
+
 def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     lanes, rows = _lanes(subject, found)
     summary = (
         f"{pluralize(len(rows['lane']), 'span')} in {pluralize(len(lanes), 'lane')}: the core and what works beside it. "
         f"The run takes at least {seconds(found.seconds)}, of which the core waits {seconds(found.exposed)}."
     )
+    if any(map(_is_body, found.walk.steps)):
+        summary += " A loop or a call is one span, whatever it runs."
     return Chart(
         "lanes",
         "lanes",
@@ -97,13 +104,7 @@ def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[
         rows["opcode"].append(words.number(instruction.opcode))
 
     for step in walk.steps:
-        kind = (
-            step.least.bound.value
-            if step.least is not None
-            else _WAITING
-            if step.awaited is not None
-            else _BODY
-        )
+        kind = _BODY if _is_body(step) else _WAITING if step.least is None else step.least.bound.value
         add(CORE, step.begin, step.end, kind, step.instruction)
     for transfer in walk.transfers:
         if transfer.end <= transfer.begin:
