@@ -183,3 +183,37 @@ def test_fixed_modules_are_well_formed(path: Path) -> None:
     assert not lint.run(hlo.parse(text), lint.Config(select=("G103", "G104")))
     before, after = ([d.code for d in hlo.verify(hlo.parse(t))] for t in (source.text, text))
     assert set(after) <= set(before)
+
+
+LARGE = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[1048576,4096]{1,0:T(8,128)} parameter(0)
+  b = f32[1048576,4096]{1,0:T(8,128)} negate(a)
+  ROOT c = f32[1048576,4096]{1,0:T(8,128)} exponential(b)
+}
+"""
+
+
+def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
+    """As `hlotext memory` says it, where the chip is known."""
+    file = tmp_path / "m.hlo"
+    file.write_text(LARGE)
+    told = "32.0 GiB of HBM needed, 15.8 GiB usable: 16.2 GiB too much"
+    assert told in run("memory", file, "--chip", "v5e").stdout
+    assert f"{file}: m does not fit: {told}" in run("lint", file, "--chip", "v5e").stderr
+    for arguments in ((file,), (file, "--chip", "v5p"), (file, "--chip", "v5e", "--quiet")):
+        assert "does not fit" not in run("lint", *arguments).stderr
+    shown = run("triage", file, "--chip", "v5e").stdout.splitlines()
+    assert shown[1].split() == ["does", "not", "fit", "m:", *told.split()]
+
+
+@pytest.mark.parametrize("option", [["--explain-silence", "M103"], ["--fix"]], ids=lambda one: one[0])
+def test_trips_of_no_loop_are_refused(option: list[str], tmp_path: Path) -> None:
+    """As without these options, and before anything is written."""
+    file = tmp_path / "m.hlo"
+    file.write_text(NOISY.read_text())
+    result = run("lint", file, *option, "--trips", "nobody=3")
+    assert result.exit_code == 2
+    assert "no loop body is named nobody" in result.stderr
+    assert file.read_text() == NOISY.read_text()

@@ -47,6 +47,7 @@ def triage_of(module: hlo.Module) -> tuple[triage.Examined, ...]:
             cost.TrafficTotal(),
             0,
             "",
+            "",
             found,
             layers,
             (),

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import attrs
@@ -35,6 +35,7 @@ from hlotext.cli.findings import (
 from hlotext.cli.json_output import json_text
 from hlotext.cli.output import Kind, TerminalColumn, TerminalTable, echo, output, shortened
 from hlotext.dumps.texts import ModuleFile
+from hlotext.lint.engine import loop_bodies
 from hlotext.lint.files import compilation_around
 from hlotext.lint.registry import current_code, note_of
 from hlotext.syntax.source.inputs import read_source
@@ -188,6 +189,8 @@ def command(
         raise click.UsageError(
             f"--statistics counts, and {output_format} lists findings: take {', '.join(reports.STATISTICS)}"
         )
+    if trips and (fix or explain_silence is not None):  # before anything is written or said
+        _check_trips(trips_of(trips), _bodies(files))
     if explain_silence is not None:
         _explain(files, explain_silence.upper(), config)
         return
@@ -195,11 +198,11 @@ def command(
         if what_if:
             raise click.UsageError("--fix cannot be used with --what-if")
         _fix(files, config, quiet)
-    findings, has_failed, bodies = _lint(files, config, jobs, not quiet)
+    findings, has_failed, bodies, excess = _lint(files, config, jobs, not quiet)
     if not has_failed:
         _check_trips(trips_of(trips), bodies)
     if diff_against is not None:
-        old, old_failed, _ = _lint(_files([diff_against]), config, jobs, False)
+        old, old_failed, *_ = _lint(_files([diff_against]), config, jobs, False)
         known, has_failed = lint.Baseline.of(old), has_failed or old_failed
     if write_baseline is not None:
         _write(write_baseline, lint.Baseline.of(findings), quiet)
@@ -223,6 +226,9 @@ def command(
         say_cut(len(found), most)
     else:
         write_report(cut(report, limit), output_format, output_file)
+    if output_format in ("full", "concise") and not quiet:
+        for text in excess:
+            say(text)
     if output_format in ("full", "concise") and not quiet and (found or not has_failed):
         _say_counts(report, compared, baseline)
     if has_failed:
@@ -380,10 +386,12 @@ def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) ->
 
 def _lint(
     files: Sequence[str | ModuleFile], config: lint.Config, jobs: int | None, show: bool
-) -> tuple[list[lint.Finding], bool, frozenset[str]]:
-    """The findings of all files, whether a file could not be read or a rule failed, and the names of all loop bodies."""
+) -> tuple[list[lint.Finding], bool, frozenset[str], list[str]]:
+    """The findings of all files, whether a file could not be read or a rule failed, the names of all loop bodies, and which
+    modules do not fit into memory."""
     found: list[lint.Finding] = []
     bodies: frozenset[str] = frozenset()
+    excess: list[str] = []
     has_failed = False
     number = 1 if "-" in files else jobs or os.cpu_count() or 1
     is_slow = show and len(files) > _MANY and sys.stderr.isatty()
@@ -397,7 +405,8 @@ def _lint(
                 found += result.linted.findings
                 has_failed = has_failed or result.linted.has_failed
                 bodies |= result.linted.loop_bodies
-    return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies
+                excess += [f"{result.file}: {text}" for text in result.linted.excess]
+    return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies, excess
 
 
 def _check_trips(trips: Mapping[str, int], bodies: frozenset[str]) -> None:
@@ -407,6 +416,15 @@ def _check_trips(trips: Mapping[str, int], bodies: frozenset[str]) -> None:
             f"bodies: {shortened(', '.join(sorted(bodies)), 400)}" if bodies else "no file has loops"
         )
         raise click.UsageError(f"no loop body is named {missing[0]}; {meant}")
+
+
+def _bodies(files: Sequence[str | ModuleFile]) -> frozenset[str]:
+    """The names of the loop bodies of all files that can be read."""
+    found: frozenset[str] = frozenset()
+    for file in files:
+        with suppress(hlo.InputError):
+            found |= loop_bodies(_source(file))
+    return found
 
 
 def _bar(results: Iterator[lint.FileResult], count: int) -> AbstractContextManager[Iterable[lint.FileResult]]:

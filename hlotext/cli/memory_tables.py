@@ -42,16 +42,9 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
 
 
 def excess_facts(shown: memory.Assignment, memory_space: int = 0) -> list[tuple[str, str]]:
-    """The fact that a program does not fit into a memory of its chip; none if it fits, or the size is unknown.
-
-    Of memory beside the main one what is estimated proves nothing.
-    """
-    full = usage.space_usage(shown, memory_space)
-    if full.usable is None or full.needed <= full.usable or (memory_space and full.is_estimated):
-        return []
-    more = byte_text(full.needed - full.usable)
-    text = f"{byte_text(full.needed)} of {full.name} needed, {byte_text(full.usable)} usable: {more} too much"
-    return [("does not fit", text)]
+    """The fact that a program does not fit into a memory of its chip; none if it fits, or the size is unknown."""
+    text = usage.excess_text(shown, memory_space)
+    return [("does not fit", text)] if text else []
 
 
 def _space(full: usage.SpaceUsage) -> Row:

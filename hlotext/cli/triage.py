@@ -117,7 +117,12 @@ def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]
 
 
 def _facts(found: triage.Triage) -> list[tuple[str, str]]:
-    facts = [("minimum time", f"{seconds(_step(found))}, one run of each")] if found.modules else []
+    full = [one for one in found.fullest if one.excess]
+    facts = [("does not fit", f"{one.name}: {one.excess}") for one in full[:_ACTIONS]]
+    if len(full) > _ACTIONS:
+        facts.append(("does not fit", f"{pluralize(len(full) - _ACTIONS, 'more module')}"))
+    if found.modules:
+        facts.append(("minimum time", f"{seconds(_step(found))}, one run of each"))
     assumed: dict[str, int] = {}
     for one in found.modules:
         if one.is_chip_assumed:
@@ -273,6 +278,7 @@ def _module_json(one: triage.Examined) -> dict[str, Any]:
         "exposed_seconds": one.exposed_seconds,
         "peak_bytes": one.peak_bytes,
         "memory_problem": one.memory_problem or None,
+        "excess": one.excess or None,
         "sent_bytes": one.sent.bytes,
         "unknown_sends": one.sent.unknown,
         "findings": len(one.findings),

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import attrs
 
-from hlotext.analysis import Backend, SourceLocation, scopes, source_locations
+from hlotext.analysis import Backend, SourceLocation, byte_text, scopes, source_locations
 from hlotext.analysis.views import VIEWS, source
 from hlotext.analysis.views import Value as Origin
 from hlotext.ir.nodes.instruction import Instruction
@@ -222,6 +222,18 @@ def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
 
 
 _RESERVED = "with what operations reserve for their own use, which heap and peak do not count"
+
+
+def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
+    """By how much a program does not fit into a memory of its chip; empty if it fits, or the memory's size is unknown.
+
+    Of memory beside the main one what is estimated proves nothing.
+    """
+    full = space_usage(assignment, memory_space)
+    if full.usable is None or full.needed <= full.usable or (memory_space and full.is_estimated):
+        return ""
+    more = byte_text(full.needed - full.usable)
+    return f"{byte_text(full.needed)} of {full.name} needed, {byte_text(full.usable)} usable: {more} too much"
 
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:

@@ -17,6 +17,7 @@ from hlotext.findings.escape import line
 from hlotext.findings.finding import Finding
 from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import told
+from hlotext.memory import usage
 from hlotext.triage.contents import MAIN, Content, Layer, contents_of
 
 
@@ -53,6 +54,8 @@ class Examined:
     peak_bytes: int | None
     """Peak of live bytes in main memory; None if memory cannot be assigned: `memory_problem` has the reason."""
     memory_problem: str
+    excess: str
+    """By how much it does not fit into the chip's main memory; empty if it fits, or either is unknown."""
     contents: tuple[Content, ...]
     layers: tuple[Layer, ...]
     findings: tuple[Finding, ...]
@@ -121,6 +124,7 @@ def _examined(
         sent=_sent(module),
         peak_bytes=assignment.peak(MAIN).bytes if assignment is not None else None,
         memory_problem=problem,
+        excess=usage.excess_text(assignment) if assignment is not None else "",
         contents=contents,
         layers=layers,
         findings=tuple(finding.detached() for finding in found),
