@@ -88,6 +88,56 @@ def test_sums_by_opcode_are_the_estimates(
         assert seconds == pytest.approx(expected[opcode], rel=1e-3, abs=1e-12)
 
 
+def test_lanes_of_transfers_add_up(
+    case: tuple[cost.Estimate, memory.Assignment, list[dict[str, Any]]],
+) -> None:
+    """Slices of a link or a copy engine follow each other, none in another, and last as long as the estimate says."""
+    names = {event["tid"]: event["args"]["name"] for event in case[2] if event["name"] == "thread_name"}
+    entry = {one.start.name: one for one in case[0].walk.transfers}
+    found: dict[str, float] = defaultdict(float)
+    ends: dict[int, int] = {}
+    slices = [event for event in case[2] if event["ph"] == "X" and names[event["tid"]] != "core"]
+    for event in sorted(slices, key=pico):
+        queue = names[event["tid"]].partition(" (")[0]
+        if queue.endswith(": inside"):
+            continue
+        assert pico(event) >= ends.get(event["tid"], 0)
+        ends[event["tid"]] = pico(event) + pico(event, "dur")
+        if event["name"] in entry:
+            found[queue] += event["dur"] * 1e-6
+    expected: dict[str, float] = defaultdict(float)
+    for one in entry.values():
+        for queue in one.queues if one.seconds else ():
+            expected[queue] += one.seconds
+    assert dict(found) == pytest.approx(expected, rel=1e-3, abs=1e-11)
+
+
+SLICED = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[1024,1024]{1,0:T(8,128)} parameter(0)
+  b = ((f32[1024,1024]{1,0:T(8,128)}), f32[256,1024]{1,0:T(8,128)S(1)}, s32[]) slice-start(a), slice={[0:256],[0:1024]}
+  c = f32[1024,1024]{1,0:T(8,128)} exponential(a)
+  d = f32[256,1024]{1,0:T(8,128)S(1)} slice-done(b)
+  ROOT t = (f32[1024,1024]{1,0:T(8,128)}, f32[256,1024]{1,0:T(8,128)S(1)}) tuple(c, d)
+}
+"""
+
+
+def test_a_copied_slice_is_one_slice() -> None:
+    """What the copy engine does for it is no second one inside."""
+    estimate = cost.estimate(hlo.parse(SLICED), "v5e")
+    events = list(trace_events.trace_events(estimate))
+    lane = next(
+        one["tid"] for one in events if one["name"] == "thread_name" and one["args"]["name"] == "copies"
+    )
+    (one,) = [one for one in events if one["ph"] == "X" and one["tid"] == lane]
+    assert (one["name"], one["cat"]) == ("b", "slice")
+    (transfer,) = estimate.transfers
+    assert one["dur"] == pytest.approx(1e6 * transfer.seconds)
+    assert one["args"]["picoseconds"] == pytest.approx(1e12 * transfer.seconds)
+
+
 def test_counters_reach_the_peak(case: tuple[cost.Estimate, memory.Assignment, list[dict[str, Any]]]) -> None:
     """And times never run backwards."""
     spaces: dict[str, list[tuple[int, int]]] = defaultdict(list)

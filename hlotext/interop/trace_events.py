@@ -1,9 +1,10 @@
 """A module's schedule as JSON trace events, for Perfetto, chrome://tracing and other viewers.
 
-Lanes are those of `hlotext cost --chip`: one for the core, one or more for each link and copy engine; slices of one lane
-nest or follow each other. Loops are drawn as one slice with their first iteration inside, conditionals with the branch that
-is counted, asynchronous work inside the slice of its transfer. Counters hold the live bytes of each memory space; arrows lead
-from a start to its done. Times of a profiler's trace go beside, as a process of their own.
+Lanes are those of `hlotext cost --chip`: one for the core, one for each link and copy engine, where slices follow each
+other and add up to the estimate's seconds. On the core's lane loops are drawn as one slice with their first iteration inside,
+conditionals with the branch that is counted. What runs asynchronously in several steps has a lane of its own, beside that of
+its transfer. Counters hold the live bytes of each memory space; arrows lead from a start to its done. Times of a profiler's
+trace go beside, as a process of their own.
 """
 
 from __future__ import annotations
@@ -190,9 +191,20 @@ class _Drawn:
             yield from named
             whole = dict(self._slice(transfer.start, lane, drawn.begin, drawn.end, None, None))
             whole["args"]["exposed_picoseconds"] = round(drawn.exposed * _PICO)
-            yield whole
             if number == 0:
-                yield from self._bodies(transfer.start, drawn.begin, drawn.end, lane, 0)
+                inside = list(self._bodies(transfer.start, drawn.begin, drawn.end, lane, 0))
+                if len(inside) == 1 and "picoseconds" in inside[0]["args"]:
+                    # One operation is what the transfer does, and no slice beside it.
+                    whole["cat"] = inside[0]["cat"]
+                    whole["args"] = {
+                        **inside[0]["args"],
+                        "exposed_picoseconds": whole["args"]["exposed_picoseconds"],
+                    }
+                elif inside:
+                    below, named = self._free(f"{queue}: inside", drawn.begin, drawn.end)
+                    yield from named
+                    yield from ({**one, "tid": below} for one in inside)
+            yield whole
         if drawn.done is not None:
             self._arrows += 1
             both = {"pid": ESTIMATED, "cat": "transfer", "name": "transfer", "id": self._arrows}

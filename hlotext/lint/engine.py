@@ -202,7 +202,7 @@ def lint_source(
     for module in result.modules:
         found += run(module, config, compilation=compilation)
     instructions = sum(len(c) for m in result.modules for c in m.computations)
-    excess = _excess(result.modules, config or Config(), compilation)
+    excess = _excess(result.modules, config, compilation)
     return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), excess)
 
 
