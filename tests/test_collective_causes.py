@@ -368,6 +368,47 @@ def _words(page: str) -> Any:
     return unpacked_words(blobs[0])
 
 
+def test_what_reasons_share_is_said_once() -> None:
+    """A sentence for each reason with its annotations; how sure they are is one row, or stands behind each."""
+
+    def reason(user: str, confidence: str, origin: str) -> Reason:
+        place = Place(f"jit(f)/{user}", 3, "f.py", "reduce", None)
+        told = {"origin": origin, "because": f"because {user} sums"}
+        return Reason(PARTIAL, "operation", place, place, ("x",), None, None, confidence, **told)  # type: ignore[arg-type]
+
+    def rows(*reasons: Reason) -> list[tuple[str, str]]:
+        (one,) = communications(hlo.parse(SUMMED))
+        return wording.facts(dumps.CollectiveCause(one.instruction, one, reasons))
+
+    sure = "operation, axes"
+    assert rows(reason("a", "high", "o"), reason("a", "high", "p"), reason("b", "high", "o")) == [
+        ("because", "a sums"),
+        ("sharding", "o"),
+        ("sharding", "p"),
+        ("because", "b sums"),
+        ("confidence", f"high: {sure}"),
+    ]
+    assert rows(reason("a", "high", ""), reason("b", "low", "")) == [
+        ("because", f"a sums (high: {sure})"),
+        ("because", f"b sums (low: {sure})"),
+    ]
+
+
+SUMMED = """HloModule m, num_partitions=2
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  ROOT r = f32[8] all-reduce(x), channel_id=1, use_global_device_ids=true, replica_groups=[1,2]<=[2], to_apply=add
+}
+"""
+
+
 def test_sentences_say_nothing_that_operations_do_not_do() -> None:
     """The slices of a roll bear the name of their concatenation; an argument without a name sums up nothing."""
     roll = Place("jit(f)/concatenate", 3, "f.py", "concatenate", None)

@@ -150,9 +150,9 @@ class Schemes:
 
 
 def _listed(sites: list[Site]) -> str:
-    """Annotations as sentences list them."""
-    arguments = [f"{one.name}: {one.spec}" for one in sites if one.kind == "argument"]
-    others = [f"{one.label}: {one.spec}" for one in sites if one.kind != "argument"]
+    """Annotations as sentences list them; of one line, which may constrain several arrays alike, each sharding once."""
+    arguments = list(dict.fromkeys(f"{one.name}: {one.spec}" for one in sites if one.kind == "argument"))
+    others = list(dict.fromkeys(f"{one.label}: {one.spec}" for one in sites if one.kind != "argument"))
     parts = []
     if arguments:
         *first, last = arguments

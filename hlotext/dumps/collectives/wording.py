@@ -77,22 +77,29 @@ def sure_of(reason: Reason) -> str:
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
-    """All facts about one collective, as names and sentences, each sentence once."""
+    """All facts about one collective, as names and sentences: a sentence for each reason, and what several share once.
+
+    How sure the reasons are is a row of its own where it is the same of all, else it stands behind each.
+    """
+    reasons = list({reason.because: reason for reason in reversed(cause.reasons)}.values())[::-1]
+    sure = list(dict.fromkeys(map(sure_of, reasons)))
     found: list[tuple[str, str]] = []
-    said: set[str] = set()
-    for reason in cause.reasons:
-        lines = (
-            ("because", reason.because.removeprefix("because ")),
-            ("sharding", reason.origin),
-            ("scheme", reason.scheme),
-            *(("try", f"{s.because} ({s.confidence})") for s in reason.suggestions),
-        )
-        new = [(name, text) for name, text in lines if text and text not in said]
-        found += new
-        said.update(text for _, text in new)
-        if new or not found:
-            found.append(("confidence", sure_of(reason)))
-    return found
+    for reason in reasons:
+        text = reason.because.removeprefix("because ")
+        found.append(("because", text if len(sure) == 1 else f"{text} ({sure_of(reason)})"))
+        found += _annotations([one for one in cause.reasons if one.because == reason.because])
+    if len(sure) == 1:
+        found.append(("confidence", sure[0]))
+    return list(dict.fromkeys(found))
+
+
+def _annotations(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
+    """Origins of the shardings of reasons, and what may change them."""
+    return [
+        *(("sharding", one.origin) for one in reasons if one.origin),
+        *(("scheme", one.scheme) for one in reasons if one.scheme),
+        *(("try", f"{s.because} ({s.confidence})") for one in reasons for s in one.suggestions),
+    ]
 
 
 def groups(causes: Iterable[CollectiveCause]) -> list[list[CollectiveCause]]:
