@@ -178,9 +178,7 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     def row(one: triage.Examined) -> Row:
         sizes = {content.role: content.bytes for content in one.contents}
         layer = one.layers[0] if one.layers else None
-        largest = (
-            f"{layer.scope}: {byte_text(layer.bytes)} in {pluralize(layer.arrays, 'array')}" if layer else ""
-        )
+        largest = f"{layer.scope}: {_arrays(layer)}" if layer else ""
         return one.name, one.peak_bytes or 0, *map(sizes.get, triage.Role), largest, one.place
 
     empty = [
@@ -190,6 +188,14 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
     ]
     title = "Main memory at the peak, largest first"
     return Listing("triage.memory", row).table(title, fullest, without=empty)
+
+
+def _arrays(layer: triage.Layer) -> str:
+    """Bytes of a layer's arrays, and of each where there are several."""
+    if layer.arrays == 1:
+        return byte_text(layer.bytes)
+    most = "each" if layer.bytes == layer.arrays * layer.largest else "the largest"
+    return f"{byte_text(layer.bytes)} in {layer.arrays:,} arrays, {most} {byte_text(layer.largest)}"
 
 
 def _action_facts(action: triage.Action) -> list[tuple[str, str]]:

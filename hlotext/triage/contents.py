@@ -73,6 +73,8 @@ class Layer:
     """As the program names it, `*` in the place of what repeated layers differ in."""
     bytes: int
     arrays: int
+    largest: int
+    """Bytes of the largest one."""
 
 
 def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tuple[Layer, ...]]:
@@ -223,4 +225,4 @@ def _layers(module: Module, rows: Iterable[usage.LiveArray]) -> tuple[Layer, ...
         path = found.folded(found.of(writer)) if writer is not None else ()
         sizes["/".join(path) or TOP].append(row.bytes)
     ranked = sorted(sizes.items(), key=lambda pair: (-sum(pair[1]), pair[0]))[:_LAYERS]
-    return tuple(Layer(scope, sum(mine), len(mine)) for scope, mine in ranked)
+    return tuple(Layer(scope, sum(mine), len(mine), max(mine)) for scope, mine in ranked)
