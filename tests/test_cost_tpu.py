@@ -39,6 +39,29 @@ def test_there_are_unknown_calls_and_every_chip_among_them() -> None:
     assert any(row["cost"].get("optimal_seconds", 0) < 0 for row in ROWS)
 
 
+JOINED = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[1024,1024]{1,0:T(8,128)S(1)} parameter(0)
+  b = f32[1024,1024]{1,0:T(8,128)S(1)} parameter(1)
+  c = f32[2048,1024]{1,0:T(8,128)S(1)} custom-call(a, b), custom_call_target="ConcatBitcast"
+  ROOT d = f32[2048,1024]{1,0:T(8,128)} custom-call(c), custom_call_target="mine"
+}
+"""
+
+
+def test_calls_that_join_arrays_are_no_unknown_cost(tmp_path: Path) -> None:
+    """XLA takes a second away for each of them too; what is said to be left out is the other call alone."""
+    found = cost.analyze(hlo.parse(JOINED)).as_tpu("v5e")
+    assert (found.unknown_calls, found.free_calls, found.left_out) == (2, 1, 1)
+    path = tmp_path / "m.hlo"
+    path.write_text(JOINED)
+    shown = run("show", path).stdout
+    assert "1 call of unknown cost excluded" in shown
+    assert "loop bodies once" not in shown
+    assert "without 1 call of unknown cost" in run("cost", path).stdout
+
+
 @pytest.mark.parametrize("name", ["h100", "moon"])
 def test_a_chip_that_is_no_tpu_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):

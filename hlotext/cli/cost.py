@@ -204,11 +204,9 @@ def _work(
     if padded:
         facts.append(("with padding", _spaces(found, found.padded_bytes_by_memory_space)))
     if isinstance(xla, cost.TpuCost):
-        calls = (
-            f" without {pluralize(xla.unknown_calls, 'call')} of unknown cost" if xla.unknown_calls else ""
-        )
-        bound = "at least " if xla.unknown_calls else ""
-        once = ", loop bodies once" if "loop bodies once" in found.xla_omissions else ""
+        calls = f" without {pluralize(xla.left_out, 'call')} of unknown cost" if xla.left_out else ""
+        bound = "at least " if xla.left_out else ""
+        once = ", loop bodies once" if found.counts_loops_again else ""
         facts.append(("XLA cost model", f"{bound}{seconds(xla.least_seconds)}{once}{calls}"))
         facts.append(("chip", _chip_text(choice)))
     return facts

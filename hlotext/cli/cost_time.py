@@ -116,7 +116,8 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if any(one.communication is None and one.hidden for one in found.transfers):
         facts.append(("not counted", _SHARED))
     if found.roofline_seconds is not None:
-        facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} (loop bodies once, no overlap)"))
+        once = "loop bodies once, " if cost.analyze(found.module).counts_loops_again else ""
+        facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} ({once}no overlap)"))
     own = found.compiler
     if own is not None:
         facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))

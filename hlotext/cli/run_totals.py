@@ -72,7 +72,9 @@ class CompilerFigures:
     least_seconds: float
     """Of what has a known cost."""
     unknown_calls: int
-    """Calls of unknown cost."""
+    """Calls of unknown cost, those left out that only mark or join arrays."""
+    is_loop_once: bool
+    """True if a loop runs more than once in one run, whose body counts once here."""
 
 
 @attrs.frozen
@@ -160,9 +162,15 @@ def _compiler_figures(
 ) -> CompilerFigures | None:
     if choice is None or choice.chip.backend is not Backend.TPU:
         return None
-    found = cost.analyze(module, age=age).as_tpu(choice.chip)
+    counted = cost.analyze(module, age=age)
+    found = counted.as_tpu(choice.chip)
     return CompilerFigures(
-        found.flops, found.transcendentals, found.bytes_accessed, found.least_seconds, found.unknown_calls
+        found.flops,
+        found.transcendentals,
+        found.bytes_accessed,
+        found.least_seconds,
+        found.left_out,
+        counted.counts_loops_again,
     )
 
 

@@ -124,7 +124,7 @@ def _compiler_text(figures: CompilerFigures) -> str:
         f"{format_count(figures.flops)} flops",
         f"{byte_text(figures.bytes_accessed)} moved with padding",
         f"{'at least ' if calls else ''}{seconds(figures.least_seconds)}",
-        "loop bodies once",
+        *(["loop bodies once"] if figures.is_loop_once else []),
         *([calls] if calls else []),
     ]
     return ", ".join(parts)

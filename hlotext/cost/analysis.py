@@ -182,6 +182,13 @@ class Analysis:
             kernel_error=counting.kernel_error,
         )
 
+    @property
+    def counts_loops_again(self) -> bool:
+        """True if a loop runs more than once in a run, whose body XLA's figures have once."""
+        reached = self._counting.weights
+        loops = call_graph(self.module).loops()
+        return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)
+
     @functools.cached_property
     def xla_omissions(self) -> tuple[str, ...]:
         """Work that one run counts and XLA's figures do not: further iterations of loops, and the work of custom calls.
@@ -189,12 +196,7 @@ class Analysis:
         Phrases such as `loop bodies once`; none if nothing in the module is of these kinds.
         """
         counting, reached = self._counting, self._counting.weights
-        omissions = []
-        if any(
-            trips not in (None, 1) and loop.computation in reached
-            for loop, trips in call_graph(self.module).loops()
-        ):
-            omissions.append("loop bodies once")
+        omissions = ["loop bodies once"] if self.counts_loops_again else []
         for computation in reached:
             works = zip(computation.instructions, counting.works[computation], strict=True)
             if any(work.is_unknown and counting.known(one, work).flops > 0 for one, work in works):

@@ -25,6 +25,7 @@ from hlotext.cost.xla_sums import Figures, figures_of, sums_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.targets import FREE_TARGETS
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import host_shape_size, xla_array_size
 from hlotext.layout.checks import element_bits, layout_of
@@ -51,6 +52,13 @@ class TpuCost:
     """By the compiler's own rates. Each call of unknown cost takes one second away, as in XLA's figure."""
     unknown_calls: int
     """Number of calls of unknown cost."""
+    free_calls: int = 0
+    """Those of them that only mark or join arrays (`ConcatBitcast`): they cost nothing, which XLA's figure does not know."""
+
+    @property
+    def left_out(self) -> int:
+        """Number of calls that may cost something, which nobody counts."""
+        return self.unknown_calls - self.free_calls
 
     @property
     def least_seconds(self) -> float:
@@ -132,6 +140,7 @@ class _Timed(NamedTuple):
 
     seconds: float = 0.0
     unknown_calls: int = 0
+    free_calls: int = 0
 
 
 class _TpuCounting(Counting):
@@ -152,25 +161,29 @@ class _TpuCounting(Counting):
 
     def _timed(self, computation: Computation, known: Mapping[Computation, _Timed]) -> _Timed:
         seconds: dict[int, tuple[float, ...]] = {}
-        unknown_calls = 0
+        unknown_calls = free_calls = 0
         works = self.works[computation]
         for place, (instruction, work) in enumerate(zip(computation.instructions, works, strict=True)):
             if work is not NOTHING:
                 one = self._time_of(instruction, work, known)
                 seconds[place] = (one.seconds,)
                 unknown_calls += one.unknown_calls
-        return _Timed(sums_of(computation, seconds, self.orders)[0], unknown_calls) if seconds else _Timed()
+                free_calls += one.free_calls
+        if not seconds:
+            return _Timed()
+        return _Timed(sums_of(computation, seconds, self.orders)[0], unknown_calls, free_calls)
 
     def _time_of(self, instruction: Instruction, work: OpCost, known: Mapping[Computation, _Timed]) -> _Timed:
         if work.is_unknown:
-            return _Timed(-1.0, 1)
+            return _Timed(-1.0, 1, instruction.attributes.get("custom_call_target") in FREE_TARGETS)
         is_own = not work.bodies or work.taken is CalleeCost.OPERATIONS or instruction.opcode == "async-start"
         if is_own:
             return _Timed(self._roofline(figures_of(work, self.figures)))
         bodies = [known.get(body, _Timed()) for body in work.bodies]
         if work.taken is CalleeCost.LARGEST:
             return max(bodies)
-        return _Timed(sum(body.seconds for body in bodies), sum(body.unknown_calls for body in bodies))
+        columns = zip(*bodies, strict=True)
+        return _Timed(*map(sum, columns)) if bodies else _Timed()
 
     def _roofline(self, figures: Figures) -> float:
         """Seconds of the dearest kind of work. What is negative, because all of it is unknown, takes one cycle."""

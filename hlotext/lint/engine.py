@@ -207,7 +207,7 @@ def lint_source(
 
 
 def _excess(modules: Iterable[Module], config: Config, compilation: Compilation | None) -> tuple[str, ...]:
-    """What does not fit, a line for each; where anything else is wrong with a module, its findings say so."""
+    """A line for each module that does not fit; where anything else is wrong with one, its findings say so."""
     found = []
     for module in modules:
         try:

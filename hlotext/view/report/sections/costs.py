@@ -65,10 +65,8 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
     choice = subject.chip_choice
     if subject.platform != "tpu":
         xla = subject.cost.as_xla(None)
-        said = (
-            f"{format_count(xla.flops)} flops, {byte_text(int(xla.bytes_accessed))} moved, loop bodies once"
-        )
-        yield "XLA's own", said
+        said = f"{format_count(xla.flops)} flops, {byte_text(int(xla.bytes_accessed))} moved"
+        yield "XLA's own", ", ".join((said, *subject.cost.xla_omissions))
         return
     if choice is None or choice.chip.rates.compiler_limits is None:
         return
@@ -76,12 +74,13 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
         own = subject.cost.as_tpu(choice.chip)
     except ValueError:
         return
-    more = f"{'at least ' if own.unknown_calls else ''}{time_text(own.least_seconds)}"
-    calls = f", {pluralize(own.unknown_calls, 'call')} of unknown cost left out" if own.unknown_calls else ""
+    more = f"{'at least ' if own.left_out else ''}{time_text(own.least_seconds)}"
+    once = ", loop bodies once" if subject.cost.counts_loops_again else ""
+    calls = f", {pluralize(own.left_out, 'call')} of unknown cost left out" if own.left_out else ""
     yield (
         "compiler's own",
-        f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}, "
-        f"loop bodies once{calls}",
+        f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}"
+        f"{once}{calls}",
     )
     yield "chip", str(choice)
 
