@@ -211,3 +211,16 @@ def test_why_says_what_a_pass_did_to_this_operation(tmp_path: Path) -> None:
     said = run("dump", "why", tmp_path, "-i", "cc").stdout
     assert "because      conv-rewriter put it in the place of convolution conv.5" in said
     assert all(len(line.strip().split("  ")) > 1 for line in said.splitlines()[1:])
+
+
+def test_the_start_of_a_pipeline_has_its_name(tmp_path: Path) -> None:
+    pipeline = "module_0000.jit_f.{}.conv_canonicalization.after_{}.before_{}.txt"
+    for name, text in (
+        ("module_0000.jit_f.before_optimizations.txt", CALLED),
+        (pipeline.format("0000", "pipeline-start", "conv-rewriter"), CONVOLVED),
+        ("module_0000.jit_f.sm_9.0_gpu_after_optimizations.txt", CALLED),
+    ):
+        (tmp_path / name).write_text(text)
+    said = run("dump", "timeline", tmp_path).stdout
+    assert "start of conv_canonicalization" in said
+    assert "pipeline-start" not in said

@@ -105,6 +105,31 @@ ENTRY e {
 """
 
 
+ALIKE = """HloModule jit_f, is_scheduled=true
+
+ENTRY e {
+  a = f32[8,1024]{1,0} parameter(0)
+  neg.0 = f32[8,1024]{1,0} negate(a), metadata={op_name="jit(f)/layer_0/neg"}
+  neg.1 = f32[8,1024]{1,0} negate(a), metadata={op_name="jit(f)/layer_1/neg"}
+  ROOT q = (f32[8,1024]{1,0}, f32[8,1024]{1,0}) tuple(neg.0, neg.1)
+}
+"""
+
+
+def test_equal_arrays_of_a_message_share_a_row(tmp_path: Path) -> None:
+    """As in the table of `hlotext memory`, so that many layers do not hide the rest."""
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    (dump / "module_0000.jit_f.cl_1.after_optimizations.txt").write_text(ALIKE)
+    log = tmp_path / "oom.log"
+    log.write_text(MESSAGE)
+    table = run("memory", log, "--dump", dump).stdout.split("At the peak")[1].splitlines()
+    assert [line.split()[:5] for line in table if "KiB" in line] == [
+        ["64.0", "KiB", "2", "x", "32.0"],
+        ["32.0", "KiB", "f32[8,1024]", "a"],
+    ]
+
+
 def test_what_a_loop_leaves_is_not_estimated_and_not_called_hopeless(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     dump.mkdir()

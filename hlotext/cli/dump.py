@@ -23,6 +23,7 @@ from hlotext.cli.listing import Row as Cells
 from hlotext.cli.output import echo, output
 from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause
 from hlotext.dumps.changes import Changes
+from hlotext.dumps.identity.owners import START
 from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
 from hlotext.memory.usage import line_text
 
@@ -234,7 +235,9 @@ def _cells(row: TimelineEntry) -> Cells:
         counts = *numbers, _signed(found.bytes) if len(found) else ""
         if not step.index:
             counts = (0, 0, 0, 0, "")
-    return step.index, step.stage, step.name, *counts, row.milliseconds
+    # Named by its pipeline: what a text at its start has changed, passes before it did.
+    name = f"start of {step.pipeline}" if step.name == START and step.pipeline else step.name
+    return step.index, step.stage, name, *counts, row.milliseconds
 
 
 def _round_cells(group: Rounds) -> Cells:

@@ -13,7 +13,7 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.sizes import array_bytes, arrays_of
 from hlotext.cli.common import Unreadable, is_folder
 from hlotext.cli.folders import opened, without_clones
-from hlotext.cli.listing import Listing
+from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, shortened
 from hlotext.memory import out_of_memory, usage
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, read_data
@@ -125,6 +125,14 @@ def show(out: Output, found: Explained, limit: int) -> None:
     _show_module(out, found, limit)
 
 
+def _at_peak(row: usage.RepeatedArray) -> Row:
+    """Equal arrays, of all layers for example, in one row."""
+    one = row.array
+    each = f"{row.count} x {byte_text(one.bytes)}" if row.count > 1 else ""
+    more = " ..." if row.count > 1 else ""
+    return row.bytes, each, one.shape, one.shown + more, one.place or one.op_name
+
+
 def _show_module(out: Output, found: Explained, limit: int) -> None:
     assignment = found.assignment
     assert assignment is not None
@@ -139,10 +147,8 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         return
     arrays = usage.live_arrays(assignment, 0, peak.time)
     out.facts([("text", found.step.path), ("peak computed", byte_text(peak.bytes))])
-    listing: Listing[usage.LiveArray] = Listing(
-        "memory.at_peak", lambda one: (one.bytes, one.shape, one.shown, one.place or one.op_name)
-    )
-    out.table(listing.table("At the peak", arrays, limit))
+    listing: Listing[usage.RepeatedArray] = Listing("memory.at_peak", _at_peak)
+    out.table(listing.table("At the peak", usage.repeated(arrays), limit))
     must = _must_go(found)
     saved = [
         one for one in out_of_memory.savings(assignment) if must is None or one.saved >= _LEAST_PART * must

@@ -28,8 +28,12 @@ HOST = 5
 """The number of the host's memory space."""
 COPIES = ("copy", "copy-start")
 UNKNOWN, PROGRAM, PARTITIONING = "unknown", "program", "partitioning"
-ASK_FOR_PASSES = "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*'"
-"""Flags that make XLA dump the steps needed to attribute an operation to a pass."""
+ASK_FOR_PASSES = (
+    "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*' (ahead of time: "
+    "compile(compiler_options={'xla_dump_to': 'DIR', 'xla_dump_hlo_pass_re': '.*'}))"
+)
+"""Flags that make XLA dump the steps needed to attribute an operation to a pass; as options where one compiles for devices
+that are not there."""
 
 
 @attrs.frozen

@@ -34,7 +34,9 @@ def custom_call(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: 
         return None
     rule = _RULES.get(target)
     if rule is None:
-        raise NotExecutable(f"nobody knows here what the custom call {target!r} computes")
+        raise NotExecutable(
+            f"nobody knows here what the custom call {target!r} computes: run a computation without it"
+        )
     return rule(lines, i, operands, shape)
 
 

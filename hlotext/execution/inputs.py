@@ -25,7 +25,10 @@ def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) ->
     """
     total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
     if total > MOST_BYTES:
-        raise NotExecutable(f"its arguments take {total >> 20:,} MiB")
+        raise NotExecutable(
+            f"its arguments take {total >> 20:,} MiB, and random ones are made up to {MOST_BYTES >> 20:,} MiB: "
+            "give them as files, or run one computation of it"
+        )
     generator = np.random.default_rng(seed)
     return [_random(shape, generator, shift) for shape in shapes]
 
