@@ -36,6 +36,8 @@ NAMED = "sharding={mesh['data'=2,'model'=2], [{%s}, {}]}"
         ("sharding={devices=[2,1,2]<=[4] last_tile_dim_replicate}", BOTH),
         ("sharding={devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}", ((0, 2), (1, 3))),
         ("sharding={devices=[2,1,2]0,3,1,2 last_tile_dim_replicate}", ((0, 3), (1, 2))),
+        ("sharding={devices=[2,1,2]0,3,1,9223372036854775807 last_tile_dim_replicate}", None),
+        ("sharding={devices=[2,1,2]0,3,1,1 last_tile_dim_replicate}", None),
         ("sharding={devices=[2,1,2]<=[4] last_tile_dims={replicated}}", BOTH),
         ("sharding={devices=[2,1,2]<=[4] last_tile_dims={manual}}", None),
         ("sharding={devices=[4,1]<=[4]}", None),

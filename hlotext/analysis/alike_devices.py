@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,11 +83,17 @@ def _tiles(sharding: Sharding, count: int) -> NDArray[np.int64] | None:
         for n, size in enumerate(tiles.dimensions)
     ]
     numbers = np.arange(math.prod(kept)).reshape(kept)
-    key = np.full(count, -1)
-    key[np.fromiter(tiles.devices(), np.int64, count)] = np.broadcast_to(numbers, tiles.dimensions).reshape(
-        -1
-    )
-    return key if key.min() >= 0 else None
+    return _by_device(tiles.devices(), np.broadcast_to(numbers, tiles.dimensions).reshape(-1))
+
+
+def _by_device(order: Iterable[int], places: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The place of each device, given the devices in the order of the places; None where that is no order of all devices."""
+    devices = list(order)
+    if sorted(devices) != list(range(places.size)):
+        return None
+    key = np.empty(places.size, np.int64)
+    key[devices] = places
+    return key
 
 
 def _of_axes(module: Module, count: int) -> Iterator[NDArray[np.int64] | None]:
@@ -104,13 +110,9 @@ def _of_axes(module: Module, count: int) -> Iterator[NDArray[np.int64] | None]:
             yield from (_places(mesh, name) for name in mesh.names if name in used)
 
 
-def _places(mesh: DeviceMesh, axis: str) -> NDArray[np.int64]:
-    number = mesh.names.index(axis)
-    along = np.indices(mesh.sizes)[number].reshape(-1)
-    order = np.array(mesh.device_order) if mesh.device_order is not None else np.arange(along.size)
-    key = np.zeros(along.size, np.int64)
-    key[order] = along
-    return key
+def _places(mesh: DeviceMesh, axis: str) -> NDArray[np.int64] | None:
+    along = np.indices(mesh.sizes)[mesh.names.index(axis)].reshape(-1)
+    return along if mesh.device_order is None else _by_device(mesh.device_order, along)
 
 
 def _is_joined(module: Module, classes: NDArray[np.int64]) -> bool:
@@ -121,6 +123,6 @@ def _is_joined(module: Module, classes: NDArray[np.int64]) -> bool:
             return True
         for group in groups:
             members = set(group)
-            if len({int(classes[device]) for device in members if device < classes.size}) < len(members):
+            if len({int(classes[device]) for device in members if 0 <= device < classes.size}) < len(members):
                 return True
     return False
