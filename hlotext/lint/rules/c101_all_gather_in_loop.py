@@ -18,6 +18,7 @@ from hlotext.lint.loop_state import (
     members,
 )
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.shifts import shift_remedy
 from hlotext.lint.values import is_looked_up
 
 
@@ -38,7 +39,7 @@ class AllGatherInLoop(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {sends}",
-                f"shard the operand as it is used{_hoisting(one)}",
+                shift_remedy(one, f"shard the operand as it is used{_hoisting(one)}"),
                 total,
                 cause=causes[one.start],
             )

@@ -16,6 +16,7 @@ from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import results, size_of
 from hlotext.lint.own_parts import is_by_hand
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.shifts import shift_remedy
 
 _EXCHANGE = (
     "lax.all_to_all in place of the all-gather and the slice: each device gets only the part that it uses "
@@ -78,7 +79,11 @@ class GatherThenSlice(Rule):
 def _remedy(one: Communication, part: float) -> str:
     """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts."""
     named = one.instruction if one.instruction.metadata is not None else one.start
-    return _EXCHANGE if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE else _RESHARD
+    return (
+        _EXCHANGE
+        if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE
+        else shift_remedy(one, _RESHARD)
+    )
 
 
 _SHARE = 1.01

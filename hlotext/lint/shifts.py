@@ -1,0 +1,52 @@
+"""Exchanges for shifts along a dimension that is split over devices, and how to write these so that only edges are sent."""
+
+from __future__ import annotations
+
+from hlotext.analysis import Communication
+from hlotext.lint.helpers import results
+from hlotext.lint.values import VIEWS, Value, consumers
+
+_ROLL = (
+    "roll by a number that is known when the program is traced (a static argument): then only the rows that cross to another "
+    "device are sent"
+)
+_WRITE = (
+    "select by position in place of writing to a part of a dimension that is split (jnp.where(mask, new, x), with jnp.roll "
+    "for neighbours): then only the rows that cross to another device are sent"
+)
+_JOIN = (
+    ", or, to shift it, take jnp.roll, and jnp.where at the ends, in place of the concatenation: then only the rows that "
+    "cross to another device are sent"
+)
+
+
+_PASSING = VIEWS | {"slice"}
+
+
+def shift_remedy(one: Communication, usual: str) -> str:
+    """Advice for an exchange: for a shift how to write it, else the usual one, to which a concatenation adds."""
+    metadata = one.instruction.metadata or one.start.metadata
+    path = metadata.op_name.split("/") if metadata is not None else []
+    if "jit(_roll_dynamic)" in path:
+        return _ROLL
+    if _is_written_to(one):
+        return _WRITE
+    return usual + _JOIN if path[-1:] == ["concatenate"] else usual
+
+
+def _is_written_to(one: Communication) -> bool:
+    """True if what is gathered is written to in a part of the gathered dimension, or is what is written there."""
+    along = one.start.attributes.get("dimensions", ())
+    if one.kind != "all-gather" or len(along) != 1:
+        return False
+    for value in results(one):
+        for user, number in consumers(Value(value), _PASSING):
+            write = user.instruction
+            if write.opcode != "dynamic-update-slice" or number > 1:
+                continue
+            whole, part = write.shape, write.operands[1].shape
+            if whole is None or part is None or not whole.rank == part.rank > along[0]:
+                continue
+            if part.dimensions[along[0]] < whole.dimensions[along[0]]:
+                return True
+    return False
