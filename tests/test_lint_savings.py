@@ -8,6 +8,7 @@ import pytest
 import hlotext as hlo
 from hlotext import cost, lint
 from hlotext.analysis import Backend
+from hlotext.lint.taken_apart import taken_apart, updates_of
 from hlotext.reports.human import saving
 from tests import support
 
@@ -605,3 +606,40 @@ def test_a_one_hot_product_of_batches_is_seen_on_tpu() -> None:
         lint.Config(**support.SAY_ALL, select=("D107",)),
     )
     assert not others  # a window that adds neighbours up
+
+
+IN_TURN = """HloModule stacked, is_scheduled=true
+
+ENTRY main {
+  caches = f32[2,64,4096]{2,1,0} parameter(0)
+  row = f32[1,1,4096]{2,1,0} parameter(1)
+  at = s32[] parameter(2)
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  first = f32[1,64,4096]{2,1,0} slice(caches), slice={[0:1], [0:64], [0:4096]}
+  first.new = f32[1,64,4096]{2,1,0} dynamic-update-slice(first, row, zero, at, zero)
+  second = f32[1,64,4096]{2,1,0} slice(caches), slice={[1:2], [0:64], [0:4096]}
+  second.new = f32[1,64,4096]{2,1,0} dynamic-update-slice(second, row, zero, at, zero)
+  room = f32[2,64,4096]{2,1,0} custom-call(), custom_call_target="AllocateBuffer"
+  half = f32[2,64,4096]{2,1,0} dynamic-update-slice(room, first.new, zero, zero, zero)
+  ROOT whole = f32[2,64,4096]{2,1,0} dynamic-update-slice(half, second.new, PLACE, zero, zero)
+}
+"""
+
+
+def test_slices_that_are_written_in_turn_are_joined() -> None:
+    """As the TPU compiler of 2026 stacks large arrays. Compiled for v5e, eight layers of two caches of 256 MiB: writing in
+    place saves 2.44 ms (2.41 told) and 496 MiB (480), donating 512 MiB (512)."""
+    finding = only(IN_TURN.replace("PLACE", "one"), "M112")
+    assert finding.message.startswith(
+        "an array of 2.00 MiB is cut into slices, each is changed in a small part"
+    )
+    (update,) = updates_of(lint.make_context(hlo.parse(IN_TURN.replace("PLACE", "one"))))
+    assert update.is_in_place
+
+
+@pytest.mark.parametrize("place", ["zero", "at"])
+def test_slices_that_do_not_fill_an_array_are_not_joined(place: str) -> None:
+    """Twice at one place, or at one that only the run tells."""
+    context = lint.make_context(hlo.parse(IN_TURN.replace("PLACE", place)))
+    assert not list(taken_apart(context))

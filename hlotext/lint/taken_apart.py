@@ -22,6 +22,8 @@ PASSING = VIEWS | {"convert", "transpose"}
 _UPDATES = frozenset({"dynamic-update-slice", "scatter"})
 _CUTS = frozenset({"dynamic-slice", "slice"})
 _MOST_STEPS = 100
+_MOST_SLICES = 1000
+"""Bound on slices that are written to one array in turn: more layers than models have."""
 
 
 @attrs.frozen(eq=False)
@@ -36,15 +38,71 @@ class TakenApart:
     """All that writes on the way, the joining one first."""
     fetched: int
     """Bytes of slices that lie in fast memory, where they have to come whatever is done with the array."""
+    writers: tuple[Instruction, ...]
+    """All that writes to the joined array: the joining one, or one for each slice, the last first."""
 
 
 def taken_apart(context: Context) -> Iterator[TakenApart]:
     """Yields the arrays that steps of a module take apart and put together again."""
     for one in context.graph.sequential_instructions():
-        if one.opcode not in ("concatenate", "fusion"):
+        if one.opcode not in ("concatenate", "dynamic-update-slice", "fusion"):
             continue
-        if (parts := _parts(one)) is not None and (found := _joined(one, parts)) is not None:
+        parts = _parts(one)
+        writers: tuple[Instruction, ...] = (one,)
+        if parts is None and not any(_is_base(one, user) for user in one.users):
+            parts, writers = _written_in_turn(one)
+        if parts and (found := _joined(one, parts, writers)) is not None:
             yield found
+
+
+def _is_base(one: Instruction, user: Instruction) -> bool:
+    """True if a user may write another slice into the same array."""
+    return (
+        user.opcode in ("dynamic-update-slice", "fusion")
+        and user.operands[0] is one
+        and user.shape == one.shape
+    )
+
+
+def _written_in_turn(one: Instruction) -> tuple[list[Value], tuple[Instruction, ...]]:
+    """The slices that are written to an array one after the other, at known places of one dimension, and the operations
+    that write them; empty where they do not fill the array. So the TPU compiler stacks large arrays since 2026."""
+    shape = one.shape
+    parts: dict[int, Value] = {}
+    writers: list[Instruction] = []
+    filled, along = 0, None
+    made = source(Value(one), VIEWS)
+    while (
+        shape is not None and made.instruction.opcode == "dynamic-update-slice" and len(parts) < _MOST_SLICES
+    ):
+        base, part, *places = made.operands()
+        size = part.instruction.shape
+        if made.instruction.shape != shape or size is None or len(places) != shape.rank:
+            break
+        cut = [d for d in range(shape.rank) if size.dimensions[d] != shape.dimensions[d]]
+        first = _constant(places[cut[0]]) if len(cut) == 1 else None
+        if first is None or along not in (None, cut[0]) or first in parts:
+            break
+        along = cut[0]
+        parts[first] = part
+        writers.append(made.writer)
+        filled += size.dimensions[along]
+        made = source(base, VIEWS)
+    if shape is None or along is None or filled != shape.dimensions[along]:
+        return [], ()
+    place = 0
+    for first in sorted(parts):
+        if first != place:
+            return [], ()
+        size = parts[first].instruction.shape
+        place += size.dimensions[along] if size is not None else 0
+    return [parts[first] for first in sorted(parts)], tuple(dict.fromkeys(writers))
+
+
+def _constant(value: Value) -> int | None:
+    found = source(value, VIEWS | {"convert"}).instruction
+    text = str(found.literal) if found.opcode == "constant" else ""
+    return int(text) if text.isdigit() else None
 
 
 def updates_of(context: Context) -> Iterator[Update]:
@@ -64,8 +122,8 @@ def _parts(one: Instruction) -> list[Value] | None:
     return found[0] if found is not None else None
 
 
-def _joined(one: Instruction, parts: list[Value]) -> TakenApart | None:
-    path: dict[Instruction, None] = {one: None}
+def _joined(one: Instruction, parts: list[Value], writers: tuple[Instruction, ...]) -> TakenApart | None:
+    path: dict[Instruction, None] = {one: None, **dict.fromkeys(writers)}
     wholes, updates = set(), 0
     for part in parts:
         cut, count = _cut(part, path)
@@ -83,7 +141,7 @@ def _joined(one: Instruction, parts: list[Value]) -> TakenApart | None:
         or before.element_count != after.element_count
     ):
         return None
-    fast = [step for step in path if step is not one and not _is_changed(step)]
+    fast = [step for step in path if step not in writers and not _is_changed(step)]
     arrays = [
         array
         for step in fast
@@ -91,7 +149,7 @@ def _joined(one: Instruction, parts: list[Value]) -> TakenApart | None:
         for array in (step.shape.tuple_shapes or (step.shape,))
     ]
     in_fast = sum(size_of(array) for array in arrays if memory_space(array))
-    return TakenApart(one, whole, tuple(path), in_fast)
+    return TakenApart(one, whole, tuple(path), in_fast, writers)
 
 
 def _is_changed(step: Instruction) -> bool:

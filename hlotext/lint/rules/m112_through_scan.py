@@ -66,7 +66,7 @@ def _of_parts(apart: TakenApart, context: Context) -> Report:
     size = size_of(apart.joined.shape)
     runs = context.runs(apart.joined)
     # What the caller gets is held anyway, unless the argument is donated, which M103 says.
-    held = [one for one in apart.path if one is not apart.joined or not _is_result(one, context)]
+    held = [one for one in apart.path if one not in apart.writers or not _is_result(apart.joined, context)]
     fetching = context.prices.reading(apart.fetched * runs)
     return Report(
         apart.joined,
