@@ -103,16 +103,18 @@ class _TpuChip:
     """Alignment in memory space 6."""
     scoped_floor: int = 0
     """Bytes from 0 up of the fast memory that are kept for instructions while they run, whatever these ask for."""
-    merged_share: float = 1.0
-    """The part of what a program may use up to which heaps are packed by time. For programs of growing size the log of
-    libtpu 0.0.52 has "Trying strategy: 1, 4", and beyond it 1, 5 (which never needed least), 0, 2 and 0, 3 too."""
 
+
+_LEFT_BY_MERGING = 5 << 29
+"""Bytes of what a program may use that must be left where heaps are packed by time. For programs of growing size the log of
+libtpu 0.0.52 has "Trying strategy: 1, 4", and with less left 1, 5 (which never needed least), 0, 2 and 0, 3 too: on v5e from
+2 MiB below this bound on, and on v2, v5p and tpu7x between two programs around it."""
 
 _TPU_CHIPS = {
     "v2": _TpuChip(1024, 1024),
     "v3": _TpuChip(1024, 1024),
     "v4": _TpuChip(512),
-    "v5e": _TpuChip(512, merged_share=0.8411),
+    "v5e": _TpuChip(512),
     "v5p": _TpuChip(32),
     "v6e": _TpuChip(32),
     "tpu7x": _TpuChip(32, scoped_floor=1 << 25),
@@ -233,6 +235,7 @@ def _thread(instruction: Instruction) -> str:
 def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
     """The rules of one TPU; `is_timed`: since `FAST_MERGE`, which packs memory space 6 by time (as libtpu's files)."""
     rules, usable = _tpu_rules(chip), chip.usable_bytes(0)
+    merged = max(0, usable - _LEFT_BY_MERGING) if usable is not None else None
     spaces = {0: 16384, 1: 4096, 2: 4, 3: 4096, 4: 512, 6: rules.sync_alignment, 8: 4}
     return Platform(
         Backend.TPU,
@@ -241,7 +244,7 @@ def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:
         4096,
         hint=_tpu_hint,
         merged_spaces=frozenset({0, 6} if is_timed else {0}),
-        merged_up_to=int(rules.merged_share * usable) if usable is not None else None,
+        merged_up_to=merged,
         certain_spaces=frozenset({0, 2}),
         fast_space=chip.fast_memory_space,
         scoped_floor=rules.scoped_floor,
