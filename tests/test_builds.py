@@ -117,7 +117,7 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "bytes sent" in result.stderr
     text = place.read_text("utf-8")
-    assert text == builds_page(history(str(dataset)))
+    assert text == builds_page(history(str(dataset)), fail_on=("wire_bytes", "peak_bytes"))
     assert re.findall(r'<article class="step (\w+)"', text) == ["worse"]
     (operations,) = (table for name, table in Page(text).tables.items() if name.endswith("-operations"))
     assert [row["operation"] for row in operations.records()] == ["g"]
@@ -274,7 +274,7 @@ def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
         line = re.findall(r'<path d="([^"]*)"', trend)[0]
         assert set(re.findall("[A-Za-z]", line)) <= set("MVH")
         assert re.findall(r"<rect[^>]*><title>(b[12]): ", trend) == ["b1", "b2"]
-    assert re.findall(r'<span style="left:([0-9.]+)%">(b[12])</span>', text)[:2] == [
+    assert re.findall(r'<span style="left:([0-9.]+)%" title="b[12]">(b[12])</span>', text)[:2] == [
         ("25.0", "b1"),
         ("75.0", "b2"),
     ]

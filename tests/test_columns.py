@@ -14,7 +14,19 @@ from hlotext.schemas import columns
 _PACKAGE = Path(hlotext.__file__).parent
 _FILES = sorted((_PACKAGE / "schemas" / "tables").glob("*.json"))
 _NAMES = {f"{path.stem}.{name}" for path in _FILES for name in json.loads(path.read_text("utf-8"))}
-_OPTIONS = {"style", "rank", "least", "order", "unknown", "some", "optional", "bar", "hatched", "signed"}
+_OPTIONS = {
+    "style",
+    "rank",
+    "least",
+    "order",
+    "unknown",
+    "some",
+    "optional",
+    "bar",
+    "hatched",
+    "second",
+    "signed",
+}
 
 
 @pytest.mark.parametrize("name", sorted(_NAMES))

@@ -510,3 +510,90 @@ def test_nothing_lies_over_the_graph(window: Browser, graph: Path, width: int) -
     window.run("document.querySelector('#panel dd a').click()")
     window.wait("document.querySelectorAll('#found [role=option]').length > 1")
     assert quiet(window)
+
+
+def builds_of_a_few(place: Path) -> Path:
+    """A page of five builds with a long name, a wide shape, a gap and a module that is gone."""
+    pytest.importorskip("pyarrow")
+    from hlotext.tables.figures import FIGURES
+    from hlotext.tables.history import BuildStep, Coming, Grown, History, ModuleHistory
+    from hlotext.view.report import builds_page
+
+    builds = tuple(f"2026-11-2{n}" for n in range(5))
+    shape = f"({', '.join(f'bf16[{n},128]{{1,0:T(8,128)(2,1)}}' for n in range(40))})"
+    grown = (
+        Grown("multiply_reduce_fusion.1234.clone.5", "fusion kLoop", shape, 4 << 20, 0.0, 152, "m.py", 7),
+    )
+    name = "jit_transformer_train_step_with_remat@fsdp"
+    values: dict[str, dict[str, float]] = {
+        one: dict.fromkeys((*builds[:2], builds[4]), 1.0) for one in FIGURES
+    }
+    values["peak_bytes"] = {builds[0]: 1e6, builds[1]: 1e6, builds[4]: 3e6}
+    kept = ModuleHistory(
+        name, dict.fromkeys(values["flops"], "m.txt"), values, "", {builds[2]: "not readable"}
+    )
+    gone = ModuleHistory("jit_lost", {builds[0]: "x.txt"}, {one: {builds[0]: 1.0} for one in FIGURES})
+    steps = (BuildStep(name, builds[4], builds[1], "peak_bytes", 1e6, 3e6, grown),)
+    comings = (Coming("jit_lost", builds[1], builds[0], "gone"), Coming(name, builds[4], builds[1], "back"))
+    found = History(builds, (kept, gone), steps, ((builds[2], "m.txt", "it ends early"),), (), comings)
+    place.write_text(builds_page(found, fail_on=("peak_bytes",)), "utf-8")
+    return place
+
+
+@LOOKS
+def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, dark: bool) -> None:
+    """Scrolled to the right rows have their names, shapes take no lines, and builds are named below their marks."""
+    window.size(width, dark=dark)
+    window.open(builds_of_a_few(tmp_path / "builds.html"))
+    assert window.eval("document.documentElement.scrollWidth") <= width
+    tops = window.eval("document.querySelector('#newest').getBoundingClientRect().top")
+    assert tops < window.eval("document.querySelector('#steps').getBoundingClientRect().top")
+    window.run("document.querySelectorAll('.scroll').forEach((one) => { one.scrollLeft = 1e6; })")
+    assert window.eval(
+        """[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility()).every((one) => {
+          const room = one.getBoundingClientRect();
+          return [...one.querySelectorAll('tr > :first-child')].every((cell) => {
+            const box = cell.getBoundingClientRect();
+            return Math.abs(box.left - room.left) < 3 && box.width < room.width / 2;
+          });
+        })"""
+    )
+    rows = "[...document.querySelectorAll('[data-table=operations] tbody tr')].map((one) => one.offsetHeight)"
+    assert 0 < max(window.eval(rows)) < 100
+    assert window.eval("document.querySelector('td.shape').textContent.endsWith('more)')")
+    off = window.eval(
+        """[...document.querySelectorAll('table.trend')].flatMap((table) => {
+          const marks = [...table.querySelector('svg').querySelectorAll('rect')].map((one) => {
+            const box = one.getBoundingClientRect();
+            return [one.textContent.split(':')[0], (box.left + box.right) / 2];
+          });
+          return [...table.querySelectorAll('td.axis span')].filter((one) => one.checkVisibility()).map((one) => {
+            const box = one.getBoundingClientRect();
+            return Math.abs((box.left + box.right) / 2 - new Map(marks).get(one.textContent));
+          });
+        })"""
+    )
+    assert len(off) >= 4
+    assert max(off) < 2
+    assert window.eval("document.querySelectorAll('.legend i.unread, .legend i.absent').length") == 3
+    assert quiet(window)
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_reports_keep_names_in_view(window: Browser, tmp_path: Path, width: int) -> None:
+    """The first column of every table stays where its rows are scrolled, and leaves room for others."""
+    place = tmp_path / "report.html"
+    place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
+    window.size(width)
+    window.open(place)
+    window.run("document.querySelectorAll('.scroll').forEach((one) => { one.scrollLeft = 1e6; })")
+    assert window.eval(
+        """[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility()).every((one) => {
+          const room = one.getBoundingClientRect();
+          return [...one.querySelectorAll('tr > :first-child')].every((cell) => {
+            const box = cell.getBoundingClientRect();
+            return box.left > room.left - 2 && box.left < room.left + 3 && box.width < 0.6 * room.width;
+          });
+        })"""
+    )
+    assert quiet(window)

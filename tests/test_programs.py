@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from hlotext.analysis.formatting import format_change
+from hlotext.analysis.shape_texts import short_shape
 from hlotext.tables.programs import Row, Text, programs, signed_names
 from tests.cli_support import run
 from tests.pages import Page
@@ -221,15 +224,96 @@ def test_the_ready_queries_tell_them_apart(dataset: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_page_compares_texts_of_one_program(dataset: Path) -> None:
-    """The command of a step names the two texts that differ."""
+def page_of(dataset: Path) -> str:
+    """The page of a dataset."""
     pytest.importorskip("jinja2")
     from hlotext.tables.history import history
     from hlotext.view.report import builds_page
 
-    text = builds_page(history(str(dataset)))
+    return builds_page(history(str(dataset)))
+
+
+def test_the_page_compares_texts_of_one_program(dataset: Path) -> None:
+    """The command of a step names the two texts that differ; what is told apart by its file has it said."""
+    text = page_of(dataset)
     for model, old, new in (("lm", "n1", "n2"), ("moe", "n3", "n4")):
         file = f"{model}/module_0001.jit_train_step.after_optimizations.txt"
         assert f"/{old}/{file} " in text
         assert f"/{new}/{file}</code>" in text
-    assert Page(text).tables
+    assert "<code>jit_train_step</code> is the name of 3 modules" in text
+
+
+def test_a_module_that_is_gone_costs_neither_less_nor_the_same(dataset: Path) -> None:
+    """It has a card of its own and no newest value; its trend is broken by marks that the legend explains."""
+    text = page_of(dataset)
+    cards = re.findall(
+        r'<article class="step (\w+)".*?<code>(.*?)</code>.*?<p class="dim">(.*?)</p>', text, re.DOTALL
+    )
+    assert [(kind, name.replace("<wbr>", ""), lead) for kind, name, lead in cards] == [
+        ("worse", MOE, "compared with n3, the build before it"),
+        ("new", FSDP, "in no build before"),
+        ("gone", LM, "not in this build; the last one with it is n2"),
+        ("worse", LM, "compared with n1, the build before it"),
+    ]
+    (part,) = (one for one in text.split("<section ") if f'aria-label="figures of {LM}"' in one)
+    assert "not in n4; the last build with it is n2" in part
+    assert "n3: not in the build" in part
+    assert re.findall(r'<line class="(\w+)"', part) == ["absent"] * 2 * part.count("<svg")
+    assert re.findall(r'<li><i class="(\w+)"></i>', part) == ["worse", "absent"]
+    rows = re.findall(r'<td class="n">(.*?)</td><td class="n">(.*?)</td>', part)
+    assert set(rows) == {("not in it", "")}
+
+
+def test_the_page_judges_the_newest_build_as_the_command_does(dataset: Path, tmp_path: Path) -> None:
+    """What fails, against which build, in which figures; also where nothing is asked to hold."""
+    place = tmp_path / "page.html"
+    result = run("report", dataset, "-o", place, "--fail-on", "instructions,peak_bytes")
+    assert result.exit_code == 1
+    assert f"{MOE}: instructions 3 -> 5 since n3, the last good build" in result.stderr
+    text = place.read_text("utf-8")
+    assert "n4 fails" in text
+    assert re.search(r"<code>--fail-on instructions,peak_bytes</code>: [12] figures? above", text)
+    rows = {row["figure"]: row for row in Page(text).tables["newest-verdict"].records()}
+    told = rows["instructions"]
+    assert (told["module"], told["good"], told["value"], told["good_build"]) == (MOE, "3", "5", "n3")
+    assert told["change"] == "+66.7 %"
+    accepted = tmp_path / "accepted.txt"
+    accepted.write_text(f"{MOE} n4 *")
+    assert run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted).exit_code == 0
+    assert "n4 passes" in place.read_text("utf-8")
+
+
+def test_a_figure_that_fell_and_is_above_the_last_good_build_is_no_progress() -> None:
+    """Its card says so; and what the newest build lacks is named beside the verdict."""
+    pytest.importorskip("jinja2")
+    pytest.importorskip("pyarrow")
+    from hlotext.tables.figures import FIGURES
+    from hlotext.tables.history import BuildStep, Coming, History, ModuleHistory
+    from hlotext.view.report import builds_comment, builds_page
+
+    none: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
+    flops = none | {"flops": {"a": 1.0, "b": 4.0, "c": 3.0}}
+    steps = (BuildStep("m", "b", "a", "flops", 1.0, 4.0), BuildStep("m", "c", "b", "flops", 4.0, 3.0))
+    lost = ModuleHistory("lost", {"a": "x", "b": "x"}, none)
+    modules = (ModuleHistory("m", dict.fromkeys("abc", "y"), flops), lost)
+    found = History(("a", "b", "c"), modules, steps, (), (), (Coming("lost", "c", "b", "gone"),))
+    text = builds_page(found)
+    assert '<article class="step above"' in text
+    assert "costs less than before, more than in a" in text
+    assert "c is above the last good build" in text
+    assert "<code>lost</code>: not in c, the last build with it is b" in text
+    assert "lost: not compared: not in c" in builds_comment(found, ["flops"])
+    only = builds_page(History(("a", "b", "c"), (lost,), (), (), (), found.comings))
+    assert "c is not judged in full" in only
+
+
+def test_changes_are_told_in_numbers_that_people_read() -> None:
+    assert [format_change(one) for one in (0.125, -0.0849, 1410.5, 9, 0, -1e-9)] == [
+        "+12.5 %", "−8.49 %", "1,412 times", "10 times", "none", "−<0.001 %"
+    ]  # fmt: skip
+
+
+def test_long_shapes_are_cut_to_a_line() -> None:
+    shape = f"({', '.join(f'/*index={n}*/f32[{n},64]{{1,0:T(8,128)}}' for n in range(1, 33))})"
+    assert short_shape(shape, 36) == "(f32[1,64], f32[2,64], … 30 more)"
+    assert short_shape("f32[8]{0:T(128)}", 36) == "f32[8]{0:T(128)}"

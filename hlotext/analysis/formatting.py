@@ -52,6 +52,16 @@ def format_percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else ""
 
 
+def format_change(change: float) -> str:
+    """A change as a share of what was before: `+12.5 %`, `−0.04 %`, from ten times as much on `1,411 times`."""
+    if not change:
+        return "none"
+    if change >= 9:
+        return f"{1 + change:,.0f} times"
+    share = 100 * abs(change)
+    return f"{'+' if change > 0 else '−'}{f'{share:.3g}' if share >= 0.001 else '<0.001'} %"
+
+
 def attribute_text(value: object) -> str:
     """An attribute's value in HLO's notation: tuples in braces, enumerators by name; empty for None."""
     if isinstance(value, tuple):

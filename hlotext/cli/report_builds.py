@@ -55,7 +55,7 @@ def write(
         elif output_format == "markdown":
             text = report.builds_comment(found, fail_on or tuple(FIGURES))
         else:
-            text = report.builds_page(found, title or "Builds", percent)
+            text = report.builds_page(found, title or "Builds", percent, fail_on)
     except (InputError, ImportError) as error:
         raise Unreadable(brief(error)) from None
     if place == "-":

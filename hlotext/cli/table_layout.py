@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
+from hlotext.analysis.shape_texts import bare_shape, shape_forms, uncommented, with_space
+
 INDENT, GAP = 2, 2
 """Blanks before a row, and between two cells."""
 _DOTS = "…"
@@ -200,7 +202,7 @@ def _roomy(column: TerminalColumn, cells: Sequence[str], width: int) -> Terminal
         return attrs.evolve(column, least=max([column.least, *(size for size in names if 2 * size <= width)]))
     if column.kind is not Kind.SHAPE:
         return column
-    arrays = [cell_width(_bare(cell)) for cell in cells if not cell.startswith("(")]
+    arrays = [cell_width(bare_shape(cell)) for cell in cells if not cell.startswith("(")]
     return attrs.evolve(column, least=max([column.least, *(size for size in arrays if size <= _LONG_ARRAY)]))
 
 
@@ -266,53 +268,6 @@ def _name_forms(text: str, width: int) -> Iterator[str]:
     yield f"{text[:head]}{_DOTS}{text[len(text) - (keep - head) :]}"
 
 
-_LAYOUT = re.compile(r"\{[^{}]*?(S\(\d+\))?\}")
-_COMMENT = re.compile(r"/\*.*?\*/ ?")
-
-
-def _uncommented(text: str) -> str:
-    return _COMMENT.sub("", text)
-
-
-def _with_space(text: str) -> str:
-    """Without layouts, of which memory spaces stay."""
-    return _LAYOUT.sub(lambda match: f"{{{_DOTS}{match[1]}}}" if match[1] else "", _uncommented(text))
-
-
-def _bare(text: str) -> str:
-    """Without layouts."""
-    return _LAYOUT.sub("", _uncommented(text))
-
-
-def _shape_forms(text: str, width: int) -> Iterator[str]:
-    """Without comments; without layouts, whose memory space stays; then the first elements of a tuple, and how many more."""
-    yield _uncommented(text)
-    yield _with_space(text)
-    bare = _bare(text)
-    yield bare
-    if bare.startswith("("):
-        elements = _elements(bare)
-        for count in range(min(len(elements) - 1, width // 3), 0, -1):  # each takes three columns at least
-            yield f"({', '.join(elements[:count])}, {_DOTS} {len(elements) - count} more)"
-        yield f"({len(elements)} element{'s' if len(elements) != 1 else ''})"
-        return
-    yield f"{bare[: max(width - 1, 1)]}{_DOTS}"
-
-
-def _elements(text: str) -> list[str]:
-    """The elements of a tuple's shape as text, nested ones whole."""
-    found, depth, start = [], 0, 1
-    for place, character in enumerate(text):
-        if character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        if (character == "," and depth == 1) or (character == ")" and depth == 0):
-            found.append(text[start:place].strip())
-            start = place + 1
-    return found
-
-
 def _place_forms(text: str, width: int) -> Iterator[str]:
     """`folder/file.py:12 module.function`: folders go, then all but the function's last word, then the function."""
     place, _, function = text.partition(" ")
@@ -352,7 +307,7 @@ def _file_alone(text: str) -> str:
 
 
 _LEVELS: dict[Kind, tuple[Callable[[str], str], ...]] = {
-    Kind.SHAPE: (str, _uncommented, _with_space, _bare),
+    Kind.SHAPE: (str, uncommented, with_space, bare_shape),
     Kind.PLACE: (str, _file, _file_and_last, _file_alone),
 }
 
@@ -425,7 +380,7 @@ def _without_common_end(names: list[str]) -> list[str]:
 
 _FORMS: dict[Kind, Callable[[str, int], Iterator[str]]] = {
     Kind.NAME: _name_forms,
-    Kind.SHAPE: _shape_forms,
+    Kind.SHAPE: shape_forms,
     Kind.PLACE: _place_forms,
     Kind.SCOPE: _scope_forms,
 }

@@ -96,7 +96,7 @@ const tableOf = (table) => {
     copies.append(button);
   }
   scroll.before(bar);
-  // Where more of it is out of sight, to the left or right, that side fades.
+  // Where more of it is out of sight, the right side fades; on the left the names of the rows throw a shadow.
   const fade = () => {
     scroll.classList.toggle("more-left", scroll.scrollLeft > 1);
     scroll.classList.toggle("more-right", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 1);

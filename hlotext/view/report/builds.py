@@ -1,10 +1,10 @@
-"""The page of a dataset of builds: the trend of each figure of each module, steps with what brought them, gaps."""
+"""The page of a dataset of builds: its verdict, steps with what brought them, the trend of each figure of each module."""
 
 from __future__ import annotations
 
-import itertools
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -21,11 +21,11 @@ from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import environment
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, History, ModuleHistory
+    from hlotext.tables.history import BuildStep, Coming, History, ModuleHistory, Regression
 
 _FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
-_UNREADABLE = columns_of("report.builds_unreadable")
+_UNREADABLE, _VERDICT = columns_of("report.builds_unreadable"), columns_of("report.builds_verdict")
 _WIDE, _HIGH, _EDGE = 600, 44, 6
 """Width and height of a trend, and the margin above and below it."""
 MOST_CARDS = 200
@@ -34,15 +34,15 @@ MOST_CARDS = 200
 
 @attrs.frozen
 class _Card:
-    """The steps of one module in one build."""
+    """The steps of one module in one build, or that it comes or goes."""
 
     number: int
     module: str
     build: str
-    before_build: str
     kind: str
     word: str
-    why: str
+    lead: str
+    """The build that it is compared with, and what that is."""
     figures: PageTable
     operations: PageTable
     findings: PageTable
@@ -58,22 +58,54 @@ class _Row:
     picture: Markup
     first: float
     first_text: str
-    last: float
+    last: float | None
     last_text: str
-    change: float
+    change: float | None
     change_text: str
 
 
 @attrs.frozen
 class _Model:
     name: str
+    about: str
+    """The file, and that the newest build has it not."""
     rows: Sequence[_Row]
+    marks: Sequence[tuple[str, str]]
+    """The legend: for each mark of its trends, what it means."""
 
 
-def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> str:
-    """The history of a dataset as one HTML page that works offline; the same page for the same history, byte for byte."""
-    groups = [list(group) for _, group in itertools.groupby(found.steps, lambda one: (one.build, one.module))]
-    cards = [_card(found, number, group) for number, group in enumerate(groups)]
+@attrs.frozen
+class _Verdict:
+    """The newest build against the last good one."""
+
+    word: str
+    kind: str
+    lead: str
+    table: PageTable
+    unjudged: Sequence[tuple[str, str]]
+
+
+def builds_page(
+    found: History, title: str = "Builds", percent: float = 0.0, fail_on: Collection[str] = ()
+) -> str:
+    """The history of a dataset as one HTML page that works offline; the same page for the same history, byte for byte.
+
+    `fail_on` are the figures that must not be above the last good build; the page says whether they are.
+    """
+    steps: dict[tuple[str, str], list[BuildStep]] = {}
+    changed: dict[str, list[BuildStep]] = {}
+    for step in found.steps:
+        steps.setdefault((step.build, step.module), []).append(step)
+        changed.setdefault(step.module, []).append(step)
+    comings = {(one.build, one.module): one for one in found.comings}
+    keys = sorted({*steps, *comings})
+    regressions = found.regressions(FIGURES)
+    above = {one.module: one.good_build for one in regressions}
+    modules = {one.name: one for one in found.modules}
+    cards = [
+        _card(found, number, modules.get(key[1]), key, steps.get(key, ()), comings.get(key), above)
+        for number, key in enumerate(keys)
+    ]
     numbers = {(one.build, one.module): one.number for one in cards}
     own = script("common.js", "tables.js", "builds.js")
     worse = [one for one in found.steps if one.is_worse and one.accepted is None]
@@ -91,15 +123,34 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
     ]
     if len(cards) > MOST_CARDS:
         notes.append(f"{len(cards) - MOST_CARDS:,} older steps are not shown.")
+    alike = Counter(one.header_name for one in found.modules if one.header_name)
+    notes += [
+        f"`{name}` is the name of {count:,} modules, which are told apart by their files and arguments."
+        for name, count in sorted(alike.items())
+    ]
+    newest = found.builds[-1]
+    present = sum(newest in one.paths for one in found.modules)
+    places = [{one.module for one in found.steps}, {one.build for one in found.steps}]
+    where = ", ".join(map(pluralize, map(len, places), ("module", "build")))
     tiles = [
-        Tile("steps", f"{len(found.steps):,}", f"in {pluralize(len({one.build for one in cards}), 'build')}"),
+        Tile(
+            "steps",
+            f"{len(found.steps):,}",
+            f"changed figures of {where}" if found.steps else "no figure changed",
+        ),
         Tile(
             "not accepted",
             f"{len(worse):,}",
             f"cost more, newest in {worse[-1].build}" if worse else "no step costs more",
         ),
-        Tile("builds", f"{len(found.builds):,}", f"{len(found.unreadable):,} inputs not readable"),
-        Tile("modules", f"{len(found.modules):,}"),
+        Tile(
+            "builds",
+            f"{len(found.builds):,}",
+            f"{pluralize(len(found.unreadable), 'input')} not readable"
+            if found.unreadable
+            else "all inputs readable",
+        ),
+        Tile("modules", f"{len(found.modules):,}", f"{present:,} in the newest build"),
     ]
     files = {one.file for step in found.steps for one in step.grown if one.file is not None}
     files |= {one.file for step in found.steps for one in step.findings if one.file is not None}
@@ -118,8 +169,9 @@ def builds_page(found: History, title: str = "Builds", percent: float = 0.0) -> 
             last=found.builds[-1],
             bound=f" of more than {percent:g} %" if percent else "",
             tiles=tiles,
+            verdict=_verdict(found, regressions, fail_on),
             cards=cards[::-1][:MOST_CARDS],
-            models=[_Model(one.name, list(_rows(found, one, numbers))) for one in found.modules],
+            models=[_model(found, one, changed.get(one.name, ()), numbers) for one in found.modules],
             unreadable=PageTable(
                 "unreadable", "Inputs that could not be read", _UNREADABLE, cut(rows), len(rows)
             ),
@@ -133,12 +185,71 @@ _NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME
 """Why a table may have none, by its name."""
 
 
-def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
-    first = steps[0]
+def _verdict(found: History, regressions: Sequence[Regression], fail_on: Collection[str]) -> _Verdict:
+    """The newest build against the last good one of each module: as `--fail-on` judges it, and in all figures."""
+    newest = found.builds[-1]
+    failed = [one for one in regressions if one.figure in fail_on]
+    names = "any" if set(fail_on) == set(FIGURES) else ",".join(fail_on)
+    if failed:
+        word, kind = f"{newest} fails", "worse"
+        lead = f"`--fail-on {names}`: {pluralize(len(failed), 'figure')} above the last good build"
+        others = len(regressions) - len(failed)
+        lead += f", and {others:,} for which it does not ask." if others else "."
+    elif regressions:
+        word, kind = f"{newest} is above the last good build", "worse"
+        lead = f"in {pluralize(len(regressions), 'figure')}"
+        lead += f", of which `--fail-on {names}` asks for none." if fail_on else "."
+    elif found.unjudged:
+        word, kind = f"{newest} is not judged in full", "gone"
+        lead = "No figure of the modules that are there is above the last good build."
+    else:
+        word, kind = f"{newest} passes", "better"
+        lead = "No figure of any module is above the last good build."
+    rows = [
+        (
+            one.module,
+            FIGURES[one.figure][0],
+            change_of(one.good, one.value)[1],
+            *figure_texts(one.figure, one.good, one.value),
+            one.good_build,
+        )
+        for one in regressions
+    ]
+    table = PageTable("verdict", "Above the last good build", _VERDICT, rows)
+    return _Verdict(word, kind, lead, table, found.unjudged)
+
+
+_WORDS = {
+    "worse": "costs more",
+    "accepted": "accepted",
+    "better": "costs less",
+    "gone": "gone",
+    "untold": "cannot be told",
+    "new": "new",
+    "back": "back, costs the same",
+}
+
+
+def _card(
+    found: History,
+    number: int,
+    module: ModuleHistory | None,
+    key: tuple[str, str],
+    steps: Sequence[BuildStep],
+    coming: Coming | None,
+    above: Mapping[str, str],
+) -> _Card:
+    build, name = key
     open_rises = [one for one in steps if one.is_worse and one.accepted is None]
-    is_accepted = not open_rises and any(one.accepted is not None for one in steps)
-    kind = "worse" if open_rises else "accepted" if is_accepted else "better"
-    words = {"worse": "costs more", "accepted": "accepted", "better": "costs less"}
+    if steps:
+        is_accepted = not open_rises and any(one.accepted is not None for one in steps)
+        kind = "worse" if open_rises else "accepted" if is_accepted else "better"
+    else:
+        kind = coming.kind if coming is not None else "new"
+    word = _WORDS[kind]
+    if kind == "better" and build == found.builds[-1] and name in above:
+        kind, word = "above", f"costs less than before, more than in {above[name]}"
+    old_build = steps[0].before_build if steps else coming.before_build if coming is not None else ""
     rows = [
         (
             FIGURES[one.figure][0],
@@ -164,17 +275,23 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
     findings = [
         (one.severity, one.code, one.message, one.instruction, _place(one.file, one.line)) for one in appeared
     ]
-    paths = next((one.paths for one in found.modules if one.name == first.module), {})
-    old, new = paths.get(first.before_build), paths.get(first.build)
+    paths = module.paths if module is not None else {}
+    old, new = paths.get(old_build), paths.get(build)
+    why = "; ".join(dict.fromkeys(one.accepted for one in steps if one.accepted))
     return _Card(
         number,
-        first.module,
-        first.build,
-        first.before_build,
+        name,
+        build,
         kind,
-        words[kind],
-        "; ".join(dict.fromkeys(one.accepted for one in steps if one.accepted)),
-        PageTable("figures", "Figures", _FIGURES, rows),
+        word,
+        f"{_lead(found, module, build, old_build, coming)}{f': {why}' if why else ''}",
+        PageTable(
+            "figures",
+            "Figures",
+            _FIGURES,
+            rows or _figures_of(module, build, old_build, kind),
+            is_open=bool(steps),
+        ),
         PageTable(
             "operations",
             "What appeared or grew, operations of one kind and scope together",
@@ -188,37 +305,109 @@ def _card(found: History, number: int, steps: Sequence[BuildStep]) -> _Card:
             cut(findings, _MOST_FINDINGS),
             len(findings),
         ),
-        f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if old and new and old != new else "",
+        f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",
         "\n".join(one.line for one in open_rises),
     )
+
+
+def _lead(
+    found: History, module: ModuleHistory | None, build: str, old_build: str, coming: Coming | None
+) -> str:
+    """The build that a module is compared with, and why with that one."""
+    if coming is not None and coming.kind == "new":
+        return "in no build before"
+    if coming is not None and coming.kind == "gone":
+        return f"not in this build; the last one with it is {old_build}"
+    if coming is not None and coming.kind == "untold":
+        return f"several modules fit, and nothing tells them apart: {coming.why}; the last build with it is {old_build}"
+    between = found.builds[found.builds.index(old_build) + 1 : found.builds.index(build)]
+    if not between:
+        return f"compared with {old_build}, the build before it"
+    is_unread = module is not None and all(one in module.unknown for one in between)
+    return f"compared with {old_build}, the last build {'in which it could be read' if is_unread else 'that has it'}"
+
+
+def _figures_of(
+    module: ModuleHistory | None, build: str, old_build: str, kind: str
+) -> list[tuple[str, str, str, str]]:
+    """The figures of a module that comes, or the last ones of one that goes."""
+    shown = build if kind in ("new", "back") else old_build
+    values = {} if module is None else {name: by[shown] for name, by in module.values.items() if shown in by}
+    texts = [(FIGURES[name][0], figure_text(name, value)) for name, value in values.items()]
+    return [(title, "", text, "") if shown == build else (title, text, "", "") for title, text in texts]
 
 
 def _place(file: str | None, line: int | None) -> str:
     return f"{file}:{line}" if file else ""
 
 
-def _rows(found: History, module: ModuleHistory, numbers: dict[tuple[str, str], int]) -> Iterator[_Row]:
+def _model(
+    found: History, module: ModuleHistory, steps: Sequence[BuildStep], numbers: Mapping[tuple[str, str], int]
+) -> _Model:
+    last = next((build for build in reversed(found.builds) if build in module.paths), "")
+    newest = found.builds[-1]
+    about = [f"`{module.paths[last]}`"] if last else []
+    if last and newest in module.unknown:
+        about.append(f"{newest}: {module.unknown[newest]}; the last build with it is {last}")
+    elif last and last != newest:
+        about.append(f"not in {newest}; the last build with it is {last}")
+    kinds = {_kind(one) for one in steps}
+    gaps = {_gap(module, build) for build in found.builds if build not in module.paths}
+    marks = [(kind, text) for kind, text in _MARKS.items() if kind in kinds or kind in gaps]
+    return _Model(module.name, " · ".join(about), list(_rows(found, module, steps, numbers)), marks)
+
+
+_MARKS = {
+    "worse": "costs more",
+    "better": "costs less",
+    "accepted": "accepted",
+    "unread": "not readable, or not told apart",
+    "absent": "not in the build",
+}
+"""Marks of a trend, with what they mean."""
+
+
+def _kind(step: BuildStep) -> str:
+    return "accepted" if step.accepted is not None else "worse" if step.is_worse else "better"
+
+
+def _gap(module: ModuleHistory, build: str) -> str:
+    return "unread" if build in module.unknown else "absent"
+
+
+def _rows(
+    found: History, module: ModuleHistory, steps: Sequence[BuildStep], numbers: Mapping[tuple[str, str], int]
+) -> Iterator[_Row]:
+    newest = found.builds[-1]
     for figure, (title, _, _) in FIGURES.items():
         values = module.values[figure]
         known = [build for build in found.builds if build in values]
         if not known:
             continue
-        first, last = float(values[known[0]]), float(values[known[-1]])
-        change, text = change_of(first, last)
-        steps = [one for one in found.steps if (one.module, one.figure) == (module.name, figure)]
-        picture = _picture(found.builds, figure, values, steps, numbers)
-        texts = figure_texts(figure, first, last)
-        yield _Row(title, picture, first, texts[0], last, texts[1], change, text)
+        mine = [one for one in steps if one.figure == figure]
+        picture = _picture(found.builds, figure, module, mine, numbers)
+        first, last = float(values[known[0]]), values.get(newest)
+        if last is None:
+            why = module.unknown.get(newest) or "not in it"
+            text = figure_text(figure, first)
+            yield _Row(
+                title, picture, first, text, None, "no value" if newest in module.paths else why, None, ""
+            )
+            continue
+        change, text = change_of(first, float(last))
+        texts = figure_texts(figure, first, float(last))
+        yield _Row(title, picture, first, texts[0], float(last), texts[1], change, text)
 
 
 def _picture(
     builds: Sequence[str],
     figure: str,
-    values: Mapping[str, float],
+    module: ModuleHistory,
     steps: Iterable[BuildStep],
-    numbers: dict[tuple[str, str], int],
+    numbers: Mapping[tuple[str, str], int],
 ) -> Markup:
     """The trend as a line that breaks where a build has no value, with a mark at each step, as SVG."""
+    values = module.values[figure]
     low, high = min(values.values()), max(values.values())
     span = float(high - low)
     wide = _WIDE / max(1, len(builds))
@@ -230,11 +419,14 @@ def _picture(
     path, gaps, hovered, is_on = [], [], [], False
     for build in builds:
         left, right = f"{x[build] - wide / 2:.1f}", f"{x[build] + wide / 2:.1f}"
-        says = f"{build}: {figure_text(figure, values[build]) if build in values else 'no value'}"
+        kind = "" if build in module.paths else _gap(module, build)
+        why = module.unknown.get(build, "not in the build" if kind else "no value")
+        says = f"{build}: {figure_text(figure, values[build]) if build in values else why}"
         area = f'<rect x="{left}" y="0" width="{wide:.1f}" height="{_HIGH}">'
         hovered.append(f"{area}<title>{_safe(says)}</title></rect>")
         if build not in values:
-            gaps.append(f'<line x1="{x[build]:.1f}" x2="{x[build]:.1f}" y1="2" y2="{_HIGH - 2}"/>')
+            at = f'x1="{x[build]:.1f}" x2="{x[build]:.1f}" y1="2" y2="{_HIGH - 2}"'
+            gaps.append(f'<line class="{kind or "unread"}" {at}/>')
             is_on = False
             continue
         # A build has its value from edge to edge, so that a step is one and no slope.
@@ -242,7 +434,7 @@ def _picture(
         is_on = True
     marks = []
     for one in steps:
-        kind = "accepted" if one.accepted is not None else "worse" if one.is_worse else "better"
+        kind = _kind(one)
         says = f"{one.build}: {' → '.join(figure_texts(figure, one.before, one.value))}"
         number = numbers[one.build, one.module]
         # Points of lines with round ends stay round however the picture is stretched.

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.formatting import format_count, seconds
+from hlotext.analysis.formatting import format_change, format_count, seconds
 from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
 
@@ -18,6 +18,8 @@ MARKER = "<!-- hlotext:builds -->"
 """First line of a comment, by which the next run finds and replaces it."""
 MOST_COMMENT = 60_000
 """Characters of a comment: code hosts take some 65,000."""
+_MOST_UNJUDGED = 20
+"""Modules that a comment names because the newest build lacks them."""
 
 
 def figure_text(figure: str, value: float) -> str:
@@ -43,8 +45,8 @@ def change_of(before: float, value: float) -> tuple[float, str]:
     """The change in percent, and as text; of what was 0 the value itself."""
     if not before:
         return value, "new" if value else "none"
-    share = 100 * (value - before) / before
-    return share, f"{share:+.3g} %".replace("-", "−") if share else "none"
+    change = (value - before) / before
+    return 100 * change, format_change(change)
 
 
 def benchmark(found: History) -> str:
@@ -69,8 +71,12 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     newest = found.builds[-1]
     worse = found.regressions(figures)
     lines = [MARKER, f"**hlotext**: build {_cell(newest)}"]
+    lines += [
+        f"{_cell(module)}: not compared: {_cell(why)}" for module, why in found.unjudged[:_MOST_UNJUDGED]
+    ]
     if not worse:
-        lines.append("No figure of any module is above the last good build.")
+        all_compared = "" if found.unjudged else " of any module"
+        lines.append(f"No figure{all_compared} is above the last good build.")
         return "\n\n".join(lines) + "\n"
     rows = [
         "| module | figure | last good | now | change | cause | line |",

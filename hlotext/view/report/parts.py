@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.formatting import format_count, format_percent, seconds, times
+from hlotext.analysis.formatting import format_change, format_count, format_percent, seconds, times
 from hlotext.schemas import columns
 
 Cell = str | float | int | None
@@ -31,6 +31,8 @@ class PageColumn:
     hatched: str = ""
     """The key of the column whose number is the hatched part of the bar: padding, or what is waited for."""
 
+    is_second: bool = False
+    """True if it stands beside the names, so that narrow windows show it: the column that decides."""
     is_signed: bool = False
     """True for a difference, so that an increase has a plus sign."""
 
@@ -45,8 +47,10 @@ class PageColumn:
             return ""
         if isinstance(value, str):
             return value
+        if self.is_signed and self.kind == "share":
+            return format_change(value)
         text = str(_TEXTS[self.kind](value)).replace("-", "−")
-        return f"+{text}" if self.is_signed and value > 0 else text
+        return f"+{text}" if self.is_signed and value > 0 and not text.startswith("<") else text
 
 
 def columns_of(table: str) -> tuple[PageColumn, ...]:
@@ -57,8 +61,8 @@ def columns_of(table: str) -> tuple[PageColumn, ...]:
 def _column(one: columns.Column) -> PageColumn:
     title, kind = one.title, one.kind
     assert title is not None
-    bar, hatched, signed = (one.options.get(name) for name in ("bar", "hatched", "signed"))
-    return PageColumn(one.key, title, kind, bool(bar), hatched or "", bool(signed))
+    bar, hatched, second, signed = (one.options.get(name) for name in ("bar", "hatched", "second", "signed"))
+    return PageColumn(one.key, title, kind, bool(bar), hatched or "", bool(second), bool(signed))
 
 
 def signed_bytes(count: float) -> str:
@@ -71,11 +75,13 @@ def signed_seconds(time: float) -> str:
     return f"{'−' if time < 0 else ''}{seconds(abs(time))}"
 
 
-_WORDS = ("text", "code", "operation", "line")
-"""Kinds of texts; the last two lead to an operation, and to the operations of a line of Python."""
+_WORDS = ("text", "code", "shape", "operation", "line")
+"""Kinds of texts; the last two lead to an operation, and to the operations of a line of Python. A shape is shown as
+far as one line holds it."""
 _TEXTS: Mapping[str, Any] = {
     "text": str,
     "code": str,
+    "shape": str,
     "operation": str,
     "line": str,
     "count": lambda value: f"{value:,}",
@@ -109,7 +115,7 @@ class PageTable:
     @functools.cached_property
     def shown(self) -> tuple[int, ...]:
         """Numbers of the columns that hold something, in their order; of a table without rows all."""
-        columns = range(len(self.columns))
+        columns = sorted(range(len(self.columns)), key=lambda n: n and 2 - self.columns[n].is_second)
         filled = tuple(n for n in columns if not n or any(row[n] not in (None, "") for row in self.rows))
         return filled if self.rows else tuple(columns)
 

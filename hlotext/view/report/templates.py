@@ -9,6 +9,7 @@ import jinja2
 import markupsafe
 from markupsafe import Markup
 
+from hlotext.analysis.shape_texts import short_shape
 from hlotext.findings import escape
 from hlotext.view.page.packing import asset
 
@@ -17,6 +18,8 @@ MOST_TEXT = 300
 
 _FEW, _MANY = 20, 48
 """Characters of a cell that is not broken, and of one that is a sentence."""
+_SHAPE = 36
+"""Characters of a shape in a table."""
 
 
 def shown(text: str) -> str:
@@ -45,6 +48,7 @@ def environment(**filters: Any) -> jinja2.Environment:
     found.filters["breakable"] = breakable
     found.filters["codes"] = codes
     found.filters["address"] = address
+    found.filters["short_shape"] = lambda text: short_shape(shown(text), _SHAPE)
     found.filters["short_place"] = str  # as it is where a page names none
     found.filters.update(filters)
     found.globals["length_of"] = length_of
