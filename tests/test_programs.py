@@ -313,6 +313,30 @@ def test_changes_are_told_in_numbers_that_people_read() -> None:
     ]  # fmt: skip
 
 
+def test_signs_stand_before_numbers_alone() -> None:
+    """What is below what is told has none: it was `+<1 ns` and `-0.0 %`."""
+    pytest.importorskip("jinja2")
+    from hlotext.view.report.parts import PageColumn
+
+    seconds = PageColumn("k", "t", "seconds", is_signed=True)
+    assert [seconds.text(one) for one in (3e-10, -3e-10, 2e-9, -2e-9)] == ["<1 ns", "<1 ns", "+2 ns", "−2 ns"]
+    share = PageColumn("k", "t", "share", is_signed=True)
+    assert [share.text(one) for one in (-0.0002, 1410.5, 0.0)] == ["−0.02 %", "1,412 times", "none"]
+
+
+def test_the_column_that_decides_stands_beside_the_names() -> None:
+    """Where there is room for two columns, these are them; the rows stay as they are."""
+    pytest.importorskip("jinja2")
+    from hlotext.view.report.parts import PageTable, columns_of
+
+    for name in ("comparison_counts", "costs_lines", "costs_scopes", "collectives_why", "builds_operations"):
+        columns = columns_of(f"report.{name}")
+        table = PageTable("t", "t", columns, [[1] * len(columns)])
+        assert sorted(table.shown) == list(range(len(columns)))
+        assert table.shown[0] == 0
+        assert columns[table.shown[1]].is_second
+
+
 def test_long_shapes_are_cut_to_a_line() -> None:
     shape = f"({', '.join(f'/*index={n}*/f32[{n},64]{{1,0:T(8,128)}}' for n in range(1, 33))})"
     assert short_shape(shape, 36) == "(f32[1,64], f32[2,64], … 30 more)"

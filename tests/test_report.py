@@ -529,7 +529,7 @@ def test_places_are_named_as_shortly_as_they_can_be(tmp_path: Path) -> None:
         '  ROOT a = f32[8]{0} sine(p), metadata={op_name="t" source_file="/a/b/train.py" source_line=3}\n}\n'
     )
     text = report_page(report_input(place))
-    (cell,) = re.findall(r'<td class="text" data-full="/a/b/train.py:3"[^>]*>.*?</td>', text)
+    (cell,) = re.findall(r'<td class="text short" data-full="/a/b/train.py:3"[^>]*>.*?</td>', text)
     assert 'href="#line=%2Fa%2Fb%2Ftrain.py%3A3"' in cell
     assert ">train.py:3</a>" in cell
 

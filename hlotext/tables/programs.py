@@ -8,6 +8,7 @@ arguments alone where a file was moved. What several would fit is left open, and
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -248,19 +249,21 @@ def _rows(several: Sequence[_Program], labels: Mapping[int, str], places: _Place
         for text in program.texts.values():
             files.setdefault(places.file(text), {})[id(program)] = program
             below.setdefault(places.place(text), {})[id(program)] = program
-    unread: dict[tuple[int, str], _Program] = {}
+    unread: dict[int, set[str]] = {}
     for text in places.texts:
         if text.name is None:
-            same = files.get(places.file(text)) or below.get(places.place(text), {})
-            unread.update({(number, text.build): one for number, one in same.items()})
+            for number in files.get(places.file(text)) or below.get(places.place(text), {}):
+                unread.setdefault(number, set()).add(text.build)
     builds = sorted({text.build for text in places.texts})
     for program in several:
         label = labels[id(program)]
         for build, text in program.texts.items():
             yield Row(label, program.name, build, OK, text.module, "")
+        end = (
+            len(builds) if program.untold_since is None else bisect.bisect_left(builds, program.untold_since)
+        )
         why = " or ".join(labels[id(one)] for one in program.instead)
-        for build in builds:
-            if program.untold_since is not None and build >= program.untold_since:
-                yield Row(label, program.name, build, UNTOLD, None, why)
-            elif (id(program), build) in unread and build not in program.texts:
-                yield Row(label, program.name, build, UNREADABLE, None, "")
+        for build in builds[end:]:
+            yield Row(label, program.name, build, UNTOLD, None, why)
+        for build in sorted(unread.get(id(program), set()) - program.texts.keys() - set(builds[end:])):
+            yield Row(label, program.name, build, UNREADABLE, None, "")

@@ -72,7 +72,8 @@ def signed_bytes(count: float) -> str:
 
 def signed_seconds(time: float) -> str:
     """Seconds that may be fewer than before."""
-    return f"{'−' if time < 0 else ''}{seconds(abs(time))}"
+    text = seconds(abs(time))
+    return f"{'−' if time < 0 and not text.startswith('<') else ''}{text}"
 
 
 _WORDS = ("text", "code", "shape", "operation", "line")
