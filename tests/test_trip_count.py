@@ -170,3 +170,13 @@ def test_what_is_counted_is_what_xla_knows(path: Path) -> None:
     for instruction in hlo.load(path).instructions():
         if instruction.opcode == "while" and (counted := counted_trips(instruction)) is not None:
             assert trip_count(instruction) == counted
+
+
+def test_a_counter_of_no_number_is_not_counted() -> None:
+    """The loop is given a token where its body counts: no such module is valid, and it was read."""
+    text = LOOP.format(
+        type="s32", operands="n, bound", direction="LT", step=1, opcode="add", first=0, bound=5
+    ).replace("start = (s32[],", "start = (token[],")
+    module = hlo.parse_tolerant(text).module
+    assert module is not None
+    assert counted_trips(module.entry.root) is None

@@ -150,6 +150,8 @@ def _fits(loop: Instruction, counter: _Linear, first: int, last: int) -> bool:
     if shape is None or not shape.is_tuple or counter.element is None:
         return False
     kind: ElementType = shape.tuple_shapes[counter.element].element_type
+    if not kind.is_integral:
+        return False
     bits = kind.bits
     least, most = (
         (0, (1 << bits) - 1) if str(kind).startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
