@@ -137,6 +137,7 @@ def _cost(_: Path) -> Any:
     return [
         found, cost.estimate(module, "h100"), cost.scope_tree(found), cost.traffic(module),
         as_tpu(_corpus(TPU), "v5e"), cost.CompilerEstimate(2e-6, 1, 2, 0.5),
+        cost.ConvolutionDimensions((), ((0, 0),), ((1, 1),), ((1, 0),)),
         cost.Cost(), cost.TrafficTotal(), cost.HostCopy(module.entry.root, 3, 1),
         cost.InstructionCost(module.entry.root, module.entry, cost.Cost()),
         cost.target_costs({"acme_*": {"flops": "2 * elements(results[0])"}}),

@@ -285,7 +285,7 @@ def test_a_program_that_does_not_fit_says_so_first(tmp_path: Path) -> None:
         "  q = f32[1024,1024,1024]{2,1,0} negate(p)\n  ROOT r = f32[1024,1024,1024]{2,1,0} sine(q)\n}\n"
     )
     said = run("memory", path, "--chip", "v2", "--platform", "tpu").stdout.splitlines()[1]
-    assert said.strip() == "does not fit  12.0 GiB of HBM needed, 7.48 GiB usable: 4.52 GiB too much"
+    assert said.strip() == "does not fit  8.00 GiB of HBM needed, 7.48 GiB usable: 532 MiB too much"
     assert "does not fit" not in run("memory", path, "--chip", "v5p", "--platform", "tpu").stdout
 
 

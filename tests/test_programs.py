@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlotext.analysis.formatting import format_change
-from hlotext.analysis.shape_texts import short_shape
+from hlotext.findings.shape_texts import short_shape
 from hlotext.tables.programs import Row, Text, programs, signed_names
 from tests.cli_support import run
 from tests.pages import Page

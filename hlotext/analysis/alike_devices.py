@@ -17,13 +17,14 @@ from hlotext.analysis.facts import fact
 from hlotext.analysis.meshes import DeviceMesh, shardy_meshes
 from hlotext.analysis.shards import is_partitioned
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.ir.values.enums import ShardingType
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import OpSharding, Sharding
 from hlotext.ir.values.tile_assignment import MOST_DEVICES
 
-_OWN = ("partition-id", "replica-id", "infeed", "recv", "rng", "rng-get-and-update-state")
-"""Opcodes whose result may differ between devices with equal arguments."""
+_OWN = traits.DEVICE_IDS | traits.HOST_EFFECTS
+"""Opcodes whose result, or what the host makes of it, may differ between devices with equal arguments."""
 _SHARDY = "xla.sdy."
 _NAME = re.compile(r'"([^"\\]*)\\*"')
 

@@ -34,17 +34,12 @@ class Value:
         return [Value(operand, self.fusions) for operand in self.instruction.operands]
 
 
-_GIVES_OTHERS = frozenset({"fusion", "parameter", "async-done", "get-tuple-element"})
-
-
 def entered(value: Value, known: Container[Instruction] = ()) -> Value:
     """The value itself, if it is what a fusion gives or what one is given: then what stands inside, or outside.
 
     An instruction outside of all fusions that is known is not looked behind.
     """
     one, fusions = value.instruction, value.fusions
-    if one.opcode not in _GIVES_OTHERS:
-        return value
     for _ in range(_MOST_STEPS):
         opcode = one.opcode
         if not fusions and one in known:

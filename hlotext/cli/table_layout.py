@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from hlotext.analysis.shape_texts import bare_shape, shape_forms, uncommented, with_space
+from hlotext.findings.shape_texts import bare_shape, shape_forms, uncommented, with_space
 
 INDENT, GAP = 2, 2
 """Blanks before a row, and between two cells."""

@@ -19,7 +19,7 @@ _SMALL = 8
 """Minimum ratio of an array's size to its update for which it should be written in place."""
 PASSING = VIEWS | {"convert", "transpose"}
 """Opcodes on the way from a slice to the place where it is written again."""
-_UPDATES = frozenset({"dynamic-update-slice", "scatter"})
+_JOINING = traits.UPDATES_ELEMENTS | {"concatenate", "fusion"}
 _CUTS = frozenset({"dynamic-slice", "slice"})
 _MOST_STEPS = 100
 _MOST_SLICES = 1000
@@ -45,7 +45,7 @@ class TakenApart:
 def taken_apart(context: Context) -> Iterator[TakenApart]:
     """Yields the arrays that steps of a module take apart and put together again."""
     for one in context.graph.sequential_instructions():
-        if one.opcode not in ("concatenate", "dynamic-update-slice", "fusion"):
+        if one.opcode not in _JOINING:
             continue
         parts = _parts(one)
         writers: tuple[Instruction, ...] = (one,)
@@ -154,7 +154,7 @@ def _joined(one: Instruction, parts: list[Value], writers: tuple[Instruction, ..
 
 def _is_changed(step: Instruction) -> bool:
     inside = step.called_computations[0].root if step.called_computations else step
-    return source(Value(inside), PASSING).instruction.opcode in _UPDATES
+    return source(Value(inside), PASSING).instruction.opcode in traits.UPDATES_ELEMENTS
 
 
 def _cut(value: Value, path: dict[Instruction, None]) -> tuple[Value | None, int]:
@@ -170,7 +170,7 @@ def _cut(value: Value, path: dict[Instruction, None]) -> tuple[Value | None, int
             path.setdefault(value.writer)
         if one.opcode in _CUTS:
             return value, count
-        if one.opcode in _UPDATES:
+        if one.opcode in traits.UPDATES_ELEMENTS:
             if not is_small_update(one):
                 return None, 0
             count += 1

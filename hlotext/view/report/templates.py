@@ -9,8 +9,8 @@ import jinja2
 import markupsafe
 from markupsafe import Markup
 
-from hlotext.analysis.shape_texts import short_shape
 from hlotext.findings import escape
+from hlotext.findings.shape_texts import short_shape
 from hlotext.view.page.packing import asset
 
 MOST_TEXT = 300
