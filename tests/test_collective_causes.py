@@ -423,7 +423,7 @@ def test_sentences_say_nothing_that_operations_do_not_do() -> None:
     )
     assert (
         said(PARTIAL, argument, argument)
-        == "because an operation sums over a dimension that is sharded along x"
+        == "because an operation reduces over a dimension that is sharded along x"
     )
 
 
@@ -652,7 +652,7 @@ def test_padded_reduce_scatters_are_the_partitioners_sums(tmp_path: Path) -> Non
         if one.communication.kind == "reduce-scatter":
             (reason,) = one.reasons
             assert (reason.cause, reason.part_kind) == ("partial", "all-reduce")
-            assert reason.because.startswith("because dot_general (line 59) sums over a dimension")
+            assert reason.because.startswith("because dot_general (line 59) reduces over a dimension")
     why = compilation.why("all-reduce.6")
     assert "tpu-all-reduce-scatter-fusion rewrote into a reduce-scatter" in why.because
     assert why.chain.startswith(

@@ -424,7 +424,11 @@ def trips_of(given: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in given:
         body, _, count = one.rpartition("=")
-        if not body or not count.isdecimal():
+        if not body:
             raise click.UsageError(f"--trips takes BODY=N, not {one!r}")
+        if not count.isdecimal():
+            raise click.UsageError(
+                f"--trips takes BODY=N with a number of iterations, 0 or more, not {count!r}"
+            )
         found[body.lstrip("%")] = int(count)
     return found

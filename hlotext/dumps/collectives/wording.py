@@ -50,7 +50,7 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
         return _reshard(reason, part)
     user = _acting(reason.user)
     if reason.cause == PARTIAL:
-        return f"because {user} sums over a dimension that is sharded along {along(reason.axes)}"
+        return f"because {user} reduces over a dimension that is sharded along {along(reason.axes)}"
     if reason.cause == HALO:
         return f"because {user} reads {_edge(part)} over the edge of the shard of {_named(reason.tensor, 'its operand')}"
     if reason.cause == PROGRAM:

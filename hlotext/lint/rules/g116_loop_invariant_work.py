@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from hlotext.analysis import Backend, byte_text, total_of
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -70,7 +71,7 @@ def _reports(
         saved = sum(seconds[one] for one in group) * (count - 1) / count
         held = sum(total_of(one.shape).allocated_bytes for one in group if _leaves(one, group))
         others = (
-            f", with {len(group) - 1} more operations that it is made of or goes into"
+            f", and so {'is' if len(group) == 2 else 'are'} {pluralize(len(group) - 1, 'operation')} that it needs or feeds"
             if len(group) > 1
             else ""
         )
