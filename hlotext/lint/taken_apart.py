@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import attrs
 
-from hlotext.analysis import memory_space
+from hlotext.analysis import call_graph, memory_space
+from hlotext.analysis.facts import fact
 from hlotext.analysis.updates import Update, updates
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import concatenated
@@ -42,9 +44,18 @@ class TakenApart:
     """All that writes to the joined array: the joining one, or one for each slice, the last first."""
 
 
-def taken_apart(context: Context) -> Iterator[TakenApart]:
-    """Yields the arrays that steps of a module take apart and put together again."""
-    for one in context.graph.sequential_instructions():
+def taken_apart(context: Context) -> tuple[TakenApart, ...]:
+    """The arrays that steps of a module take apart and put together again."""
+    return _taken_apart(context.module)
+
+
+@fact
+def _taken_apart(module: Module) -> tuple[TakenApart, ...]:
+    return tuple(_found(module))
+
+
+def _found(module: Module) -> Iterator[TakenApart]:
+    for one in call_graph(module).sequential_instructions():
         if one.opcode not in _JOINING:
             continue
         parts = _parts(one)
