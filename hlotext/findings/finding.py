@@ -152,11 +152,7 @@ class Finding(Value):
     @property
     def source_line(self) -> str:
         """The whole line of the source text where it starts; empty when detached."""
-        return (
-            self.source.text[slice(*self.source.bounds_at(self.span.start))]
-            if self.source is not None
-            else ""
-        )
+        return self.source.line_at(self.span.start) if self.source is not None else ""
 
     # ---- what
 

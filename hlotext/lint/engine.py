@@ -8,21 +8,9 @@ from typing import Any
 
 import attrs
 
-from hlotext import memory, proto
-from hlotext.analysis import (
-    array_bytes,
-    arrays_of,
-    backend_of,
-    call_graph,
-    census,
-    choose_chip,
-    responsible_frame,
-    responsible_frames,
-    written_bytes,
-)
-from hlotext.analysis.chips import chip
+from hlotext import proto
+from hlotext.analysis import census, responsible_frame, responsible_frames
 from hlotext.dumps.compilation import Compilation
-from hlotext.findings import escape
 from hlotext.findings.errors import Severity
 from hlotext.findings.failures import INTERNAL, NOWHERE, failure
 from hlotext.findings.finding import Facts, Finding, FindingList
@@ -34,12 +22,12 @@ from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
+from hlotext.lint.excess import excess_lines
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
-from hlotext.memory import usage
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
@@ -202,40 +190,8 @@ def lint_source(
     for module in result.modules:
         found += run(module, config, compilation=compilation)
     instructions = sum(len(c) for m in result.modules for c in m.computations)
-    excess = _excess(result.modules, config, compilation)
+    excess = excess_lines(result.modules, config, compilation)
     return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), excess)
-
-
-def _excess(modules: Iterable[Module], config: Config, compilation: Compilation | None) -> tuple[str, ...]:
-    """A line for each module that does not fit; where anything else is wrong with one, its findings say so."""
-    found = []
-    for module in modules:
-        try:
-            text = _excess_of(module, config, compilation)
-        except Exception:
-            continue
-        if text:
-            found.append(f"{escape.line(module.name)} does not fit: {text}")
-    return tuple(found)
-
-
-def _excess_of(module: Module, config: Config, compilation: Compilation | None) -> str:
-    """By how much a module does not fit; empty for one without a schedule, and where the chip is not known."""
-    backend = config.profile or backend_of(module)
-    given = chip(config.chip) if config.chip else None
-    choice = choose_chip(module, given, compilation.chip if compilation is not None else None, backend)
-    usable = choice.chip.usable_bytes(0) if choice is not None and choice.is_known else None
-    # Most modules are too small to ask how their memory is assigned.
-    if choice is None or usable is None or not module.is_scheduled or _at_most(module) <= usable:
-        return ""
-    return usage.excess_text(memory.assign(module, backend, choice.chip, places_fast_memory=False))
-
-
-def _at_most(module: Module) -> int:
-    """Bytes of the arguments and of all that is ever written, which no memory exceeds."""
-    written = sum(map(written_bytes, call_graph(module).sequential_instructions()))
-    arguments = (array for one in module.entry.parameters for _, array in arrays_of(one.shape))
-    return written + sum((array_bytes(array) or (0, 0))[0] for array in arguments)
 
 
 def loop_bodies(source: Source) -> frozenset[str]:
@@ -268,7 +224,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
     except proto.ProtoError as error:
         damage = attrs.evolve(error.diagnostic, span=NOWHERE, source=Source("", name))
         return Linted((_adopted(damage, SYNTAX_CODES[damage.code]),), 0, 0)
-    excess = _excess(modules, config, None)
+    excess = excess_lines(modules, config, None)
     return Linted(tuple(found), len(modules), instructions, _loop_bodies(modules), excess)
 
 

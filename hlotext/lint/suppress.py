@@ -22,10 +22,10 @@ def is_suppressed(code: str, instruction: Instruction | None, source: Source | N
             return True
     if source is None:
         return False
-    start, end = source.bounds_at(offset)
-    if _comment_names(source.text[start:end], code):
+    if _comment_names(source.line_at(offset), code):
         return True
-    above = source.text[slice(*source.bounds_at(start - 1))].strip() if start else ""
+    start, _ = source.bounds_at(offset)
+    above = source.line_at(start - 1).strip() if start else ""
     return above.startswith("//") and _comment_names(above, code)
 
 

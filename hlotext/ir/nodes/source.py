@@ -158,6 +158,11 @@ class Source:
         other = text.find("\r", offset, end)
         return start, end if other < 0 else other
 
+    def line_at(self, offset: int) -> str:
+        """The text of the line around an offset, without its line end."""
+        start, end = self.bounds_at(offset)
+        return self.text[start:end]
+
     def read_all(self, computations: Iterable[Computation]) -> None:
         """Reads the remaining computations: here there are none."""
 

@@ -200,7 +200,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
         yield Tile("least time", time, detail, subject.estimate.seconds)
     if subject.findings:
         saved = max((one.seconds for one in subject.findings if one.seconds), default=None)
-        detail = f"the first saves up to {seconds(saved)}" if saved else ""
+        detail = f"the largest saves up to {seconds(saved)}" if saved else ""
         yield Tile("findings", f"{len(subject.findings):,}", detail, len(subject.findings))
     run = subject.cost.run
     more = "" if run.is_exact else run.bound or "about"
