@@ -460,6 +460,93 @@ def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:
     assert any("xla_dump_hlo_pass_re" in note for note in module["notes"])
 
 
+SHARD_MAP = """HloModule jit_f, num_partitions=8
+
+a {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0), metadata={op_name="w"}
+  g = f32[16]{0} all-gather(p), channel_id=1, replica_groups=mesh['d'=2,'m'=4] {'d'}, dimensions={0}, GATHER
+  t = f32[16]{0} tanh(g), metadata={op_name="jit(f)/shard_map/tanh"}
+  r = f32[4]{0} reduce-scatter(t), channel_id=2, replica_groups=mesh['d'=2,'m'=4] {'m'}, dimensions={0}, to_apply=a,
+      metadata={op_name="jit(f)/shard_map/psum_invariant"}
+  ROOT c = f32[4]{0} collective-permute(r), channel_id=3, source_target_pairs={{0,1},{1,0}},
+      metadata={op_name="jit(f)/shard_map/ppermute"}
+}
+"""
+
+
+def test_names_of_primitives_tell_what_a_shard_map_asks_for(tmp_path: Path) -> None:
+    """In a text alone too; of other kinds, and marked as the partitioner's, the names are those of what is moved."""
+    text, own = tmp_path / "f.txt", 'metadata={op_name="jit(f)/shard_map/all_gather"}'
+
+    def answers(gather: str) -> dict[str, str]:
+        text.write_text(SHARD_MAP.replace("GATHER", gather))
+        (module,) = json.loads(run("comm", text, "--format", "json").stdout)["modules"]
+        return {one["name"]: one["why"] for one in module["operations"]}
+
+    assert set(answers(own).values()) == {"because the program asks for it (shard_map)"}
+    marked = answers(f'{own}, frontend_attributes={{is_spmd_generated="true"}}')["g"]
+    assert marked == "because all_gather needs w in another sharding"
+    other = answers('metadata={op_name="jit(f)/shard_map/psum"}')["g"]
+    assert other == "because psum needs w in another sharding"
+
+
+def test_axes_that_groups_name_are_the_programs() -> None:
+    """XLA calls those of a mesh that it infers `axis_0`."""
+    named = SHARD_MAP.replace("GATHER", "sharding={replicated}")
+    inferred = named.replace("'d'", "'axis_0'").replace("'m'", "'axis_1'")
+    for text, is_named in ((named, True), (inferred, False)):
+        notes = {note for one in dumps.collectives.of_module(hlo.parse(text)) for note in one.notes}
+        assert (wording.NO_MESH not in notes) == is_named
+
+
+def test_sums_of_a_shard_map_that_were_combined_are_not_said_to_be_the_partitioners() -> None:
+    """The combined one has the name of its first part alone."""
+    final = COMBINED.replace("f/psum", "f/reduce_sum").replace("f/dot_general", "f/shard_map/dot_general")
+    (one,) = dumps.collectives.of_module(hlo.parse(final))
+    assert [reason.cause for reason in one.reasons] == ["unknown", "unknown"]
+    assert one.reasons[1].because == (
+        "unknown: it is written for dot_general, which is in a shard_map, which may ask for the sum itself"
+    )
+
+
+def test_a_gather_for_a_constraint_is_told_by_the_program(tmp_path: Path) -> None:
+    """The program has the constraint and its sharding, so no text around partitioning is needed."""
+    final = """HloModule jit_f, num_partitions=4
+
+ENTRY e {
+  p = f32[4]{0} parameter(0), metadata={op_name="w"}
+  s = f32[4]{0} negate(p), metadata={op_name="jit(f)/neg"}
+  ROOT g = f32[16]{0} all-gather(s), channel_id=1, replica_groups=mesh['d'=4] {'d'}, dimensions={0},
+      use_global_device_ids=true, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="jit(f)/neg"}
+}
+"""
+    program = """HloModule jit_f, num_partitions=4
+
+ENTRY e {
+  p = f32[16]{0} parameter(0), sharding={mesh['d'=4], [{'d'}]}, metadata={op_name="w"}
+  s = f32[16]{0} negate(p), metadata={op_name="jit(f)/neg"}
+  ROOT c = f32[16]{0} custom-call(s), custom_call_target="Sharding", sharding={mesh['d'=4], [{OPEN}]},
+      metadata={op_name="jit(f)/sharding_constraint"}
+}
+"""
+    (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
+    for dimension, want in (("", "P(None)"), ("?", None)):
+        (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(
+            program.replace("OPEN", dimension)
+        )
+        (one,) = opened(tmp_path).collectives()
+        assert one.reasons[0].want == want
+    (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(program.replace("OPEN", ""))
+    (one,) = opened(tmp_path).collectives()
+    assert one.why == "because the constraint sharding_constraint needs neg as P(None)"
+
+
 def test_the_graph_says_why(tmp_path: Path) -> None:
     compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
     (one,) = compilation.collectives()
@@ -659,7 +746,7 @@ def test_padded_reduce_scatters_are_the_partitioners_sums(tmp_path: Path) -> Non
         "all-reduce added by SPMD partitioning -> rewritten by tpu-all-reduce-scatter"
     )
     other = compilation.why("collective-permute-start")
-    assert other.because == "a pass behind the partitioner made it: tpu-all-reduce-scatter-fusion"
+    assert other.because == "a pass after the partitioner added it: tpu-all-reduce-scatter-fusion"
 
 
 WEIGHTS = """HloModule jit_f, num_partitions=4
@@ -830,4 +917,4 @@ def test_what_sums_nothing_is_not_said_to_sum(tmp_path: Path) -> None:
     (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
     (one,) = opened(tmp_path).collectives()
     assert (one.reasons[0].cause, one.confidence) == ("unknown", "low")
-    assert one.why == "no text tells: it is written for concatenate, which sums nothing itself"
+    assert one.why == "unknown: it is written for concatenate, which sums nothing itself"

@@ -11,7 +11,7 @@ from hlotext.analysis.census import census
 from hlotext.analysis.communication import Communication, communications
 from hlotext.analysis.devices import devices_of, participant_groups, shardings_of, shardy_text
 from hlotext.analysis.facts import fact
-from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
+from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, is_invented, shardy_meshes
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList, ReplicaGroupList
@@ -37,8 +37,10 @@ class FoundMesh:
 
     @property
     def has_names(self) -> bool:
-        """True if the axes have the program's own names, and not `axis_0`."""
-        return self.source in (MeshSource.GIVEN, MeshSource.SHARDY, MeshSource.SHARDINGS, MeshSource.PROGRAM)
+        """True if the axes have the program's own names, and not `axis_0` as XLA too calls them where it knows none."""
+        if self.source is MeshSource.GROUPS:
+            return not all(map(is_invented, self.mesh.names))
+        return self.source is not MeshSource.INFERRED
 
 
 def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> FoundMesh | None:

@@ -223,6 +223,9 @@ def grid_of(places: Sequence[int]) -> Grid | None:
     return tuple(grid)
 
 
+_INVENTED = re.compile(r"axis_\d+")
+
+
 def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | None:
     """The mesh of that many devices that all groups follow: `axis_0`, `axis_1`, ... from the most major.
 
@@ -242,6 +245,11 @@ def inferred_mesh(count: int, groups: Iterable[ReplicaGroups]) -> DeviceMesh | N
         return None
     sizes = tuple(b // a for a, b in itertools.pairwise(ordered))[::-1]
     return DeviceMesh(tuple(f"axis_{n}" for n in range(len(sizes))), sizes)
+
+
+def is_invented(axis: str) -> bool:
+    """True for a name such as `axis_0`, which XLA too gives to axes of a mesh that it infers itself."""
+    return _INVENTED.fullmatch(axis) is not None
 
 
 _SHARDY_MESH = re.compile(r"#sdy\.mesh<\[([^\]]*)\](?:\s*,\s*device_ids\s*=\s*\[([^\]]*)\])?>")

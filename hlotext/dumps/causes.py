@@ -17,6 +17,7 @@ from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.identity.answers import HIGH, LOW, Birth, Event
 from hlotext.dumps.identity.owners import Owner
+from hlotext.dumps.settings import dump_flags
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
 from hlotext.layout import LayoutError, transpose_is_bitcast
@@ -28,12 +29,8 @@ HOST = 5
 """The number of the host's memory space."""
 COPIES = ("copy", "copy-start")
 UNKNOWN, PROGRAM, PARTITIONING = "unknown", "program", "partitioning"
-ASK_FOR_PASSES = (
-    "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*' (ahead of time: "
-    "compile(compiler_options={'xla_dump_to': 'DIR', 'xla_dump_hlo_pass_re': '.*'}))"
-)
-"""Flags that make XLA dump the steps needed to attribute an operation to a pass; as options where one compiles for devices
-that are not there."""
+ASK_FOR_PASSES = dump_flags(".*")
+"""Flags that make XLA dump the steps needed to attribute an operation to a pass."""
 
 
 @attrs.frozen

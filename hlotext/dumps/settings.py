@@ -17,6 +17,16 @@ _IGNORED = ("xla_dump_",)
 """Settings that say where and what is dumped, and change nothing."""
 _MARK = re.compile(r"^# (\w+) in the current tpu_comp_env has a non-default value", re.MULTILINE)
 _HEADER = ("replica_count", "num_partitions")
+AROUND_PARTITIONING = ".*(spmd-partition|shardy|sharding-prop).*"
+"""The passes whose texts tell why collectives are there."""
+
+
+def dump_flags(passes: str) -> str:
+    """Both ways to give the flags: in the environment, and to one compilation alone, also for devices that are not there."""
+    return (
+        f"XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re={passes}' (or jax.jit(f).lower(...).compile("
+        f"compiler_options={{'xla_dump_to': 'DIR', 'xla_dump_hlo_pass_re': '{passes}'}}))"
+    )
 
 
 def settings(compilation: Compilation) -> dict[str, str]:

@@ -55,7 +55,7 @@ _ROWS = (
     ("result", "give the result the sharding that the tensor has", (1, 1), (2, 2), (2, 2), (13, 13)),
     ("constraint", "constrain to the sharding that the tensor has", (4, 4), (2, 2), (2, 2), (4, 4)),
     ("edge", "leave the dimension whose edges are read whole", (4, 7), (6, 6), (6, 6), (12, 12)),
-    ("want", "shard it as the operation takes it", (34, 49), (27, 32), (30, 35), (84, 94)),
+    ("want", "shard it as the operation needs it", (34, 49), (27, 32), (30, 35), (84, 94)),
     ("axes off", "do not shard it along the axes of the collective", (29, 42), (19, 23), (23, 28), (56, 66)),
     ("asked result", "give the result the sharding that the tensor has", (5, 7), (5, 7), (5, 7), (0, 3)),
     ("reader", "constrain the operation to the sharding that the tensor has", (2, 5), (6, 7), (8, 9), (4, 7)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -12,10 +13,11 @@ import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.collectives import wording
-from hlotext.dumps.collectives.following import element_of, passed_to
+from hlotext.dumps.collectives.finals import kin_of
 from hlotext.dumps.collectives.keys import Key, Keys, Text
 from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
-from hlotext.dumps.collectives.places import Places, is_constraint, is_psum, op_name_of
+from hlotext.dumps.collectives.places import Places, asked_kind, is_constraint, op_name_of
+from hlotext.dumps.collectives.producers import MOST, VIEWS, argument_of, behind_views, joined, maker
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -33,20 +35,16 @@ from hlotext.dumps.collectives.records import (
     Place,
     Reason,
 )
-from hlotext.dumps.collectives.specs import Specs
+from hlotext.dumps.collectives.specs import Specs, dimensions_of
 from hlotext.dumps.collectives.walking import MOVES
-from hlotext.ir.tables import opcodes, traits
+from hlotext.ir.tables import opcodes
+from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import Sharding
 
-_VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
-_SLICES = _VIEWS | traits.COPY_HALVES | {"slice", "dynamic-slice"}
 _TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
 """JAX's operations that take a slice of a stacked argument."""
 _Sized = tuple[str, int | None]
 """The kind of a collective, and the elements of an array that it takes."""
-_MOST = 64
-_MOST_SLICED = 400
-"""Instructions that are visited on the way to the argument which an array is a slice of."""
 
 
 def collectives(
@@ -78,7 +76,7 @@ class _Ends:
             self._by_short[self._short(node)].append(node)
             if (kind := KINDS.get(node.opcode)) is not None:
                 for one in node.operands:
-                    self._asking[_behind_views(one), kind, _elements(one)] = node
+                    self._asking[behind_views(one), kind, _elements(one)] = node
 
     @staticmethod
     def _short(node: hlo.Instruction) -> object:
@@ -93,23 +91,10 @@ class _Ends:
         data = [n for n in node.operands if n.shape is not None and n.shape.is_array]
         if len(data) > 1 and one.kind != "all-to-all":  # one exchange may have an operand for each device
             return self._of_operands(one, data, axes)
-        joined = self._joined(data[0]) if data else []
-        if len(joined) > 1 and op_name_of(node) == "":
-            return self._of_operands(one, joined, axes)
+        parts = joined(data[0]) if data else []
+        if len(parts) > 1 and op_name_of(node) == "":
+            return self._of_operands(one, parts, axes)
         return (self._single(one, data[0] if data else None, axes),)
-
-    def _joined(self, node: hlo.Instruction) -> list[hlo.Instruction]:
-        """Arrays that a pass combined into one."""
-        for _ in range(_MOST):
-            if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
-                node = node.called_computations[0].root
-            elif node.opcode == "concatenate":
-                return list(node.operands)
-            elif node.opcode in _VIEWS and node.operands:
-                node = node.operands[0]
-            else:
-                break
-        return []
 
     def _of_operands(
         self, one: Communication, data: list[hlo.Instruction], axes: tuple[str, ...]
@@ -132,7 +117,7 @@ class _Ends:
                 PROGRAM,
                 None,
                 self.program_places.of(own),
-                self._place(self._maker(operand)),
+                self._place(maker(operand)),
                 axes,
                 None,
                 sure,
@@ -148,21 +133,25 @@ class _Ends:
         It takes what made the array, or else it has as many elements, and the metadata that the combined one kept of the
         first of its parts (`named`).
         """
-        made, sized = self._maker(operand), (one.kind, _elements(operand))
+        made, sized = maker(operand), (one.kind, _elements(operand))
         key = self.final.key_of(made)
-        for maker in self._candidates(made, key) if key is not None else ():
-            if (own := self._asking.get((maker, *sized))) is not None:
+        for source in self._candidates(made, key) if key is not None else ():
+            if (own := self._asking.get((source, *sized))) is not None:
                 return own
         return named.get(sized)
 
     def _of_operand(self, one: Communication, operand: hlo.Instruction, axes: tuple[str, ...]) -> Reason:
         """One part of a combined collective: what makes the operand is the operation that sums, or the tensor."""
-        made = self._maker(operand)
+        made = maker(operand)
         if self._is_told_by_name(one):
             user = self.places.of(one.start)
             return _worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
         if one.kind in SUMS:
             place, key = self._place(made), self.final.key_of(made)
+            if place is not None and _is_in_shard_map(
+                place
+            ):  # of its parts the combined one names the first alone
+                return _unknown_sum(place, axes, "is in a shard_map, which may ask for the sum itself")
             if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
                 return _unknown_sum(place, axes)
             return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
@@ -172,10 +161,10 @@ class _Ends:
         node = one.instruction
         key = self.final.key_of(node) or self.final.key_of(one.start)
         named = node if self.final.key_of(node) is not None else one.start
-        made = self._maker(operand) if operand is not None else None
+        made = maker(operand) if operand is not None else None
         if operand is not None and key is not None and self._is_marked(one):
-            made = self._maker(operand, key)
-        argument = self._argument(made) if made is not None and one.kind not in SUMS else None
+            made = maker(operand, self.final, key)
+        argument = argument_of(made) if made is not None and one.kind not in SUMS else None
         tensor = self._place(argument or made)
         have = self._have(argument or made)
         if key is None:
@@ -185,7 +174,11 @@ class _Ends:
             if inside is not None:
                 return _worded(RESHARD, OPERATION, inside, tensor, axes, have, LOW)
             return _worded(RESHARD, RESULT, None, tensor, axes, have, MEDIUM if have else LOW)
-        if one.kind not in SUMS and self._is_of_tensor(one, made, key):
+        is_asked = self._is_told_by_name(one)
+        if not is_asked and (found := self._constrained(one, tensor, axes)) is not None:
+            asking, want = found
+            return _worded(RESHARD, CONSTRAINT, asking, tensor, axes, have, MEDIUM, want)
+        if one.kind not in SUMS and not is_asked and self._is_of_tensor(one, made, key):
             reader = self._reader(one, key)
             user = self._place(reader)
             surest: Confidence = MEDIUM if user is not None else LOW
@@ -194,11 +187,12 @@ class _Ends:
         candidates = self._candidates(named, key)
         exact = candidates[0] if len(candidates) == 1 else None
         user = attrs.evolve(self.places.of(named), opcode=_opcode(candidates), instruction=exact)
+        # What else has its name only moves its data.
         if any(
-            KINDS.get(c.opcode) == one.kind for c in candidates
-        ):  # what else has its name only moves its data
+            (kind := KINDS.get(c.opcode)) is not None and kin_of(kind) == kin_of(one.kind) for c in candidates
+        ):
             return _worded(PROGRAM, None, user, tensor, axes, None, HIGH)
-        if self._is_told_by_name(one):
+        if is_asked:
             return _worded(PROGRAM, None, user, tensor, axes, None, MEDIUM)
         if one.kind in SUMS:
             if not _may_sum(user, candidates):
@@ -216,9 +210,38 @@ class _Ends:
         sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
         return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
 
+    def _constrained(
+        self, one: Communication, tensor: Place | None, axes: tuple[str, ...]
+    ) -> tuple[Place, str] | None:
+        """The constraint of the program for which a tensor is gathered, and its spec: the only one on it, without these axes.
+
+        A text before partitioning is not needed for it: the program has the constraint and its sharding.
+        """
+        node = tensor.instruction if tensor is not None else None
+        if self.program is None or self.specs is None or node is None or one.kind != "all-gather" or not axes:
+            return None
+        found = [user for user in node.user_view if is_constraint(user)]
+        dimensions = dimensions_of(node)
+        if len(found) != 1 or dimensions is None:
+            return None
+        sharding = found[0].sharding
+        if isinstance(sharding, NamedSharding) and not all(each.is_closed for each in sharding.dim_shardings):
+            return None
+        spec = self.specs.of(sharding, len(dimensions)) if sharding is not None else None
+        if spec is None or any(spec.dimension_of(axis) is not None for axis in axes):
+            return None
+        return self.program_places.of(found[0]), str(spec)
+
     def _is_told_by_name(self, one: Communication) -> bool:
-        """True for a sum of the program where its own text is not there to tell."""
-        return self.program is None and one.kind in SUMS and is_psum(op_name_of(one.start))
+        """True for a collective of the program where its own text is not there to tell.
+
+        What the partitioner writes has the name of what needs it or of its tensor, which may be a collective itself: then
+        it is marked or of another kind.
+        """
+        if self.program is not None or self._is_marked(one):
+            return False
+        kind = asked_kind(op_name_of(one.start)) or asked_kind(op_name_of(one.instruction))
+        return kind is not None and kin_of(kind) == kin_of(one.kind)
 
     @staticmethod
     def _is_marked(one: Communication) -> bool:
@@ -240,7 +263,7 @@ class _Ends:
         queue = list(one.start.user_view) or list(one.instruction.user_view)
         seen: set[hlo.Instruction] = set()
         for node in queue:
-            if node in seen or len(seen) > _MOST:
+            if node in seen or len(seen) > MOST:
                 continue
             seen.add(node)
             if node.opcode == "fusion" and node.called_computations:
@@ -265,7 +288,7 @@ class _Ends:
         for user in one.start.user_view:
             bodies = user.called_computations if user.opcode == "fusion" else ()
             inside = [node for body in bodies for node in body.instructions] or [user]
-            if any(self.final.key_of(n) == key and n.opcode not in (*MOVES, *_VIEWS) for n in inside):
+            if any(self.final.key_of(n) == key and n.opcode not in (*MOVES, *VIEWS) for n in inside):
                 return not user.opcode.endswith("-done")
         return False
 
@@ -286,61 +309,6 @@ class _Ends:
             return []
         found = self.program.by_key.get(key, [])
         return found or self._by_short.get(self._short(node), [])
-
-    def _maker(self, node: hlo.Instruction, stop: Key | None = None) -> hlo.Instruction:
-        """Producer of a value through views and fusion roots; `stop` is the key of a view to stop at."""
-        for _ in range(_MOST):
-            if stop is not None and node.opcode in _VIEWS and self.final.key_of(node) == stop:
-                break
-            if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
-                node = node.called_computations[0].root
-            elif node.opcode == "get-tuple-element" and node.operands[0].opcode == "fusion":
-                body, index = node.operands[0].called_computations, node.attributes.get("index")
-                if not body or not isinstance(index, int) or index >= len(body[0].root.operands):
-                    break
-                node = body[0].root.operands[index]
-            elif node.opcode in _VIEWS and node.operands:
-                node = node.operands[0]
-            elif (
-                node.opcode == "parameter"
-                and node.computation is not None
-                and node.computation.is_fusion_body
-            ):
-                caller = next(iter(node.computation.callers), None)
-                number = node.parameter_number
-                if caller is None or number is None or number >= len(caller.operands):
-                    break
-                node = caller.operands[number]
-            else:
-                break
-        return node
-
-    @staticmethod
-    def _argument(node: hlo.Instruction) -> hlo.Instruction | None:
-        """The argument that an array is a slice of, such as a layer's weights; None where it may be of another array too."""
-        seen: set[hlo.Instruction] = set()
-        ends: set[hlo.Instruction] = set()
-        stack = [node]
-        while stack and len(seen) < _MOST_SLICED:
-            one = stack.pop()
-            if one in seen:
-                continue
-            seen.add(one)
-            bodies = one.called_computations if one.opcode == "fusion" else ()
-            if bodies and len(bodies[0]):
-                origins = [bodies[0].root]
-            elif one.opcode in _SLICES and one.operands:
-                origins = list(one.operands[:1])
-            elif one.opcode == "get-tuple-element":
-                origins = element_of(one)
-            else:
-                origins = passed_to(one) if one.opcode == "parameter" else []
-            stack += origins
-            if not origins:
-                ends.add(one)
-        found = ends.pop() if len(ends) == 1 and not stack else None
-        is_argument = found is not None and found.opcode == "parameter" and op_name_of(found)
-        return found if is_argument else None
 
     def _place(self, node: hlo.Instruction | None) -> Place | None:
         if node is None:
@@ -389,12 +357,6 @@ def _elements(node: hlo.Instruction) -> int | None:
     return node.shape.element_count if node.shape is not None and node.shape.is_array else None
 
 
-def _behind_views(node: hlo.Instruction) -> hlo.Instruction:
-    while node.opcode in _VIEWS and node.operands:
-        node = node.operands[0]
-    return node
-
-
 def _may_sum(place: Place, candidates: list[hlo.Instruction]) -> bool:
     """False for what is known to sum nothing, such as a concatenation, for which the partitioner adds shards up."""
     if candidates:
@@ -403,8 +365,16 @@ def _may_sum(place: Place, candidates: list[hlo.Instruction]) -> bool:
     return opcode not in opcodes.OPCODES or opcode in SUMMING
 
 
-def _unknown_sum(place: Place, axes: tuple[str, ...]) -> Reason:
-    doubt = f"it is written for {place}, which sums nothing itself"
+_SHARD_MAP = re.compile(r"\bshard_map\b")
+
+
+def _is_in_shard_map(place: Place) -> bool:
+    return _SHARD_MAP.search(place.op_name.rpartition("/")[0]) is not None
+
+
+def _unknown_sum(place: Place, axes: tuple[str, ...], what: str = "sums nothing itself") -> Reason:
+    """A sum that nothing shows the reason of: neither the operation, nor what is known of it."""
+    doubt = f"it is written for {place}, which {what}"
     made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
     return attrs.evolve(made, because=wording.sentence(made))
 
@@ -417,6 +387,7 @@ def _worded(
     axes: tuple[str, ...],
     have: str | None,
     confidence: Confidence,
+    want: str | None = None,
 ) -> Reason:
-    made = Reason(cause, wanted_by, user, tensor, axes, have, None, confidence, "")
+    made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "")
     return attrs.evolve(made, because=wording.sentence(made))

@@ -127,7 +127,8 @@ _RULES: tuple[Callable[[Item], Hashable], ...] = (
 )
 
 
-def _kin(kind: str) -> str:
+def kin_of(kind: str) -> str:
+    """The kind that stands for all which passes turn into each other."""
     return _KIN.get(kind, kind)
 
 
@@ -144,7 +145,7 @@ def _by_rule(
         value = rule(one)
         if value is None or size is None:
             return None
-        return value, one.kind if same_kind else _kin(one.kind), one.groups, size
+        return value, one.kind if same_kind else kin_of(one.kind), one.groups, size
 
     buckets: dict[Hashable, list[Item]] = defaultdict(list)
     for part in left:
@@ -210,7 +211,9 @@ def _combined(found: Sequence[Match], left: list[Item]) -> list[Item]:
         if one.parts or len(one.item.elements) < 2:
             continue
         fitting = [
-            part for part in left if _kin(part.kind) == _kin(one.item.kind) and part.groups == one.item.groups
+            part
+            for part in left
+            if kin_of(part.kind) == kin_of(one.item.kind) and part.groups == one.item.groups
         ]
         by_size: dict[int, list[Item]] = defaultdict(list)
         for part in fitting:
@@ -274,7 +277,7 @@ def _operand_key(part: Item) -> Key | None:
 def _joined_axes(found: Sequence[Match], left: list[Item]) -> list[Item]:
     """A sum along one axis of a sum along another that became one along both."""
     for one in found:
-        if one.parts or one.item.groups is None or _kin(one.item.kind) != "all-reduce":
+        if one.parts or one.item.groups is None or kin_of(one.item.kind) != "all-reduce":
             continue
         same = [p for p in left if p.kind == "all-reduce" and p.total == one.item.total]
         for part in same:
@@ -319,7 +322,9 @@ def _concatenated(found: Sequence[Match], left: list[Item]) -> list[Item]:
         if one.parts or not one.item.elements:
             continue
         fitting = [
-            part for part in left if _kin(part.kind) == _kin(one.item.kind) and part.groups == one.item.groups
+            part
+            for part in left
+            if kin_of(part.kind) == kin_of(one.item.kind) and part.groups == one.item.groups
         ]
         if len(fitting) < 2:
             continue
@@ -382,7 +387,7 @@ def _leftovers(found: Sequence[Match], left: Iterable[Item]) -> None:
             fitting = [
                 part
                 for part in rest
-                if (part.kind == one.item.kind or (kin and _kin(part.kind) == _kin(one.item.kind)))
+                if (part.kind == one.item.kind or (kin and kin_of(part.kind) == kin_of(one.item.kind)))
                 and part.groups == one.item.groups
                 and part.total == one.item.total
             ]

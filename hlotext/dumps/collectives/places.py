@@ -25,12 +25,25 @@ def op_name_of(node: hlo.Instruction) -> str:
     return metadata.op_name if metadata is not None else ""
 
 
-_PSUM = re.compile(r"/psum\w*$")
+_PRIMITIVE = re.compile(
+    r"/(?:unreduced_)?(psum|pmax|pmin|all_gather|reduce_scatter|ppermute|(?:ragged_)?all_to_all|pbroadcast)"
+    r"(?:2|_dynamic|_invariant|_reduced)?(?:_start|_done)?$"
+)
+"""JAX's collective primitives at the end of an op_name."""
+_KIND_OF = {
+    "psum": "all-reduce",
+    "pmax": "all-reduce",
+    "pmin": "all-reduce",
+    "ppermute": "collective-permute",
+    "pbroadcast": "collective-broadcast",
+}
+"""Kinds of primitives that XLA calls otherwise."""
 
 
-def is_psum(op_name: str) -> bool:
-    """True for the name of a sum over devices that the program itself asks for: the partitioner keeps that of what sums."""
-    return _PSUM.search(op_name) is not None
+def asked_kind(op_name: str) -> str | None:
+    """Kind of the collective that the program itself asks for by an operation of that name, as in a shard_map; else None."""
+    found = _PRIMITIVE.search(op_name)
+    return _KIND_OF.get(found[1], found[1].replace("_", "-")) if found is not None else None
 
 
 class Places:

@@ -9,6 +9,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import DeviceMesh, FoundMesh, MeshSource, mesh_of, parse_mesh
+from hlotext.dumps.settings import AROUND_PARTITIONING, dump_flags
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.step import Step
 
 _PARTITIONING = re.compile(r"((tpu|gpu)-)?spmd-partitioning|stateful-rng-spmd-partitioner")
-DUMP_THE_REST = (
-    "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*(spmd-partition|shardy|sharding-prop).*'"
-)
+DUMP_THE_REST = dump_flags(AROUND_PARTITIONING)
 """Flags that dump the missing texts."""
 
 
@@ -63,7 +62,7 @@ def read(step: Step | None) -> hlo.Module | None:
 def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None:
     """The mesh whose axes the program before optimization names, for its final text; None where it names none."""
     own = mesh_of(module)
-    if own is not None and own.has_names:
+    if own is not None and own.has_names and own.source is not MeshSource.GROUPS:
         return own
     program = read(compilation.first) if own is not None else None
     found = mesh_of(program) if program is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from hlotext.analysis import byte_text
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -22,16 +23,18 @@ from hlotext.dumps.collectives.records import (
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.partitioner import Written
 
-NO_MESH = "no text names the axes of the mesh, as Shardy's do: give it (--mesh dp=2,tp=4) for axes and PartitionSpecs"
-UNTOLD = "no text tells"
+NO_MESH = (
+    "no text names the mesh axes, as those of Shardy do: pass --mesh (dp=2,tp=4) for axes and PartitionSpecs"
+)
+UNTOLD = "unknown"
 
 
 def by_a_pass(name: str | None) -> str:
     """Of a collective that the partitioner did not write."""
-    return f"{LATER_PASS} made it" + (f": {name}" if name else "")
+    return "a pass after the partitioner added it" + (f": {name}" if name else "")
 
 
-LATER_PASS = "a pass behind the partitioner"
+LATER_PASS = "a later pass"
 
 
 def rewritten(kind: str, final: str) -> str:
@@ -41,7 +44,7 @@ def rewritten(kind: str, final: str) -> str:
 
 def along(axes: tuple[str, ...]) -> str:
     """Axes as sentences name them."""
-    return " and ".join(axes) if axes else "axes that no text names"
+    return " and ".join(axes) if axes else "unnamed mesh axes"
 
 
 def sentence(reason: Reason, part: Written | None = None) -> str:
@@ -73,7 +76,9 @@ def sure_of(reason: Reason) -> str:
         if is_known
     ]
     told = f"{reason.confidence}: {', '.join(known)}" if known else reason.confidence
-    return f"{told} (not sure: {'; '.join(reason.doubts)})" if reason.doubts else told
+    # The doubts of an unknown cause are its sentence already.
+    has_doubts = reason.doubts and reason.cause != UNKNOWN
+    return f"{told} (not sure: {'; '.join(reason.doubts)})" if has_doubts else told
 
 
 def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
@@ -129,16 +134,18 @@ def suggestion(
     measured_on: str,
 ) -> str:
     """One change and its price. The bytes spared are those of this collective; `total` is of all, as far as that is known."""
-    price = [f"spares {spared:,} bytes that each device sends here per run"] if spared is not None else []
+    price = (
+        [f"each device sends {byte_text(spared)} less in this collective per run"]
+        if spared is not None
+        else []
+    )
     if total is not None:
-        price.append(f"should send {-total:,} bytes less in all")
+        price.append(f"an estimated {byte_text(abs(total))} {'more' if total > 0 else 'less'} in all")
     if grows:
-        price.append(f"holds {abs(grows):,} bytes {'more' if grows > 0 else 'less'}")
+        price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
     if lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
-    done = (
-        f"by the rule alone less was sent in {measured[0]} of {measured[1]} recompilations on {measured_on}"
-    )
+    done = f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
     return "; ".join((f"{label} as {spec} ({what})", *([", ".join(price)] if price else []), done))
 
 
@@ -155,8 +162,12 @@ def _reshard(reason: Reason, part: Written | None) -> str:
     have = reason.have or reason.have_sharding
     want = reason.want or reason.want_sharding
     if reason.wanted_by == RESULT:
-        number = f" {reason.result}" if reason.result is not None else ""
-        return f"because result{number} of the program is to be {want or 'placed otherwise'}, and {tensor} is {have or 'not'}"
+        number = f"result {reason.result} of the program"
+        if reason.result is None:
+            number = "a result of the program"
+        if want is None:
+            return f"because {number} is returned in another sharding than that of {tensor}{f', {have}' if have else ''}"
+        return f"because {number} must be {want}{f', and {tensor} is {have}' if have else ''}"
     user = _acting(reason.user)
     if reason.readers > 1:
         user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
@@ -169,7 +180,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         over = f"over a dimension that is sharded along {along(reason.axes)}"
         return f"because {user} reduces {over}: what each shard found is gathered and reduced again"
     if part is not None and part.side == "result":
-        return f"because {user} was carried out in another sharding than its result's, {want or 'which no text tells'}"
+        return f"because {user} was carried out in another sharding than its result's, {want or 'which is unknown'}"
     who = {CONSTRAINT: "the constraint ", LOOP: "the loop "}.get(reason.wanted_by or "", "")
     if tensor == user and not (have or want):
         # Of a roll, slices and their concatenation have one name: the operation moves elements along a sharded dimension.

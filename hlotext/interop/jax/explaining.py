@@ -13,11 +13,9 @@ import attrs
 
 from hlotext import cost, dumps
 from hlotext.analysis import DeviceMesh, communications
+from hlotext.dumps.settings import AROUND_PARTITIONING
 from hlotext.interop.jax.protos import module_of_proto
 from hlotext.ir.nodes.module import Module
-
-_DUMPED = ".*(spmd-partition|shardy|sharding-prop).*"
-"""The passes whose texts tell why collectives are there."""
 
 
 @attrs.frozen
@@ -133,7 +131,7 @@ def explain(
     folder = tempfile.TemporaryDirectory(prefix="hlotext_")
     with _without_cache():
         compiled = lowered.compile(
-            compiler_options={"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": _DUMPED}
+            compiler_options={"xla_dump_to": folder.name, "xla_dump_hlo_pass_re": AROUND_PARTITIONING}
         )
     compilation = _dumped(folder.name)
     causes = compilation.collectives(mesh)

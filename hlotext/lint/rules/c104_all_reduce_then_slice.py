@@ -9,7 +9,7 @@ import attrs
 
 from hlotext.analysis import Backend, Communication, byte_text
 from hlotext.analysis.formatting import pluralize
-from hlotext.dumps.collectives.places import is_psum
+from hlotext.dumps.collectives.places import asked_kind
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.helpers import depends_on_device, results, size_of, slices_of
@@ -70,7 +70,7 @@ class AllReduceThenSlice(Rule):
 def _is_programs(one: Communication) -> bool:
     """True if the program calls the collective itself, rather than leaving it to the compiler."""
     metadata = one.start.metadata
-    return metadata is None or not metadata.op_name or is_psum(metadata.op_name)
+    return metadata is None or not metadata.op_name or asked_kind(metadata.op_name) == one.kind
 
 
 def _keeps_its_part(value: Instruction, devices: int, context: Context) -> bool:

@@ -1,0 +1,87 @@
+"""What an array of the final text is made of: through views, fusions and slices back to what computed it."""
+
+from __future__ import annotations
+
+import hlotext as hlo
+from hlotext.dumps.collectives.following import element_of, passed_to
+from hlotext.dumps.collectives.keys import Key, Text
+from hlotext.dumps.collectives.places import op_name_of
+from hlotext.ir.tables import traits
+
+VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
+_SLICES = VIEWS | traits.COPY_HALVES | {"slice", "dynamic-slice"}
+MOST = 64
+_MOST_SLICED = 400
+"""Instructions that are visited on the way to the argument which an array is a slice of."""
+
+
+def behind_views(node: hlo.Instruction) -> hlo.Instruction:
+    while node.opcode in VIEWS and node.operands:
+        node = node.operands[0]
+    return node
+
+
+def joined(node: hlo.Instruction) -> list[hlo.Instruction]:
+    """Arrays that a pass combined into one."""
+    for _ in range(MOST):
+        if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
+            node = node.called_computations[0].root
+        elif node.opcode == "concatenate":
+            return list(node.operands)
+        elif node.opcode in VIEWS and node.operands:
+            node = node.operands[0]
+        else:
+            break
+    return []
+
+
+def maker(node: hlo.Instruction, text: Text | None = None, stop: Key | None = None) -> hlo.Instruction:
+    """Producer of a value through views and fusion roots; `stop` is the key, in a text, of a view to stop at."""
+    for _ in range(MOST):
+        if stop is not None and text is not None and node.opcode in VIEWS and text.key_of(node) == stop:
+            break
+        if node.opcode == "fusion" and node.called_computations and len(node.called_computations[0]):
+            node = node.called_computations[0].root
+        elif node.opcode == "get-tuple-element" and node.operands[0].opcode == "fusion":
+            body, index = node.operands[0].called_computations, node.attributes.get("index")
+            if not body or not isinstance(index, int) or index >= len(body[0].root.operands):
+                break
+            node = body[0].root.operands[index]
+        elif node.opcode in VIEWS and node.operands:
+            node = node.operands[0]
+        elif node.opcode == "parameter" and node.computation is not None and node.computation.is_fusion_body:
+            caller = next(iter(node.computation.callers), None)
+            number = node.parameter_number
+            if caller is None or number is None or number >= len(caller.operands):
+                break
+            node = caller.operands[number]
+        else:
+            break
+    return node
+
+
+def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
+    """The argument that an array is a slice of, such as a layer's weights; None where it may be of another array too."""
+    seen: set[hlo.Instruction] = set()
+    ends: set[hlo.Instruction] = set()
+    stack = [node]
+    while stack and len(seen) < _MOST_SLICED:
+        one = stack.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        bodies = one.called_computations if one.opcode == "fusion" else ()
+        if bodies and len(bodies[0]):
+            origins = [bodies[0].root]
+        elif one.opcode in _SLICES and one.operands:
+            origins = list(one.operands[:1])
+        elif one.opcode == "get-tuple-element":
+            origins = element_of(one)
+        else:
+            origins = passed_to(one) if one.opcode == "parameter" else []
+        stack += origins
+        if not origins:
+            ends.add(one)
+    found = ends.pop() if len(ends) == 1 and not stack else None
+    is_argument = found is not None and found.opcode == "parameter" and op_name_of(found)
+    return found if is_argument else None
