@@ -64,13 +64,13 @@ def _show_times(report: Output, module: hlo.proto.TracedModule, limit: int | Non
         partial(_row, module),
         {
             "times run": "kernels" if module.counts_kernels else "times run",
-            "slowest": "slowest" if devices > 1 else "time",
+            "max": "max" if devices > 1 else "time",
         },
     )
     without = [] if devices > 1 else ["devices", "sum", "mean"]
     if not any(time.launches for time in module.times.values()):
         without += ["launches", "launching"]
-    where = f" on each of {devices} devices" if devices > 1 else ""
+    where = f" on {devices} devices (sum, mean and maximum of them)" if devices > 1 else ""
     title = f"{module.name}: measured{where}, summed over runs, callees included"
     report.table(listing.table(title, _names(module), limit, without=without))
     for note in module.notes:

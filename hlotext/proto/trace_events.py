@@ -7,7 +7,7 @@ calls that launched the kernels, which take no time on the device and are counte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -15,6 +15,7 @@ import numpy as np
 
 from hlotext.proto import wire
 from hlotext.proto.metadata import text
+from hlotext.proto.trace_runs import RecordedRun, cut_runs
 
 NUMBERED = re.compile(r"(.*)\((-?\d+)\)")
 """A module's name, and the program's number."""
@@ -53,12 +54,41 @@ class Program:
     """For each operation what it took on each device."""
     launches: dict[str, Sum] = attrs.field(factory=dict)
     """For each operation the host's calls that launched it."""
+    recorded: dict[str, dict[int, RecordedRun]] = attrs.field(factory=dict)
+    """For each device its runs as far as they are told apart, until they are summed up."""
+    cut: int = 0
+    """Runs that the trace cut off, which nothing else counts, on the device with most of them."""
 
     def ran(self, device: str, run: int, first: int, last: int) -> None:
         """Counts the time of an operation to that of a run."""
         spans = self.spans.setdefault(device, {})
         known = spans.get(run)
         spans[run] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
+
+    def took(self, device: str, operation: str, first: int, last: int) -> None:
+        """Counts the time of an operation to all that it took."""
+        self.times.setdefault(operation, {}).setdefault(device, Sum()).add(last - first)
+
+    def sum_up(self, users: Callable[[], Mapping[str, Collection[str]]] = dict) -> None:
+        """Counts the runs that the trace has whole: of others it has operations without those that call them.
+
+        `users`: the users of operations, by name; asked for where operations overlap.
+        """
+        if any(run.has_overlaps() for runs in self.recorded.values() for run in runs.values()):
+            known = users()
+            for runs in self.recorded.values():
+                for run in runs.values():
+                    run.bound(known)
+        for device, runs in self.recorded.items():
+            cut = cut_runs(runs)
+            self.cut = max(self.cut, len(cut))
+            for number, run in runs.items():
+                if number in cut:
+                    continue
+                self.ran(device, number, run.first, run.last)
+                for first, last, operation in run.events:
+                    self.took(device, operation, first, last)
+        self.recorded.clear()
 
     @property
     def runs(self) -> int | None:
@@ -70,9 +100,8 @@ class Program:
         """All runs together, on the device on which they took longest; None where runs are not told apart."""
         if not self.runs_known:
             return None
-        return (
-            max(sum(last - first for first, last in spans.values()) for spans in self.spans.values()) / 1e12
-        )
+        sums = [sum(last - first for first, last in spans.values()) for spans in self.spans.values()]
+        return max(sums, default=0) / 1e12
 
 
 class Kernel(NamedTuple):
@@ -122,6 +151,8 @@ class _Event(NamedTuple):
     device: int | None
     first: int
     last: int
+    is_open: bool
+    """True if it is begun, and the trace ends before it is done."""
 
 
 def programs(data: bytes, name: str) -> tuple[dict[int | str, Program], dict[str, tuple[Kernel, ...]]]:
@@ -167,9 +198,7 @@ class _Reader:
         has_modules = any(line.name == "XLA Modules" for line in plane.lines)
         for event in self._events(plane, plane.operations()):
             program = self._program(event.program, event.module)
-            program.times.setdefault(event.operation, {}).setdefault(plane.name, Sum()).add(
-                event.last - event.first
-            )
+            program.took(plane.name, event.operation, event.first, event.last)
             if event.run is not None and not has_modules:
                 program.runs_known = True
                 program.ran(plane.name, event.run, event.first, event.last)
@@ -207,11 +236,14 @@ class _Reader:
                 program.launches.setdefault(event.operation, Sum()).add(event.last - event.first)
                 continue
             device = "CPU" if event.device is None else f"CPU:{event.device}"
-            program.times.setdefault(event.operation, {}).setdefault(device, Sum()).add(
-                event.last - event.first
-            )
-            program.runs_known |= event.run is not None
-            program.ran(device, _RUN_UNKNOWN if event.run is None else event.run, event.first, event.last)
+            if event.run is None:
+                program.took(device, event.operation, event.first, event.last)
+                program.ran(device, _RUN_UNKNOWN, event.first, event.last)
+                continue
+            program.runs_known = True
+            run = program.recorded.setdefault(device, {}).setdefault(event.run, RecordedRun())
+            run.events.append((event.first, event.last, event.operation))
+            run.is_open |= event.is_open
 
     # ---- reading
 
@@ -280,6 +312,7 @@ class _Reader:
                 program = values["program_id"].get(event, title)
                 start, end = int(first[event]), int(last[event])
                 context = values["_p"].get(event)
+                is_open = bool(done) and isinstance(context, int) and context not in done
                 if isinstance(context, int):
                     end = max(end, done.get(context, end))
                 yield _Event(
@@ -290,6 +323,7 @@ class _Reader:
                     _whole(values["device_ordinal"].get(event)),
                     start,
                     end,
+                    is_open,
                 )
 
     def _done(self, plane: _Plane) -> dict[int, int]:

@@ -9,7 +9,8 @@ for modules and operations ("XLA Modules", "XLA Ops"; inferred, no such trace wa
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -23,6 +24,8 @@ from hlotext.proto.metadata import text
 from hlotext.proto.reader import read_module
 from hlotext.proto.trace_events import NUMBERED, Kernel, Program, programs
 
+_MOST_USERS = 64
+"""Users that are looked at: one is enough to tell when an operation was done."""
 MAX_MODULES = 100_000
 """Modules of one trace."""
 
@@ -141,7 +144,8 @@ class TracedModule:
     _read: Any = attrs.field(repr=False)
     _module: Module | None = attrs.field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    """Kernels that name no operation: how many were joined, and how many stay open (`thunks.with_kernels_named`)."""
+    """Runs that were cut off, and kernels that name no operation: how many were joined, and how many stay open
+    (`thunks.with_kernels_named`)."""
 
     @property
     def module(self) -> Module:
@@ -194,6 +198,8 @@ def read_trace(data: bytes, name: str = "") -> Trace:
         match = NUMBERED.fullmatch(title)
         label, number = (match[1], int(match[2])) if match is not None else (title, None)
         program = seen.pop(label if number is None or number not in seen else number, None) or Program()
+        read = functools.cache(functools.partial(read_module, data, name, start, end))
+        program.sum_up(functools.partial(_users, read, program))
         modules.append(
             TracedModule(
                 label,
@@ -201,11 +207,36 @@ def read_trace(data: bytes, name: str = "") -> Trace:
                 program.runs,
                 program.seconds,
                 {op: _time(program, op) for op in {**program.times, **program.launches}},
-                functools.partial(read_module, data, name, start, end),
+                read,
+                notes=_left_out(program),
             )
         )
     others = tuple(program.name or str(key) for key, program in seen.items())
     return Trace(tuple(modules), others, unnamed)
+
+
+def _users(read: Callable[[], Module], program: Program) -> dict[str, set[str]]:
+    """The operations that use each one that ran, through those that take no time; none where the module cannot be read."""
+    try:
+        module = read()
+    except ProtoError:
+        return {}
+    ran = {name for runs in program.recorded.values() for run in runs.values() for name in run.names()}
+    found: dict[str, set[str]] = {}
+    for node in reversed(list(module.instructions())):  # users come first
+        direct = found.setdefault(node.name, set())
+        for user in itertools.islice(node.user_view, _MOST_USERS):
+            direct |= {user.name} if user.name in ran else found.get(user.name, set())
+        if len(direct) > _MOST_USERS and node.name not in ran:
+            direct.clear()
+    return {name: found[name] for name in ran if name in found}
+
+
+def _left_out(program: Program) -> tuple[str, ...]:
+    if not program.cut:
+        return ()
+    runs = "1 run is" if program.cut == 1 else f"{program.cut:,} runs are"
+    return (f"{runs} not counted: the trace has only a part, as profiling began or ended meanwhile",)
 
 
 def _time(program: Program, operation: str) -> OpTime:
