@@ -218,3 +218,52 @@ def test_an_element_that_the_text_leaves_out_stands_in_the_line_of_its_tuple(tmp
     path.write_text(ELEMENT)
     assert run("grep", "get-tuple-element(_)", path).stdout.startswith(f"{path}:5:")
     assert run_json("grep", "get-tuple-element(_)", path)["matches"][0]["line"] == 5
+
+
+VALUES = """HloModule m
+
+ENTRY e {
+  p = s32[] parameter(0)
+  q = f32[] parameter(1)
+  c = s32[] constant(200), metadata={op_name="jit(f)/mul" source_file="/home/me/model.py" source_line=12}
+  f = f32[] constant(200)
+  a = s32[] add(p, c)
+  ROOT t = (s32[], f32[], f32[]) tuple(a, q, f)
+}
+"""
+
+
+def test_constants_and_parameters_match_as_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(VALUES)
+    for pattern, names in {
+        "s32[] constant(200)": ["c"],
+        "constant(200)": ["c", "f"],
+        "constant(200.0)": ["f"],
+        "constant(7)": [],
+        "add($x, constant(200))": ["a"],
+        "parameter(1)": ["q"],
+        "parameter()": ["p", "q"],
+    }.items():
+        found = json.loads(run("grep", pattern, path, "--format", "json").stdout)["matches"]
+        assert [one["instruction"] for one in found] == names, pattern
+    for pattern, said in {
+        "constant({1, 2})": "a constant is matched by one value",
+        "constant($x)": "a constant is matched by one value",
+        "parameter($x)": "the parentheses of a parameter hold its number",
+        "negate($x, $y)": "negate takes one operand, but has 2",
+    }.items():
+        result = run("grep", pattern, path)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_a_match_has_its_python_line(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(VALUES)
+    lines = run("grep", "constant(...)", path).stdout.splitlines()
+    assert lines[0].endswith("%c = s32[] constant(200)  // model.py:12")
+    assert "//" not in lines[1].rpartition(": ")[2]
+    (one, other) = json.loads(run("grep", "constant(...)", path, "--format", "json").stdout)["matches"]
+    assert one["place"] == {"file": "/home/me/model.py", "line": 12, "function": ""}
+    assert other["place"] is None

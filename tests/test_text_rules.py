@@ -341,3 +341,12 @@ def test_no_warning_where_nothing_was_refused() -> None:
         rewrite.apply_rules(
             hlo.parse(HEAD + "  ROOT r = f32[4,8]{1,0} negate(x)\n}\n"), [rewrite.rule("abs($x) => $x")]
         )
+
+
+def test_a_constant_is_replaced_by_its_value() -> None:
+    """Such a rule was read, and never fired."""
+    module = hlo.parse("ENTRY e { c = s32[] constant(200) d = s32[] constant(7) ROOT a = s32[] add(c, d) }")
+    assert rewrite.apply_rules(module, [rewrite.rule("s32[] constant(200) => 100", "smaller")]) == {
+        "smaller": 1
+    }
+    assert [str(one.literal) for one in module.instructions() if one.opcode == "constant"] == ["100", "7"]

@@ -11,10 +11,11 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext.analysis import MetadataSource, byte_text, total_of, written_bytes
+from hlotext.analysis import MetadataSource, SourceLocations, byte_text, total_of, written_bytes
 from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.selection import Selection
 from hlotext.analysis.sizes import parse_bytes
+from hlotext.cli.chip_options import place_text
 from hlotext.cli.common import FORMAT, NOT_FOUND, Inputs, say, which_option, write_json
 from hlotext.cli.output import echo, emit_report, is_colourful, printable, styled, terminal_width
 from hlotext.cli.table_layout import Kind, cell_width, shorter
@@ -124,6 +125,8 @@ def command(
                   operands and their definitions
     dimensions={0}, channel_id=*, metadata=*relu*
                   required attributes, in any order
+    constant(200), parameter(0)
+                  a constant with that value in every element, a parameter by number
     fusion(...), calls={convolution(...)}
                   called computations by what they hold
 
@@ -137,7 +140,7 @@ def command(
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
     Many instructions, such as copies inserted by the compiler, have no metadata. --line, --function and --scope infer
-    it from neighbors, and mark the match as inferred; --own excludes them.
+    it from neighbors, and mark the match as inferred; --own excludes them. The Python line of a match is behind //.
 
     Exit status: 0 matches, 1 no match, 2 usage error or unreadable input.
     """
@@ -252,11 +255,14 @@ class _Lines:
         self._place = place
         self._printer = TextPrinter(_SHORT)
         self._is_first = True
+        self._locations = SourceLocations()
 
     def show(self, instruction: Instruction, source: MetadataSource) -> None:
         asked, span = self._asked, _span(instruction)
         text = printable(str(instruction) if asked.full else self._short(instruction))
         size = f"  // {byte_text(_result_bytes(instruction))}" if asked.min_bytes else ""
+        place = "" if asked.full else place_text(self._locations.place(instruction))
+        size += f"  // {printable(place)}" if place else ""
         mark = size + ("" if source is MetadataSource.OWN else f"  // inferred: {source.value}")
         if asked.width is None:
             echo(f"{printable(f'{self._place}:{span}' if span is not None else self._place)}: {text}{mark}")
@@ -311,6 +317,7 @@ def _span(instruction: Instruction) -> Span | None:
 
 def _as_json(place: str, instruction: Instruction, match: Match, source: MetadataSource) -> dict[str, Any]:
     span, computation = _span(instruction), instruction.computation
+    source_line = SourceLocations().place(instruction)
     return {
         "file": place,
         "line": span.line if span is not None else None,
@@ -318,6 +325,7 @@ def _as_json(place: str, instruction: Instruction, match: Match, source: Metadat
         "instruction": instruction.name,
         "text": str(instruction),
         "bytes": _result_bytes(instruction),
+        "place": attrs.asdict(source_line) if source_line is not None else None,
         "inferred_from": None if source is MetadataSource.OWN else source.value,
         "captures": {
             name: value.name if isinstance(value, Instruction) else value for name, value in match.items()

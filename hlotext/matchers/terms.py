@@ -166,8 +166,17 @@ class Reader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+        if (
+            term.kind == "opcode"
+            and term.text == "constant"
+            and self.text[self.position :].lstrip()[:1] == "{"
+        ):
+            raise self.source.error(words.ONE_VALUE, self.position)
         found = self.operands(term)
         self.depth -= 1
+        if found.kind == "opcode" and found.operands:
+            given = [(one.kind, one.text) for one in found.operands]
+            self.known(words.wrong_operands(found.text, given, found.is_open), position)
         return found
 
     def operands(self, term: Term) -> Term:

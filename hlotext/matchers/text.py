@@ -5,6 +5,7 @@
 | `%x`, `$A` | any instruction, the same at every occurrence of the name; captured under that name |
 | `_` | anything |
 | `0`, `2.5`, `true` | that value in every element: a constant, or the broadcast of a scalar one; an integer of any type |
+| `constant(200)`, `parameter(0)` | a constant with that value in every element; a parameter by its number |
 | `...` | any further operands |
 | `add($A, negate($B))` | operands in place, with their own attributes: `negate(transpose($A), dimensions={1,0})` |
 | `all-*(...)` | opcodes by their shell pattern |
@@ -27,11 +28,14 @@ import attrs
 
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import opcodes
+from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.values.raw_value import value_text
 from hlotext.matchers import words
 from hlotext.matchers.constants import splat
 from hlotext.matchers.glob import is_like
 from hlotext.matchers.matching import NOTHING_SKIPPED, Captures, Matching, Place
+from hlotext.matchers.numbers import Number, is_all
 from hlotext.matchers.pattern import Condition, Pattern, remembered
 from hlotext.matchers.terms import Line, Reader, Term, Text
 
@@ -92,17 +96,37 @@ def _operation(term: Term, defined: dict[str, Pattern]) -> Pattern:
         pattern = Pattern(opcode=term.text)
     if term.operands is None:
         return pattern
+    if (
+        (row := opcodes.opcode(term.text)) is not None
+        and row.payload is not Payload.OPERANDS
+        and term.operands
+    ):
+        return _and(pattern, _payload_condition(row.payload, term.operands[0].text))
     operands = tuple(_term(one, defined) for one in term.operands)
     return attrs.evolve(pattern, operands=operands, open_ended=term.is_open)
 
 
 def number_pattern(text: str) -> Pattern:
     """That number everywhere; a whole number as a float too."""
+    return Pattern(alternatives=tuple(map(splat, _numbers(text))))
+
+
+def _numbers(text: str) -> tuple[Number, ...]:
+    """The values that a number stands for: a whole one also for a float."""
     if text in ("true", "false"):
-        return splat(text == "true")
-    if text.lstrip("-").isdigit():
-        return Pattern(alternatives=(splat(int(text)), splat(float(text))))
-    return splat(float(text))
+        return (text == "true",)
+    return (int(text), float(text)) if text.lstrip("-").isdigit() else (float(text),)
+
+
+@remembered
+def _payload_condition(payload: Payload, text: str) -> Condition:
+    """The value of a constant, or the number of a parameter."""
+    if payload is Payload.PARAMETER_NUMBER:
+        return Condition(f"the parameter number is {int(text)}", lambda i, _: i.parameter_number == int(text))
+    numbers = _numbers(text)
+    return Condition(
+        f"all elements are {text}", lambda i, _: any(is_all(i.literal, number) for number in numbers)
+    )
 
 
 def _and(pattern: Pattern, condition: Condition) -> Pattern:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hlotext.ir.tables import attributes, opcodes
 from hlotext.ir.tables.attributes import Multiplicity
+from hlotext.ir.tables.opcode import Payload
 from hlotext.ir.values.types import ELEMENT_TYPES
 from hlotext.matchers.glob import is_like
+from hlotext.semantics import conditions
 from hlotext.syntax.source.reporter import did_you_mean
 
 _TYPE = re.compile(r"([\w*?]+)\[")
+ONE_VALUE = "a constant is matched by one value, which all of its elements have: constant(2.5)"
 _WILD = re.compile(r"[*?]")
 
 
@@ -42,6 +46,20 @@ def unknown_attribute(opcode: str | None, name: str) -> str | None:
     if name in attributes.ATTRIBUTES:
         return None
     return _said(f"there is no attribute {name}", did_you_mean(name, attributes.ATTRIBUTES))
+
+
+def wrong_operands(opcode: str, operands: Sequence[tuple[str, str]], is_open: bool) -> str | None:
+    """Error text for operands, by kind and text, that no instruction of the opcode has; None for others."""
+    row = opcodes.opcode(opcode)
+    if row is None or not operands or is_open:
+        return None
+    if row.payload is Payload.OPERANDS:
+        return conditions.wrong_count(row, len(operands))
+    is_number = len(operands) == 1 and operands[0][0] == "number"
+    if row.payload is Payload.PARAMETER_NUMBER:
+        is_whole = is_number and operands[0][1].isdecimal()
+        return None if is_whole else "the parentheses of a parameter hold its number: parameter(0)"
+    return None if is_number else ONE_VALUE
 
 
 def is_body(name: str, value: str) -> bool:

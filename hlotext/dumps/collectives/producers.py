@@ -1,4 +1,4 @@
-"""What an array of the final text is made of: through views, fusions and slices back to what computed it."""
+"""From an array of the final text back to what computed it: through views, fusions and slices."""
 
 from __future__ import annotations
 
