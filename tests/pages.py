@@ -85,7 +85,9 @@ class Page(html.parser.HTMLParser):
     def charts(self) -> Iterator[tuple[str, Any]]:
         """The packed data of each chart by the name of its figure."""
         names = [
-            str(found["id"]) for tag, found in self.tags if tag == "figure" and found.get("class") == "chart"
+            str(found["id"])
+            for tag, found in self.tags
+            if tag == "figure" and found.get("class") == "chart" and "id" in found
         ]
         blobs = re.findall(
             r'<script type="application/octet-stream" class="data">([^<]*)</script>', self.text

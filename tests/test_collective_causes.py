@@ -394,6 +394,21 @@ def test_what_reasons_share_is_said_once() -> None:
     ]
 
 
+def test_reasons_that_differ_in_the_operation_alone_are_one_sentence() -> None:
+    """With the lines of each; what sums up arrays of another origin has its own."""
+
+    def reason(user: str, line: int, origin: str = "") -> Reason:
+        place = Place(f"jit(f)/{user}", line, "f.py", user, None)
+        told = {"origin": origin, "because": f"because {place} reduces over x"}
+        return Reason(PARTIAL, "operation", place, place, ("x",), None, None, "high", **told)  # type: ignore[arg-type]
+
+    reasons = [reason("dot", 9), reason("dot", 7), reason("sum", 7), reason("dot", 9), reason("sum", 5, "o")]
+    assert [(text, len(members)) for text, members in wording.joined(reasons)] == [
+        ("dot (lines 9 and 7) and sum (line 7) reduce over x", 4),
+        ("sum (line 5) reduces over x", 1),
+    ]
+
+
 SUMMED = """HloModule m, num_partitions=2
 
 add {

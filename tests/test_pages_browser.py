@@ -225,6 +225,10 @@ def test_a_page_of_two_fits(window: Browser, tmp_path: Path, width: int) -> None
         """[...document.querySelectorAll('.filter')].filter((one) => one.checkVisibility()).every((one) =>
           new Set([...one.querySelectorAll('button')].map((button) => button.getBoundingClientRect().top)).size === 1)"""
     )
+    # No open table is cut where the window is wide: what does not fit beside its other one stands below it.
+    if width == 1400:
+        assert window.eval("document.querySelectorAll('.pair .scroll').length") > 4
+        assert window.eval("document.querySelectorAll('.pair details[open] .scroll.more-right').length") == 0
     window.run("document.querySelector('#comparison a.line, #comparison a.op').click()")
     window.wait("!document.getElementById('operation').hidden")
     # Texts of the picture keep their size.
@@ -469,6 +473,36 @@ def test_search_and_keys(window: Browser, graph: Path) -> None:
     assert quiet(window)
 
 
+def test_texts_of_a_graph_can_be_read(window: Browser, graph: Path) -> None:
+    """11 pixels, at the first look and with all of it in the window; below names there are none."""
+    least = """Math.min(99, ...[...document.querySelectorAll('#graph text')]
+      .filter((one) => !one.closest('.small') || one.matches('.name'))
+      .filter((one) => getComputedStyle(one).display !== 'none')
+      .map((one) => parseFloat(getComputedStyle(one).fontSize) * hlotextGraph.view().k))"""
+    for width in (1400, 400):
+        window.size(width, 800)
+        window.open(graph, "#all-reduce.4")
+        window.run("hlotextGraph.state.hops = 12; hlotextGraph.show()")
+        assert window.eval(least) >= 11
+        window.run("document.getElementById('fit').click()")
+        window.key("-")
+        assert window.eval("hlotextGraph.view().k") < 0.9
+        assert window.eval(least) >= 11
+    assert quiet(window)
+
+
+def test_a_graph_opened_by_a_link_has_its_keys(window: Browser, graph: Path) -> None:
+    """Without a click on it before; what nothing can be opened of says so."""
+    window.size(1280, 800)
+    window.open(graph, "#fusion.19")
+    window.key("o")
+    window.wait("document.querySelectorAll('#graph rect.room').length === 1")
+    window.open(graph, "#param.1")
+    window.key("o")
+    window.wait("document.getElementById('status').textContent.includes('calls no computation')")
+    assert quiet(window)
+
+
 def test_scopes_filter(window: Browser, graph: Path) -> None:
     """The overview lists a scope's operations, and the search looks in it alone."""
     window.size(1280, 800)
@@ -509,6 +543,41 @@ def test_nothing_lies_over_the_graph(window: Browser, graph: Path, width: int) -
     # The line of Python is a way to its operations, as in a report.
     window.run("document.querySelector('#panel dd a').click()")
     window.wait("document.querySelectorAll('#found [role=option]').length > 1")
+    assert quiet(window)
+
+
+def test_thin_buffers_are_drawn_together(window: Browser, tmp_path: Path) -> None:
+    """None is thinner than can be seen, a click on several zooms in, and one that is named elsewhere stands out."""
+    place = tmp_path / "report.html"
+    lines, last = [], "p"
+    for n in range(200):
+        lines.append(
+            f'  a{n} = f32[{64 + n % 3}]{{0:T(256)}} custom-call({last}), custom_call_target="t", '
+            f'metadata={{op_name="jit(f)/{"mlp" if n % 2 else "attention"}/t"}}'
+        )
+        last = f"a{n}"
+    body = "\n".join(lines)
+    place.write_text("")
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[64]{0:T(256)} parameter(0)\n"
+        f"{body}\n  ROOT r = f32[64]{{0:T(256)}} custom-call({last}, {', '.join(f'a{n}' for n in range(0, 190, 2))}), "
+        'custom_call_target="t"\n}\n'
+    )
+    place.write_text(report_page(ReportInput("m", module, given_platform="tpu")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    window.run("window.chart = document.getElementById('a-chart-memory-0'); window.h = chart.hlotext")
+    high = "(row) => (h.pieces.data.top[row] - h.pieces.data.bottom[row]) * 280 / (h.main.y_range.end - h.main.y_range.start)"
+    rows = window.eval("h.pieces.data.left.length")
+    assert rows < 200
+    assert window.eval(f"Math.min(...h.pieces.data.left.map((_, row) => ({high})(row)))") > 2.5
+    assert "several thin buffers" in window.eval("chart.querySelector('.legend').textContent")
+    assert "peak: " in window.eval("chart.querySelector('.legend').textContent")
+    window.run(f"h.pieces.selected.indices = [{rows - 1}]")
+    window.wait("h.main.y_range.end - h.main.y_range.start < h.data.scale.heap")
+    window.run("h.mark('a7')")
+    assert window.eval("h.pieces.selected.indices.length") == 1
     assert quiet(window)
 
 
@@ -576,6 +645,28 @@ def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, 
     assert len(off) >= 4
     assert max(off) < 2
     assert window.eval("document.querySelectorAll('.legend i.unread, .legend i.absent').length") == 3
+    assert quiet(window)
+
+
+def test_findings_are_cards_where_there_is_little_room(window: Browser, tmp_path: Path) -> None:
+    """The sentence has the width of the table, and nothing is to the right of it."""
+    place = tmp_path / "report.html"
+    text = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    subject = report_input(text, chip="v5e")
+    one = hlo.Finding(
+        "C104", hlo.Severity.WARNING, "what it is " * 20, hlo.Span(0, 1, 1, 1, 1, 2), bytes=4096, waste="sent"
+    )
+    subject.__dict__["findings"] = [one] * 3
+    place.write_text(report_page(subject), "utf-8")
+    window.size(400)
+    window.open(place)
+    assert window.eval(
+        """[...document.querySelectorAll('#a-lint-findings')].every((table) => {
+          const room = table.closest('.scroll'), cells = [...table.querySelectorAll('td[data-key=message]')];
+          return cells.length === 3 && room.scrollWidth <= room.clientWidth &&
+            cells.every((cell) => cell.offsetWidth > 0.9 * room.clientWidth);
+        })"""
+    )
     assert quiet(window)
 
 

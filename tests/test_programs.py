@@ -203,7 +203,25 @@ def test_the_history_has_one_trend_for_each(dataset: Path) -> None:
     }
     comings = [(one.module, one.build, one.before_build, one.kind) for one in found.comings]
     assert comings == [(LM, "n3", "n2", "gone"), (FSDP, "n4", "n3", "new")]
-    assert found.unjudged == []
+    assert [(one.module, one.build) for one in found.missing] == [(LM, "n3")]
+    assert not history(str(dataset), [f"{LM} n3 missing  # meant"]).missing
+
+
+def test_a_missing_module_fails_until_it_is_accepted(dataset: Path, tmp_path: Path) -> None:
+    """Not in the build alone in which it is gone; figures do not ask for it, and the page has the line that accepts it."""
+    pytest.importorskip("jinja2")
+    page, accepted = tmp_path / "page.html", tmp_path / "accepted.txt"
+    failed = run("report", dataset, "-o", page, "--fail-on", "missing")
+    assert failed.exit_code == 1
+    assert f"{LM}: missing: not in n4 since n3, the last build with it is n2" in failed.stderr
+    text = page.read_text()
+    assert "1 module missing" in text
+    (line,) = set(re.findall(rf"{LM} \S+ missing", text))
+    accepted.write_text(f"{line}  # moved\n")
+    assert run("report", dataset, "-o", page, "--fail-on", "missing", "--accepted", accepted).exit_code == 0
+    assert ": moved" in page.read_text()
+    assert run("report", dataset, "-o", page, "--fail-on", "wire_bytes").exit_code == 0
+    assert run("report", dataset, "-o", page, "--fail-on", "lost").exit_code == 2
 
 
 def test_the_ready_queries_tell_them_apart(dataset: Path) -> None:
@@ -278,7 +296,7 @@ def test_the_page_judges_the_newest_build_as_the_command_does(dataset: Path, tmp
     assert (told["module"], told["good"], told["value"], told["good_build"]) == (MOE, "3", "5", "n3")
     assert told["change"] == "+66.7 %"
     accepted = tmp_path / "accepted.txt"
-    accepted.write_text(f"{MOE} n4 *")
+    accepted.write_text(f"{MOE} n4 *\n{LM} n3 missing")
     assert run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted).exit_code == 0
     assert "n4 passes" in place.read_text("utf-8")
 

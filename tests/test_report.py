@@ -22,6 +22,7 @@ pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
 from hlotext.memory import usage
+from hlotext.view.page.colours import PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.operations import MOST
@@ -584,6 +585,80 @@ def test_the_largest_differences_of_two_sides_come_first(tmp_path: Path) -> None
     assert [arguments[key] for key in ("before", "after")] == [float(one.arguments) for one in spaces]
     same = Page(report_page(sides[0], sides[0]))
     assert not [name for name in same.tables if "differences" in name]
+
+
+def scoped(place: Path, width: int, *, is_donated: bool) -> Path:
+    """A module with two scopes, whose argument holds the result or does not."""
+    alias = ", input_output_alias={ {}: (0, {}, may-alias) }" if is_donated else ""
+    place.write_text(
+        f"HloModule m, is_scheduled=true{alias}\n\nENTRY e {{\n"
+        "  param.7 = f32[8,4096]{1,0} parameter(0), metadata={op_name=\"p['w']\"}\n"
+        f'  a = f32[{width},64]{{1,0}} custom-call(param.7), custom_call_target="t", metadata={{op_name="jit(f)/mlp/up"}}\n'
+        f'  b = f32[{width},64]{{1,0}} custom-call(a), custom_call_target="t", '
+        'metadata={op_name="jit(f)/attention/qk/dot"}\n'
+        '  ROOT r = f32[8,4096]{1,0} custom-call(b), custom_call_target="t", metadata={op_name="jit(f)/mlp/down"}\n}\n'
+    )
+    return place
+
+
+def test_a_scope_has_one_colour_and_both_sides_one_scale(tmp_path: Path) -> None:
+    """In the charts of memory and of scopes, before and after."""
+    sides = [
+        report_input(scoped(tmp_path / f"{width}.txt", width, is_donated=width > 64), platform="cpu")
+        for width in (64, 512)
+    ]
+    charts = dict(Page(report_page(*sides)).charts())
+    memory_charts = [charts[f"{key}-chart-memory-0"] for key in "ab"]
+    trees = [charts[f"{key}-chart-scopes"] for key in "ab"]
+    seen: dict[str, set[int]] = {}
+    for data in memory_charts:
+        for scope, number in zip(data["scope"], data["colour"], strict=True):
+            seen.setdefault(data["words"][scope], set()).add(number)
+    for data in trees:
+        names = [data["words"][number] for number in data["name"]]
+        for n, parent in enumerate(data["parent"]):
+            if parent == 0:
+                seen.setdefault(names[n], set()).add(data["colour"][n])
+    assert {"mlp", "attention"} <= {name.split("/")[0] for name in seen}
+    assert all(len(numbers) == 1 for numbers in seen.values()), seen
+    assert memory_charts[0]["legend"] == memory_charts[1]["legend"]
+    for pair in (memory_charts, trees):
+        assert pair[0]["scale"] == pair[1]["scale"]
+    assert memory_charts[0]["scale"]["heap"] == max(data["heap"] for data in memory_charts)
+
+
+def test_scopes_without_a_colour_have_that_of_the_scope_around_them() -> None:
+    """What is small counts for what is around it; of two charts the smaller one counts as much."""
+    small = {f"a/part_{n}": 1.0 for n in range(20)}
+    colours = scope_colours([{**small, "b": 80.0}, {"c/x": 1e-6}])
+    assert set(colours) == {"a", "b", "c/x"}
+    assert colour_number("a/part_3/deep", colours) == colours["a"]
+    assert colour_number("c", colours) == colour_number("", colours) == len(PALETTE)
+
+
+def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
+    """Above all what is held for results, once arguments hold them; as bars, the largest first."""
+    sides = [
+        report_input(scoped(tmp_path / f"{is_donated}.txt", 64, is_donated=is_donated), platform="cpu")
+        for is_donated in (False, True)
+    ]
+    text = html.unescape(report_page(*sides))
+    assert "memory: the peak is 272 KiB before and 160 KiB after, −112 KiB (−41.2 %)" in text
+    assert (
+        "Most of it: results in memory of their own −128 KiB, as arguments hold 128 KiB of the results after and 0 B before; "
+        "mlp +16.0 KiB."
+    ) in text
+    bars = re.findall(r'<dt>([^<]*)</dt><dd class="(more|less)"><i style="width:([0-9.]+)%"', text)
+    assert bars == [("results in memory of their own", "less", "50.0"), ("mlp", "more", "6.2")]
+
+
+def test_the_memory_of_an_argument_has_its_name(tmp_path: Path) -> None:
+    """Also where a result that it is donated to is in it at the peak."""
+    place = scoped(tmp_path / "m.txt", 64, is_donated=True)
+    text = html.unescape(report_page(report_input(place, platform="cpu")))
+    rows = Page(text).tables["a-memory-live-0"].records()
+    assert [row["label"] for row in rows if row["kind"] == "argument 0, result"] == ["param.7"]
+    assert "p['w']" in text.replace("<wbr>", "")
 
 
 def test_a_comparison_says_what_it_is_and_leads_on(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, told
 from hlotext.cli.common import NotFound, Unreadable, brief, write_page
 from hlotext.cli.convert_trace import traced
-from hlotext.tables.figures import FIGURES
 from hlotext.view import report
 
 
@@ -44,10 +43,12 @@ from hlotext.view import report
     metavar="FIGURES",
     callback=report_builds.figures,
     help="Exit status 1 if the newest build of a DATASET is worse than the last good one: any, or some of "
-    f"{', '.join(FIGURES)}.",
+    f"{', '.join(report_builds.NAMES)} (a module is not there).",
 )
 @click.option(
-    "--accepted", metavar="FILE", help="File of accepted changes: lines MODULE BUILD FIGURE  # why."
+    "--accepted",
+    metavar="FILE",
+    help="File of accepted changes: lines MODULE BUILD FIGURE  # why; FIGURE may be missing, of a module that is gone.",
 )
 @click.option(
     "--percent",

@@ -10,12 +10,14 @@ from hlotext.cli.common import Unreadable, brief, say
 from hlotext.cli.output import emit_report, printable
 from hlotext.ir.files import write_text
 from hlotext.syntax.source.inputs import InputError
-from hlotext.tables.figures import FIGURES
+from hlotext.tables.figures import FIGURES, MISSING
 from hlotext.view import report
 
 FINDINGS = 1
 """Exit status where the newest build is worse than the last good one."""
 ANY = "any"
+NAMES = (*FIGURES, MISSING)
+"""What `--fail-on` takes beside `any`: figures, and that a module is not there."""
 
 
 def is_builds(path: str) -> bool:
@@ -30,10 +32,10 @@ def figures(context: click.Context, parameter: click.Parameter, value: str | Non
     """The figures of `--fail-on`: `any`, or names with commas."""
     if value is None:
         return ()
-    names = tuple(FIGURES) if value == ANY else tuple(map(str.strip, value.split(",")))
+    names = NAMES if value == ANY else tuple(map(str.strip, value.split(",")))
     for name in names:
-        if name not in FIGURES:
-            raise click.BadParameter(f"{name}: there is {', '.join(FIGURES)}; any")
+        if name not in NAMES:
+            raise click.BadParameter(f"{name}: there is {', '.join(NAMES)}; any")
     return names
 
 
@@ -53,7 +55,7 @@ def write(
         if output_format == "benchmark":
             text = report.benchmark(found)
         elif output_format == "markdown":
-            text = report.builds_comment(found, fail_on or tuple(FIGURES))
+            text = report.builds_comment(found, [one for one in fail_on if one in FIGURES] or tuple(FIGURES))
         else:
             text = report.builds_page(found, title or "Builds", percent, fail_on)
     except (InputError, ImportError) as error:
@@ -73,9 +75,11 @@ def write(
         before, now = report.figure_texts(one.figure, one.good, one.value)
         since = f"since {printable(one.good_build)}, the last good build"
         say(f"{printable(one.module)}: {FIGURES[one.figure][0]} {before} -> {now} {since}")
-    for module, why in found.unjudged if fail_on else ():
-        say(f"{printable(module)}: not compared: {printable(why)}")
-    if worse:
+    lost = found.missing if fail_on else []
+    for each in lost:
+        what = MISSING if MISSING in fail_on else "not compared"
+        say(f"{printable(each.module)}: {what}: {printable(each.why)}")
+    if worse or (lost and MISSING in fail_on):
         raise click.exceptions.Exit(FINDINGS)
 
 

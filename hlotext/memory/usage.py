@@ -435,13 +435,15 @@ class _Describer:
     def row(self, allocation: Allocation, pieces: list[Slice], time: int) -> LiveArray:
         """One piece of memory; of several values in it the one that was written last before that moment.
 
-        A static allocation lives throughout: if what is in it at that moment is smaller, its largest value stands for it.
+        A static allocation lives throughout: if what is in it at that moment is smaller, its largest value stands for it. For
+        that of an argument the argument does, whose name the program knows, whatever is in it then.
         """
         alive = [p for p in pieces if p.value.lives_at(time)] or pieces
         filling = alive
         if allocation.is_static:
             most = max(piece.bytes for piece in pieces)
-            filling = [p for p in alive if p.bytes == most] or [p for p in pieces if p.bytes == most]
+            given = [p for p in pieces if p.bytes == most and _is_argument(p.value)]
+            filling = given or [p for p in alive if p.bytes == most] or [p for p in pieces if p.bytes == most]
         last = max(filling, key=lambda p: (p.value.live_range or (-1, -1), p.value.number))
         value = last.value
         size = allocation.bytes if allocation.is_static else max(piece.bytes for piece in pieces)
@@ -470,6 +472,16 @@ class _Describer:
             kind=_kind(allocation),
             others=tuple(str(piece.value) for piece in alive if piece.value is not value),
         )
+
+
+def _is_argument(value: Value) -> bool:
+    made = value.instruction
+    return (
+        made is not None
+        and made.opcode == "parameter"
+        and made.computation is not None
+        and made.computation.is_entry
+    )
 
 
 def _stored(writer: Instruction, index: tuple[int, ...]) -> Instruction | None:

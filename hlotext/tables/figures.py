@@ -17,5 +17,7 @@ FIGURES: Mapping[str, tuple[str, str, str]] = {
 }
 """Figures of a build, for each its name, its unit and the table that tells it: less is better. Findings are counted as
 `hlotext lint` counts them: errors and warnings, each once however many places it has, and no notes."""
+MISSING = "missing"
+"""In place of a figure: that a build lacks a module, or it could not be read there or not be told apart."""
 TABLES = tuple(dict.fromkeys(("modules", "instructions", *(table for _, _, table in FIGURES.values()))))
 """The tables that a history needs."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables import queries, sql
 from hlotext.tables.dataset import OK, Dataset
-from hlotext.tables.figures import FIGURES, TABLES
+from hlotext.tables.figures import FIGURES, MISSING, TABLES
 from hlotext.tables.programs import UNTOLD
 
 MOST_OPERATIONS = 5
@@ -111,6 +111,8 @@ class Coming:
     kind: Literal["new", "back", "gone", "untold"]
     why: str = ""
     """Of what is untold."""
+    accepted: str | None = None
+    """As of a step, where the module is gone or cannot be told."""
 
 
 @attrs.frozen
@@ -122,6 +124,30 @@ class Regression:
     good_build: str
     good: float
     value: float
+
+
+@attrs.frozen
+class Missing:
+    """A module that the newest build lacks, or may lack."""
+
+    module: str
+    build: str
+    """The first that lacks it, or may."""
+    why: str
+
+    @property
+    def line(self) -> str:
+        """The line that accepts it."""
+        return f"{self.module} {self.build} {MISSING}"
+
+
+class AcceptedLine(NamedTuple):
+    """A line of the file of accepted changes; `*` is any."""
+
+    module: str
+    build: str
+    figure: str
+    why: str
 
 
 @attrs.frozen
@@ -138,19 +164,33 @@ class History:
     """Tables that were not made of all inputs, so that their figures are not known."""
     comings: tuple[Coming, ...] = ()
     """By build and module."""
+    accepted: tuple[AcceptedLine, ...] = ()
+    """The lines that accept what is meant."""
 
     @property
-    def unjudged(self) -> list[tuple[str, str]]:
-        """Modules of the builds before that the newest lacks, or may lack, each with why: no figure of them is compared."""
+    def missing(self) -> list[Missing]:
+        """Modules of the builds before that the newest lacks, or may lack: no figure of them is compared.
+
+        Without those of which a line accepts it.
+        """
         newest = self.builds[-1]
-        found = {
-            one.name: f"{one.unknown[newest]} in {newest}" for one in self.modules if newest in one.unknown
-        }
-        gone = (one for one in self.comings if one.build == newest and one.kind == "gone")
-        found |= {
-            one.module: f"not in {newest}, the last build with it is {one.before_build}" for one in gone
-        }
-        return sorted(found.items())
+        last = {one.module: one for one in self.comings}
+        found = []
+        for module in self.modules:
+            coming = last.get(module.name)
+            is_gone = coming is not None and coming.kind in ("gone", "untold")
+            since = coming.build if coming is not None and is_gone else newest
+            if newest in module.paths or _reason(self.accepted, module, since, MISSING) is not None:
+                continue
+            if newest in module.unknown:
+                why = f"{module.unknown[newest]} in {newest}"
+            elif coming is not None and is_gone:
+                ago = "" if since == newest else f" since {since}"
+                why = f"not in {newest}{ago}, the last build with it is {coming.before_build}"
+            else:
+                continue
+            found.append(Missing(module.name, since, why))
+        return sorted(found, key=lambda one: one.module)
 
     def regressions(self, figures: Collection[str]) -> list[Regression]:
         """Modules that are worse in the newest build than in the last good one.
@@ -187,7 +227,8 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     Args:
         url: A path or URL of a dataset.
         accepted: Lines `MODULE BUILD FIGURE`, each with a reason behind `#` or without; `*` stands for any, and the name in
-            the header for all modules that have it.
+            the header for all modules that have it. `missing` in place of a figure accepts that a build lacks a module, and
+            so do those after it.
         percent: Changes of up to so many percent are no steps.
 
     Raises:
@@ -209,7 +250,8 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     appeared = _appeared(dataset) if "findings" not in lacking else {}
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
     steps = tuple(_steps(builds, modules, grown, appeared, reasons, percent))
-    return History(builds, modules, steps, tuple(unreadable), lacking, tuple(_comings(builds, modules)))
+    comings = tuple(_comings(builds, modules, reasons))
+    return History(builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons))
 
 
 def _records(result: sql.Result) -> list[dict[str, Any]]:
@@ -246,7 +288,9 @@ def _modules(
     return tuple(found)
 
 
-def _comings(builds: Sequence[str], modules: Iterable[ModuleHistory]) -> list[Coming]:
+def _comings(
+    builds: Sequence[str], modules: Iterable[ModuleHistory], reasons: Sequence[AcceptedLine]
+) -> list[Coming]:
     """Modules that come and go. A build that may have one says nothing, but for the first in which it cannot be told."""
     found: list[Coming] = []
     for module in modules:
@@ -259,10 +303,12 @@ def _comings(builds: Sequence[str], modules: Iterable[ModuleHistory]) -> list[Co
                 last, absent = build, ""
             elif why is None:
                 if last and not absent:
-                    found.append(Coming(module.name, build, last, "gone"))
+                    why = _reason(reasons, module, build, MISSING)
+                    found.append(Coming(module.name, build, last, "gone", accepted=why))
                 absent = build
             elif why.startswith("it may be"):
-                found.append(Coming(module.name, build, last, "untold", why))
+                accepted = _reason(reasons, module, build, MISSING)
+                found.append(Coming(module.name, build, last, "untold", why, accepted))
                 break
     return sorted(found, key=lambda one: (one.build, one.module))
 
@@ -321,13 +367,23 @@ def _appeared(dataset: Dataset) -> dict[tuple[str, str], tuple[NewFinding, ...]]
 _LINE = re.compile(r"(?P<module>\S+)\s+(?P<build>\S+)\s+(?P<figure>\S+)\s*(?:#\s*(?P<why>.*))?")
 
 
-def _accepted(line: str) -> tuple[str, str, str, str]:
+def _accepted(line: str) -> AcceptedLine:
     match = _LINE.fullmatch(line.strip())
-    if match is None or match["figure"] not in (*FIGURES, ALL):
+    if match is None or match["figure"] not in (*FIGURES, MISSING, ALL):
         raise InputError(
-            f"a line that accepts a step is MODULE BUILD FIGURE, of {', '.join(FIGURES)} or *: {line.strip()}"
+            f"a line that accepts a step is MODULE BUILD FIGURE, of {', '.join(FIGURES)}, {MISSING} or *: {line.strip()}"
         )
-    return match["module"], match["build"], match["figure"], match["why"] or ""
+    return AcceptedLine(match["module"], match["build"], match["figure"], match["why"] or "")
+
+
+def _reason(reasons: Sequence[AcceptedLine], module: ModuleHistory, build: str, figure: str) -> str | None:
+    """Why it is accepted, as the first line says that fits; None if none does."""
+    names = (module.name, module.header_name or module.name)
+    return next((one.why for one in reasons for name in names if _fits(one, name, build, figure)), None)
+
+
+def _fits(line: AcceptedLine, module: str, build: str, figure: str) -> bool:
+    return line.module in (ALL, module) and line.build in (ALL, build) and line.figure in (ALL, figure)
 
 
 def _steps(
@@ -335,7 +391,7 @@ def _steps(
     modules: Sequence[ModuleHistory],
     grown: Mapping[tuple[str, str, str], tuple[Grown, ...]],
     appeared: Mapping[tuple[str, str], tuple[NewFinding, ...]],
-    reasons: Sequence[tuple[str, str, str, str]],
+    reasons: Sequence[AcceptedLine],
     percent: float,
 ) -> Iterable[BuildStep]:
     found = []
@@ -347,15 +403,7 @@ def _steps(
                 if abs(value - before) <= abs(before) * percent / 100:
                     continue
                 key = (module.name, new, figure)
-                names = (ALL, module.name, module.header_name or module.name)
-                why = next(
-                    (
-                        text
-                        for name, build, one, text in reasons
-                        if name in names and build in (ALL, new) and one in (ALL, figure)
-                    ),
-                    None,
-                )
+                why = _reason(reasons, module, new, figure)
                 what = grown.get(key, ()) if value > before else ()
                 new_findings = appeared.get(key[:2], ()) if value > before else ()
                 found.append(BuildStep(module.name, new, old, figure, before, value, what, why, new_findings))

@@ -18,7 +18,7 @@ from pathlib import Path
 import hlotext as hlo
 from hlotext.view.graph import graph_page
 from hlotext.view.report import ReportInput, report_input, report_page
-from hlotext.view.report.page import chart_data
+from hlotext.view.report.page import chart_style
 from hlotext.view.report.sections import memory as memory_section
 from tests.browser import Browser, browser, executable
 from tests.support import corpus_files
@@ -88,7 +88,8 @@ def run(files: list[Path], chip: str | None, place: Path, window: Browser | None
     made.memory  # noqa: B018
     begun = time.process_time()
     section = memory_section.section(made)
-    blobs = [chart_data(chart) for chart in section.charts]
+    style = chart_style(section.charts)
+    blobs = [style.data(chart) for chart in section.charts]
     took = time.process_time() - begun
     count = len(section.charts[0].data["first"])
     print(

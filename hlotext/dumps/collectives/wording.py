@@ -86,16 +86,50 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
 
     How sure the reasons are is a row of its own where it is the same of all, else it stands behind each.
     """
-    reasons = list({reason.because: reason for reason in reversed(cause.reasons)}.values())[::-1]
-    sure = list(dict.fromkeys(map(sure_of, reasons)))
+    told = joined(cause.reasons)
+    sure = list(dict.fromkeys(sure_of(members[0]) for _, members in told))
     found: list[tuple[str, str]] = []
-    for reason in reasons:
-        text = reason.because.removeprefix("because ")
-        found.append(("because", text if len(sure) == 1 else f"{text} ({sure_of(reason)})"))
-        found += _annotations([one for one in cause.reasons if one.because == reason.because])
+    for text, members in told:
+        found.append(("because", text if len(sure) == 1 else f"{text} ({sure_of(members[0])})"))
+        found += _annotations(members)
     if len(sure) == 1:
         found.append(("confidence", sure[0]))
     return list(dict.fromkeys(found))
+
+
+def joined(reasons: Iterable[Reason]) -> list[tuple[str, list[Reason]]]:
+    """The sentences of reasons without "because", those that differ in the operation alone as one."""
+    told: dict[str, list[Reason]] = {}
+    for reason in reasons:
+        told.setdefault(reason.because.removeprefix("because "), []).append(reason)
+    found: dict[tuple[object, ...], list[Reason]] = {}
+    for text, members in told.items():
+        one, user = members[0], f"{_acting(members[0].user)} "
+        more = frozenset((each.origin, each.scheme, each.suggestions) for each in members)
+        is_alike = one.cause == PARTIAL and text.startswith(user)
+        key = (text.removeprefix(user), more, sure_of(one)) if is_alike else (text,)
+        found.setdefault(key, []).extend(members)
+    return [(_joined(str(key[0]), members), members) for key, members in found.items()]
+
+
+def _joined(rest: str, members: Sequence[Reason]) -> str:
+    """One sentence of all: `dot_general (lines 886 and 891) and reduce_sum (line 866) reduce ...`."""
+    if len({one.because for one in members}) == 1:
+        return members[0].because.removeprefix("because ")
+    lines: dict[str, dict[str, None]] = {}
+    for one in members:
+        if one.user is not None:
+            lines.setdefault(one.user.label, {}).update({str(one.user.line): None} if one.user.line else {})
+    names = [
+        f"{label} (line{'s' if len(at) > 1 else ''} {_listed(list(at))})" if at else label
+        for label, at in lines.items()
+    ]
+    verb, _, more = rest.partition(" ")
+    return f"{_listed(names)} {verb.removesuffix('s')} {more}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _annotations(reasons: Sequence[Reason]) -> list[tuple[str, str]]:

@@ -292,14 +292,27 @@ const canvas = $("canvas"), svg = $("graph"), view = { x: 0, y: 0, k: 1 };
 let room = [canvas.clientWidth, canvas.clientHeight];
 new ResizeObserver(() => { room = [canvas.clientWidth, canvas.clientHeight]; }).observe(canvas);
 let layer, current = null, boxes = new Map(), wires = [];
-const move = () => layer?.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.k})`);
-const fit = (most = 1) => {
+// Texts keep a size that can be read: where boxes get small names are as large as before, and shorter; then there are none.
+const READABLE = 0.92, LEAST_NAMED = 0.4, NAME = 11.5;
+let named = 1;
+const scaleTexts = () => {
+  const scale = view.k >= READABLE ? 1 : view.k < LEAST_NAMED ? 0 : Math.round(view.k * 25) / 25;
+  if (scale === named || !layer) return;
+  named = scale;
+  layer.classList.toggle("small", scale < 1);
+  layer.classList.toggle("tiny", !scale);
+  layer.style.setProperty("--name", `${NAME / (scale || 1)}px`);
+  const most = Math.floor((WIDE * scale - 14) / (0.61 * NAME));
+  for (const text of layer.querySelectorAll("text.name")) text.textContent = scale === 1 ? text.dataset.short : short(text.dataset.full, Math.max(4, most));
+};
+const move = () => { scaleTexts(); layer?.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.k})`); };
+// All of it, or, where texts would be too small for that and not all is asked for, what is around the focus.
+const fit = (isWhole = false, most = 1) => {
   if (!current) return;
   const { width, height } = current.plan, [w, h] = room;
   view.k = Math.max(0.06, Math.min(most, (w - 40) / Math.max(1, width), (h - 60) / Math.max(1, height)));
-  const isSmall = view.k < 0.55 && boxes.has(state.focus);
-  if (isSmall) {
-    view.k = w < 600 ? 0.7 : 0.8;
+  if (view.k < READABLE && !isWhole && boxes.has(state.focus)) {
+    view.k = READABLE;
     const box = boxes.get(state.focus);
     view.x = w / 2 - box.x * view.k;
     view.y = h / 2 - box.y * view.k;
@@ -308,6 +321,12 @@ const fit = (most = 1) => {
     view.y = Math.max(20, (h - height * view.k) / 2);
   }
   move();
+};
+const nameText = (where, full, most) => {
+  const text = draw("text", { class: "name", ...where }, short(full, most));
+  text.dataset.full = full;
+  text.dataset.short = text.textContent;
+  return text;
 };
 const paintScene = (found, into, dx, dy) => {
   const wiresHere = draw("g", {}), nodesHere = draw("g", {}), badges = draw("g", {});
@@ -343,7 +362,7 @@ const paintScene = (found, into, dx, dy) => {
     if (node.rooms) {
       const group = draw("g", { class: "node body" });
       group.dataset.n = n;
-      group.append(draw("rect", { class: "box room", x, y, width: at.w, height: at.h, rx: 10 }), draw("text", { x: x + 12, y: y + 20 }, `${short(names[n], 40)} −`));
+      group.append(draw("rect", { class: "box room", x, y, width: at.w, height: at.h, rx: 10 }), nameText({ x: x + 12, y: y + 20 }, `${names[n]} −`, 42));
       nodesHere.append(group);
       boxes.get(n).element = group;
       let left = x + 16;
@@ -358,14 +377,14 @@ const paintScene = (found, into, dx, dy) => {
     }
     const group = draw("g", { class: "node" });
     group.dataset.n = n;
-    const what = opcode(n), size = M.bytes[n], room = 29;
+    const what = opcode(n), size = M.bytes[n], room = 28;
     const tail = size ? ` · ${bytes(size)}` : "";
     const shape = W.short[M.shape[n]], isTold = names[n].startsWith(what) || what === "parameter" && names[n].startsWith("param");
     const lead = isTold || what.length + 1 + shape.length + tail.length > room ? "" : `${what} `;
     group.append(
       draw("rect", { class: "box", x, y, width: at.w, height: at.h, rx: 8 }),
       draw("rect", { x: x + 1.5, y: y + 7, width: 4, height: at.h - 14, rx: 2, fill: kindColour(n) }),
-      draw("text", { x: x + 13, y: y + 18 }, short(label(n), callsOf(n).length ? 22 : 24)),
+      nameText({ x: x + 13, y: y + 18 }, label(n), callsOf(n).length ? 22 : 24),
       draw("text", { class: "more", x: x + 13, y: y + 34 }, short(lead + shape, Math.max(9, room - tail.length)) + tail),
     );
     if (callsOf(n).length) group.append(draw("text", { class: "more", x: x + at.w - 16, y: y + 18 }, "+"));
@@ -382,6 +401,7 @@ const show = (keep) => {
   boxes = new Map();
   wires = [];
   layer = draw("g", {});
+  named = 1;
   paintScene(current, layer, 0, 0);
   const marks = draw("defs", {}), arrow = draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" });
   arrow.append(draw("path", { d: "M0 0.6L8 4L0 7.4z", class: "arrow" }));
@@ -725,15 +745,24 @@ const walk = (key) => {
 };
 const fold = () => { state.fold = !state.fold; $("fold").setAttribute("aria-pressed", String(state.fold)); show(); };
 const toScopes = () => { state.chosen = -1; overview(); };
-canvas.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.target.closest("#overview")) return;
-  const act = { Enter: () => state.chosen >= 0 && goTo(state.chosen), o: () => state.chosen >= 0 && callsOf(state.chosen).length && toggle(state.chosen), "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(), f: fold, s: toScopes }[event.key];
-  if (act) { act(); event.preventDefault(); } else if (event.key.startsWith("Arrow")) { walk(event.key); event.preventDefault(); }
+const opened = () => {
+  if (state.chosen < 0) return;
+  if (callsOf(state.chosen).length) toggle(state.chosen);
+  else $("status").textContent = `${short(label(state.chosen), 40)} calls no computation that could be opened`;
+};
+// Of the graph wherever the keyboard is, but where it has its own use there: a link leads here without the graph's being chosen.
+document.addEventListener("keydown", (event) => {
+  const { target } = event, isGraph = target === document.body || canvas.contains(target);
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest?.("input, select, textarea, #overview") || !$("overview").hidden) return;
+  const act = { o: opened, "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(true), f: fold, s: toScopes }[event.key];
+  if (act) { act(); event.preventDefault(); return; }
+  if (!isGraph) return;
+  if (event.key === "Enter" && state.chosen >= 0) { goTo(state.chosen); event.preventDefault(); } else if (event.key.startsWith("Arrow")) { walk(event.key); event.preventDefault(); }
 });
 document.addEventListener("keydown", (event) => { if (event.key === "/" && !/INPUT/.test(event.target.tagName)) { field.focus(); field.select(); event.preventDefault(); } });
 $("in").addEventListener("click", () => zoom(1.25));
 $("out").addEventListener("click", () => zoom(0.8));
-$("fit").addEventListener("click", () => fit());
+$("fit").addEventListener("click", () => fit(true));
 $("fold").addEventListener("click", fold);
 $("scopes").addEventListener("click", toScopes);
 for (const name of ["hops", "most"]) $(name).addEventListener("change", (event) => {

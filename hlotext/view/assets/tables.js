@@ -35,6 +35,9 @@ const tableOf = (table) => {
   const isEmpty = (one) => one === "" || Number.isNaN(one);
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const words = rows.map((row) => row.textContent.toLowerCase());
+  // Its rows are cards where there is little room, and their cells have the titles with them.
+  if (table.dataset.table === "lint-findings")
+    for (const row of rows) [...row.cells].forEach((cell, column) => { cell.dataset.title = titles[column]; cell.dataset.key = heads[column].dataset.key; });
   let order = rows, shown = rows;
 
   const bar = make("div", undefined, "filter"), field = make("input"), count = make("output");

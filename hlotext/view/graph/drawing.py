@@ -34,7 +34,7 @@ _STYLE = style(
     {
         "text": "font:600 12px ui-monospace,Menlo,Consolas,monospace;fill:#16191f",
         ".more": "font:11.5px system-ui,sans-serif;fill:#596273",
-        ".label": "font:10.5px system-ui,sans-serif;fill:#596273",
+        ".label": "font:11.5px system-ui,sans-serif;fill:#596273",
         ".ground": "fill:#fff",
         ".box": "fill:#fff;stroke:#c3cad4;stroke-width:1.2",
         ".focus": "fill:#e3eefb;stroke:#0b62c4;stroke-width:2",

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a90a", "#7a5ea8")
 """Okabe and Ito's, its yellow darker so that it shows on white, and a violet in place of black."""
 OTHERS = "#8d95a0"
-OTHERS_LABEL = "(other scopes)"
 LANE_COLOURS: Mapping[str, str] = {
-    "compute": PALETTE[0],
-    "memory": PALETTE[1],
-    "hidden": PALETTE[2],
-    "partly waited for": PALETTE[3],
-    "all waited for": PALETTE[5],
-    "waiting": PALETTE[6],
-    "loop or call": PALETTE[7],
+    "compute": "#5b7399",
+    "memory": "#a3b5d1",
+    "loop or call": "#80808c",
+    "waiting": "#b3261e",
+    "all waited for": "#b3261e",
+    "partly waited for": "#e08a7d",
+    "hidden": "#9fc2b2",
 }
-"""Colours of spans by what bounds or hides them; others are grey."""
+"""Colours of spans by what bounds or hides them, none of which is a scope's; what is waited for is red."""
+_SMALL = 0.04
+"""Share below which a scope has no colour of its own."""
 
 
-def scope_colours(weights: Iterable[tuple[str, float]]) -> dict[str, int]:
-    """The number of the colour of each of the scopes that weigh most; the last entry stands for all others, if there are any.
+def scope_colours(charts: Iterable[Mapping[str, float]]) -> dict[str, int]:
+    """The numbers of the colours, places in `PALETTE`, of the scopes of a page: one for each scope in all of its charts.
 
-    A number is a place in `PALETTE`, of the last entry its end.
+    Each chart counts as much as any other. What is small counts for the scope around it, whose colour it has
+    (`colour_number`).
     """
-    sums: dict[str, float] = {}
-    for scope, weight in weights:
-        sums[scope] = sums.get(scope, 0) + weight
-    most = sorted(sums, key=lambda scope: (-sums[scope], scope))
-    found = {scope: number for number, scope in enumerate(most[: len(PALETTE)])}
-    if len(most) > len(PALETTE):
-        found[OTHERS_LABEL] = len(PALETTE)
-    return found
+    shares: dict[str, float] = defaultdict(float)
+    count = 0
+    for weights in charts:
+        total = sum(weights.values())
+        count += total > 0
+        for scope, weight in weights.items():
+            shares[scope] += weight / total if total else 0.0
+    # From the inside out, so that what a scope is given is there before it is looked at.
+    for scope in sorted(shares, key=lambda scope: -scope.count("/")):
+        around = scope.rpartition("/")[0]
+        if around and shares[scope] < _SMALL * count:
+            shares[around] += shares.pop(scope)
+    most = sorted(shares, key=lambda scope: (-shares[scope], scope))
+    return {scope: number for number, scope in enumerate(most[: len(PALETTE)]) if shares[scope]}
+
+
+def colour_number(scope: str, colours: Mapping[str, int]) -> int:
+    """The number of the colour of a scope: its own or that of the nearest one around it; of all others the palette's end."""
+    while scope:
+        if scope in colours:
+            return colours[scope]
+        scope = scope.rpartition("/")[0]
+    return len(PALETTE)

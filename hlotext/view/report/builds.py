@@ -13,7 +13,7 @@ from markupsafe import Markup
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize
 from hlotext.findings import escape
-from hlotext.tables.figures import FIGURES
+from hlotext.tables.figures import FIGURES, MISSING
 from hlotext.view.page.packing import asset, policy, script
 from hlotext.view.report.builds_text import change_of, figure_text, figure_texts
 from hlotext.view.report.parts import PageTable, Tile, columns_of, cut
@@ -21,7 +21,7 @@ from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import environment
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, Coming, History, ModuleHistory, Regression
+    from hlotext.tables.history import BuildStep, Coming, History, Missing, ModuleHistory, Regression
 
 _FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
@@ -82,7 +82,7 @@ class _Verdict:
     kind: str
     lead: str
     table: PageTable
-    unjudged: Sequence[tuple[str, str]]
+    missing: Sequence[Missing]
 
 
 def builds_page(
@@ -189,17 +189,20 @@ def _verdict(found: History, regressions: Sequence[Regression], fail_on: Collect
     """The newest build against the last good one of each module: as `--fail-on` judges it, and in all figures."""
     newest = found.builds[-1]
     failed = [one for one in regressions if one.figure in fail_on]
-    names = "any" if set(fail_on) == set(FIGURES) else ",".join(fail_on)
-    if failed:
+    lost = found.missing if MISSING in fail_on else []
+    names = "any" if set(fail_on) == {*FIGURES, MISSING} else ",".join(fail_on)
+    if failed or lost:
         word, kind = f"{newest} fails", "worse"
-        lead = f"`--fail-on {names}`: {pluralize(len(failed), 'figure')} above the last good build"
+        reasons = [f"{pluralize(len(failed), 'figure')} above the last good build"] if failed else []
+        reasons += [f"{pluralize(len(lost), 'module')} missing"] if lost else []
+        lead = f"`--fail-on {names}`: {' and '.join(reasons)}"
         others = len(regressions) - len(failed)
-        lead += f", and {others:,} for which it does not ask." if others else "."
+        lead += f", and {pluralize(others, 'figure')} above it for which it does not ask." if others else "."
     elif regressions:
         word, kind = f"{newest} is above the last good build", "worse"
         lead = f"in {pluralize(len(regressions), 'figure')}"
         lead += f", of which `--fail-on {names}` asks for none." if fail_on else "."
-    elif found.unjudged:
+    elif found.missing:
         word, kind = f"{newest} is not judged in full", "gone"
         lead = "No figure of the modules that are there is above the last good build."
     else:
@@ -216,7 +219,7 @@ def _verdict(found: History, regressions: Sequence[Regression], fail_on: Collect
         for one in regressions
     ]
     table = PageTable("verdict", "Above the last good build", _VERDICT, rows)
-    return _Verdict(word, kind, lead, table, found.unjudged)
+    return _Verdict(word, kind, lead, table, found.missing)
 
 
 _WORDS = {
@@ -247,6 +250,8 @@ def _card(
     else:
         kind = coming.kind if coming is not None else "new"
     word = _WORDS[kind]
+    if not steps and coming is not None and coming.accepted is not None:
+        kind, word = "accepted", f"{word}, accepted"
     if kind == "better" and build == found.builds[-1] and name in above:
         kind, word = "above", f"costs less than before, more than in {above[name]}"
     old_build = steps[0].before_build if steps else coming.before_build if coming is not None else ""
@@ -277,7 +282,10 @@ def _card(
     ]
     paths = module.paths if module is not None else {}
     old, new = paths.get(old_build), paths.get(build)
-    why = "; ".join(dict.fromkeys(one.accepted for one in steps if one.accepted))
+    reasons = [one.accepted for one in steps] + ([coming.accepted] if coming is not None else [])
+    why = "; ".join(dict.fromkeys(one for one in reasons if one))
+    lost = [one.line for one in found.missing if (one.module, one.build) == (name, build)]
+    lines = [*(one.line for one in open_rises), *lost]
     return _Card(
         number,
         name,
@@ -306,7 +314,7 @@ def _card(
             len(findings),
         ),
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",
-        "\n".join(one.line for one in open_rises),
+        "\n".join(lines),
     )
 
 

@@ -18,7 +18,7 @@ MARKER = "<!-- hlotext:builds -->"
 """First line of a comment, by which the next run finds and replaces it."""
 MOST_COMMENT = 60_000
 """Characters of a comment: code hosts take some 65,000."""
-_MOST_UNJUDGED = 20
+_MOST_MISSING = 20
 """Modules that a comment names because the newest build lacks them."""
 
 
@@ -71,11 +71,9 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     newest = found.builds[-1]
     worse = found.regressions(figures)
     lines = [MARKER, f"**hlotext**: build {_cell(newest)}"]
-    lines += [
-        f"{_cell(module)}: not compared: {_cell(why)}" for module, why in found.unjudged[:_MOST_UNJUDGED]
-    ]
+    lines += [f"{_cell(one.module)}: not compared: {_cell(one.why)}" for one in found.missing[:_MOST_MISSING]]
     if not worse:
-        all_compared = "" if found.unjudged else " of any module"
+        all_compared = "" if found.missing else " of any module"
         lines.append(f"No figure{all_compared} is above the last good build.")
         return "\n\n".join(lines) + "\n"
     rows = [

@@ -1,17 +1,16 @@
-"""Charts that bokeh draws, as its JSON: rectangles of memory, lanes of the schedule.
+"""Charts that bokeh draws, as its JSON: live bytes and rectangles of memory, lanes of the schedule.
 
-They use the canvas alone (bokeh's other backend compiles code, which the page's policy forbids) and no scripts of bokeh's own
-kind: colours of the ground, bytes on axes, hovering and choosing are in `assets/report.js`. Models are numbered anew in the
-order of the document, so that the same chart is the same text.
+What stands here is the same for every chart of a kind, and is made once: a document without data. The numbers of a chart, its
+scales, bytes on axes, colours of the ground, hovering and choosing are in `assets/bokeh_charts.js`, which gives each document
+its data. They use the canvas alone (bokeh's other backend compiles code, which the page's policy forbids) and no scripts of
+bokeh's own kind. Models are numbered anew in the order of the document, so that the same chart is the same text.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from bokeh.document import Document
 from bokeh.models import (
     AdaptiveTicker,
@@ -28,18 +27,19 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
-from hlotext.view.page.colours import LANE_COLOURS, OTHERS, PALETTE
-from hlotext.view.report.parts import Chart
+from hlotext.view.page.colours import PALETTE
 
 _BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 _LEFT = 78
 """Pixels left of both pictures of memory, whose steps stand above each other."""
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+LIVE_HEIGHT = 170
+"""Pixels of the picture of live bytes."""
 
 
-def document(chart: Chart) -> dict[str, Any]:
-    """The JSON of a chart's bokeh document, and the numbers of its roots by the part of the page that each goes to."""
-    parts = _memory(chart.data) if chart.kind == "memory" else _lanes(chart.data)
+@functools.cache
+def document(kind: str) -> dict[str, Any]:
+    """The JSON of the bokeh document of such a chart, and the numbers of its roots by the part of the page for each."""
+    parts = _memory() if kind == "memory" else _lanes()
     page = Document()
     for part in parts.values():
         page.add_root(part)
@@ -98,62 +98,42 @@ def _moving() -> list[Any]:
     return [PanTool(), WheelZoomTool(modifiers={"ctrl": True})]
 
 
-def _memory(data: Mapping[str, Any]) -> dict[str, Any]:
-    moments = max(1, data["moments"])
-    steps = Range1d(0, moments, bounds=(0, moments))
-    low, high = _outline(data, moments)
-    top = max([*high, 1.0])
-    live = _figure(steps, Range1d(0, 1.12 * top), 120, _moving(), name="live")
-    static = np.full(len(low), float(data["static"]))
-    live.varea(x=low, y1=static, y2=high, fill_color=PALETTE[0], fill_alpha=0.3)
-    live.varea(x=low, y1=np.zeros(len(low)), y2=static, fill_color=OTHERS, fill_alpha=0.25)
-    live.line(x=low, y=high, line_color=PALETTE[0], line_width=1.5)
+def _memory() -> dict[str, Any]:
+    steps = Range1d(0, 1)
+    live = _figure(steps, Range1d(0, 1), LIVE_HEIGHT, _moving(), name="live")
+    layers = ColumnDataSource({"xs": [], "ys": [], "colour": [], "alpha": []}, name="layers")
+    live.patches("xs", "ys", source=layers, fill_color="colour", fill_alpha="alpha", line_color=None)
+    total = ColumnDataSource({"x": [], "y": []}, name="total")
+    live.line("x", "y", source=total, line_color=PALETTE[0], line_width=1.2, name="outline")
     live.yaxis.ticker = AdaptiveTicker(base=1024, mantissas=_BINARY, desired_num_ticks=3)
     live.xaxis.visible = False
-    first = np.asarray(data["first"], dtype=np.int32)
-    last = np.asarray(data["last"], dtype=np.int32)
-    offset = np.asarray(data["offset"], dtype=np.float64)
-    size = np.asarray(data["bytes"], dtype=np.float64)
-    palette = (*PALETTE, OTHERS)
-    source = ColumnDataSource(
-        {
-            "left": first,
-            "right": last + 1,
-            "bottom": offset,
-            "top": offset + size,
-            "colour": [palette[number] for number in data["colour"]],
-        },
-        name="pieces",
-    )
-    heap = float(max(data["heap"], 1))
     hover, tap = HoverTool(tooltips=None), TapTool()
-    places = _figure(steps, Range1d(0, heap, bounds=(0, heap)), 340, [*_moving(), hover, tap], name="places")
-    drawn = _quads(places, source)
-    hover.renderers = tap.renderers = [drawn]
+    places = _figure(steps, Range1d(0, 1), 340, [*_moving(), hover, tap], name="places")
+    hover.renderers = tap.renderers = [_quads(places)]
     places.yaxis.ticker = AdaptiveTicker(base=1024, mantissas=_BINARY)
     places.xaxis.axis_label = "step of the schedule"
     places.xaxis.formatter = BasicTickFormatter(use_scientific=False)
     for part in (live, places):
-        mark = Span(location=data["peak"]["time"] + 0.5, dimension="height", line_dash="dashed", name="mark")
-        part.add_layout(mark)
+        part.add_layout(Span(location=0, dimension="height", line_dash="dashed", name="mark"))
     return {"live": live, "main": places}
 
 
-def _quads(part: Any, source: ColumnDataSource) -> Any:
+def _quads(part: Any) -> Any:
     """Rectangles that look the same whether another is chosen or not."""
+    columns = ("left", "right", "bottom", "top", "colour", "alpha")
     return part.quad(
         left="left",
         right="right",
         bottom="bottom",
         top="top",
-        source=source,
+        source=ColumnDataSource({name: [] for name in columns}, name="pieces"),
         fill_color="colour",
-        fill_alpha=0.8,
+        fill_alpha="alpha",
         line_color="colour",
-        line_alpha=0.9,
+        line_alpha="alpha",
         line_width=0.5,
-        nonselection_fill_alpha=0.8,
-        nonselection_line_alpha=0.9,
+        nonselection_fill_alpha="alpha",
+        nonselection_line_alpha="alpha",
         selection_fill_alpha=1.0,
         selection_line_width=2.5,
         selection_line_alpha=1.0,
@@ -164,56 +144,15 @@ def _quads(part: Any, source: ColumnDataSource) -> Any:
     )
 
 
-def _outline(data: Mapping[str, Any], moments: int) -> tuple[Any, Any]:
-    """The live total as steps: each change twice, what was before and what is then."""
-    times, sizes = data["timeline"]
-    at = np.repeat(np.asarray([*times, moments], dtype=np.float64), 2)[1:-1]
-    return at, np.repeat(np.asarray(sizes, dtype=np.float64), 2)
-
-
-def _lanes(data: Mapping[str, Any]) -> dict[str, Any]:
-    lanes, total = data["lanes"], float(data["seconds"])
-    factor, unit = next((row for row in _UNITS if total >= row[0]), _UNITS[-1])
-    whole = total / factor
-    lane = np.asarray(data["lane"], dtype=np.float64)
-    words = data["words"]
-    source = ColumnDataSource(
-        {
-            "left": np.asarray(data["begin"], dtype=np.float64) / factor,
-            "right": np.asarray(data["end"], dtype=np.float64) / factor,
-            "bottom": len(lanes) - 1 - lane + 0.12,
-            "top": len(lanes) - 1 - lane + 0.88,
-            "colour": [LANE_COLOURS.get(words[number], OTHERS) for number in data["kind"]],
-        },
-        name="pieces",
-    )
+def _lanes() -> dict[str, Any]:
     hover, tap = HoverTool(tooltips=None), TapTool()
-    part = _figure(
-        Range1d(0, whole, bounds=(0, whole)),
-        Range1d(0, len(lanes)),
-        90 + 34 * len(lanes),
-        [
-            PanTool(dimensions="width"),
-            WheelZoomTool(dimensions="width", modifiers={"ctrl": True}),
-            hover,
-            tap,
-        ],
-        name="places",
-    )
-    drawn = _quads(part, source)
-    hover.renderers = tap.renderers = [drawn]
-    part.yaxis.ticker = FixedTicker(ticks=[n + 0.5 for n in range(len(lanes))])
-    part.yaxis.major_label_overrides = {
-        len(lanes) - 1 - n + 0.5: _short(name) for n, name in enumerate(lanes)
-    }
+    moving = [PanTool(dimensions="width"), WheelZoomTool(dimensions="width", modifiers={"ctrl": True})]
+    part = _figure(Range1d(0, 1), Range1d(0, 1), 200, [*moving, hover, tap], name="places")
+    hover.renderers = tap.renderers = [_quads(part)]
+    part.yaxis.ticker = FixedTicker(ticks=[])
     part.ygrid.grid_line_color = None
-    part.xaxis.axis_label = f"time ({unit}), estimated"
+    part.xaxis.axis_label = "time"
     return {"main": part}
-
-
-def _short(lane: str) -> str:
-    """The name of a lane where there is little room; tables have all of it."""
-    return lane if len(lane) <= 14 else f"{lane[:6]}…{lane[-7:]}"
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,11 +16,12 @@ from hlotext.ir import gc_control
 from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
-from hlotext.view.page.colours import OTHERS, PALETTE
+from hlotext.view.page.colours import LANE_COLOURS, OTHERS, PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts
 from hlotext.view.report.builds_text import change_of
 from hlotext.view.report.operations import Operations, name_of
+from hlotext.view.report.pairs import SectionPair
 from hlotext.view.report.parts import SOURCE_FIGURES, Chart, Missing, Section, Tile
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.report_input import ReportInput
@@ -67,7 +68,16 @@ _MEASURED = {
     "runtime": ("thunks", "command buffers"),
 }
 """The answers of each section that XLA's own were compared with."""
-_SCRIPTS = ("common.js", "tables.js", "operations.js", "report.js")
+_SCRIPTS = (
+    "common.js",
+    "tables.js",
+    "operations.js",
+    "charts.js",
+    "icicle.js",
+    "memory_chart.js",
+    "bokeh_charts.js",
+    "report.js",
+)
 
 
 @attrs.frozen
@@ -119,8 +129,9 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     has_charts = any(c.kind != "icicle" for side in sides for s in side.sections for c in s.charts)
     scripts = [bokeh, own] if has_charts else [own]
     names = " and ".join(dict.fromkeys(subject.module.name for subject in subjects))
+    style = chart_style([chart for side in sides for section in side.sections for chart in section.charts])
     filters: dict[str, Callable[..., Any]] = {
-        "chart_data": lambda chart: Markup(chart_data(chart)),
+        "chart_data": lambda chart: Markup(style.data(chart)),
         "name_of": name_of,
         "short_place": _places(subjects).short,
     }
@@ -136,12 +147,16 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         source_titles=SOURCE_FIGURES,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
+        pairs={id: SectionPair((sides[0].section(id), sides[1].section(id))) for id in ids}
+        if compared is not None
+        else {},
         measured={id: judged(_MEASURED.get(id, ()), platforms) for id in ids},
         accuracy=table(judged({a for id in ids for a in _MEASURED.get(id, ())}, platforms)),
         anchor=anchor,
         left_out=left_out,
         version=hlo.__version__,
         palette=(*PALETTE, OTHERS),
+        live_height=charts.LIVE_HEIGHT,
     )
 
 
@@ -215,9 +230,37 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
     yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations", count)
 
 
-def chart_data(chart: Chart) -> str:
-    """Data for a chart's script: its numbers, and bokeh's document where bokeh draws it."""
-    content = {"chart": chart.kind, **chart.data}
-    if chart.kind != "icicle":
-        content["bokeh"] = charts.document(chart)
-    return packed(content)
+@attrs.frozen
+class ChartStyle:
+    """What all charts of a page have together: the colours of scopes, and of the charts of both sides one scale."""
+
+    colours: Mapping[str, int]
+    scales: Mapping[str, Mapping[str, float]]
+    """By the name of a chart, the largest of each number."""
+
+    def data(self, chart: Chart) -> str:
+        """Data for a chart's script: its numbers, and bokeh's document where bokeh draws it."""
+        content = {"chart": chart.kind, **chart.data, "scale": self.scales[chart.id]}
+        if chart.kind == "icicle":
+            content["colour"] = [colour_number(path, self.colours) for path in content.pop("path")]
+        elif chart.kind == "memory":
+            words = content["words"]
+            numbers = {word: colour_number(words[word], self.colours) for word in set(content["folded"])}
+            content["colour"] = [numbers[word] for word in content["folded"]]
+            content["legend"] = sorted((name, number) for name, number in self.colours.items())
+            del content["folded"]
+        else:
+            content["colours"] = LANE_COLOURS
+        if chart.kind != "icicle":
+            content["bokeh"] = charts.document(chart.kind)
+        return packed(content)
+
+
+def chart_style(drawn: Sequence[Chart]) -> ChartStyle:
+    """The style of these charts, all of one page."""
+    scales: dict[str, dict[str, float]] = {}
+    for chart in drawn:
+        scale = scales.setdefault(chart.id, dict(chart.data["scale"]))
+        for name, value in chart.data["scale"].items():
+            scale[name] = max(scale[name], value)
+    return ChartStyle(scope_colours(chart.scopes for chart in drawn), scales)

@@ -159,6 +159,8 @@ class Chart:
     """Text alternative for screen readers."""
     data: Mapping[str, Any]
     height: int = 400
+    scopes: Mapping[str, float] = attrs.field(factory=dict)
+    """Scopes that are drawn, repeated layers as one, with how much of the chart is theirs."""
 
 
 SOURCE_FIGURES = ("least time", "bytes", "flops", "findings")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+import attrs
 
 from hlotext import cost, dumps
 from hlotext.analysis import byte_text
@@ -77,22 +80,66 @@ def section(subject: ReportInput) -> Section | Missing:
 
 
 def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
-    """Why they are there, those with the same reason together; and the annotations whose change may spare them."""
-    rows: list[tuple[Cell, ...]] = []
+    """Why they are there, those with the same reason together; and the annotations whose change may spare them.
+
+    Reasons that differ in numbers of layers alone are one row.
+    """
+    rows: dict[tuple[str, ...], _Why] = {}
     changes: list[tuple[Cell, ...]] = []
     for group in groups:
         one, start = group[0], group[0].communication.start.name
         sent = [each.communication.wire_bytes for each in group]
         total = sum(each.communication.sent_bytes * (each.communication.runs or 1) for each in group)
-        for number, reason in enumerate({each.because: each for each in one.reasons}.values()):
-            figures = (len(group), None if None in sent else total) if not number else (None, None)
-            told = (reason.because.removeprefix("because "), reason.origin, reason.scheme, reason.confidence)
-            rows.append((start, one.communication.kind, *figures, *told))
+        for number, (text, reasons) in enumerate(wording.joined(one.reasons)):
+            told = (text, reasons[0].origin, reasons[0].scheme, reasons[0].confidence)
+            # Further reasons of one collective stand below its first, so that they are of that one alone.
+            key = (
+                one.communication.kind,
+                start if number else "",
+                *(_LAYER.sub("[*]", part) for part in told),
+            )
+            row = rows.setdefault(key, _Why(start, one.communication.kind, told))
+            row.add(*((0, 0, True) if number else (len(group), total, None not in sent)))
         changes += [(start, *_change(suggestion)) for suggestion in one.suggestions]
-    yield PageTable("collectives-why", "Why they are there", _WHY, cut(rows), len(rows))
+    cells = [row.cells() for row in rows.values()]
+    yield PageTable("collectives-why", "Why they are there", _WHY, cut(cells), len(cells))
     if changes:
         title = "Annotations whose change may spare them"
         yield PageTable("collectives-suggestions", title, _SUGGESTIONS, cut(changes), len(changes))
+
+
+_LAYER = re.compile(r"\[[0-9]+\]")
+
+
+@attrs.define
+class _Why:
+    """A row of reasons."""
+
+    start: str
+    kind: str
+    told: tuple[str, ...]
+    count: int = 0
+    sent: int = 0
+    is_known: bool = True
+    groups: int = 0
+
+    def add(self, count: int, sent: int, is_known: bool) -> None:
+        """Some more collectives of the same reason."""
+        self.count += count
+        self.sent += sent
+        self.is_known &= is_known
+        self.groups += 1
+
+    def cells(self) -> tuple[Cell, ...]:
+        """The row; of several layers their numbers as `*`."""
+        told = self.told if self.groups == 1 else tuple(_LAYER.sub("[*]", part) for part in self.told)
+        return (
+            self.start,
+            self.kind,
+            self.count or None,
+            self.sent if self.count and self.is_known else None,
+            *told,
+        )
 
 
 def _change(one: dumps.Suggestion) -> tuple[Cell, ...]:

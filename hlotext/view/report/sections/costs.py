@@ -43,6 +43,7 @@ def by_scope(subject: ReportInput) -> Section:
         f"{len(nodes):,} scopes; each is as wide as its share of what is chosen and hangs below the one around it.",
         _icicle_data(nodes, times is not None),
         27 * (1 + min(_MOST_LEVELS, max((place.depth for place in nodes), default=0))),
+        _own_weights(nodes, has_seconds=times is not None),
     )
     return Section(
         "scopes",
@@ -214,19 +215,31 @@ class _Place:
     parent: int
     depth: int
     seconds: float
+    path: str
 
 
 def _flat(root: cost.ScopeCost, seconds: dict[cost.ScopeCost, float] | None) -> list[_Place]:
     times = seconds or {}
-    found = [_Place(root, -1, 0, times.get(root, 0.0))]
+    found = [_Place(root, -1, 0, times.get(root, 0.0), "")]
     waiting = [0]
     while waiting:
         number = waiting.pop()
         around = found[number]
         for child in around.node.sorted_children():
             waiting.append(len(found))
-            found.append(_Place(child, number, around.depth + 1, times.get(child, 0.0)))
+            path = f"{around.path}/{child.name}" if around.path else child.name
+            found.append(_Place(child, number, around.depth + 1, times.get(child, 0.0), path))
     return found
+
+
+def _own_weights(nodes: list[_Place], *, has_seconds: bool) -> dict[str, float]:
+    """What each scope costs without those inside it, in seconds or in bytes."""
+    weights = [place.seconds if has_seconds else float(place.node.bytes_accessed) for place in nodes]
+    own = list(weights)
+    for place, weight in zip(nodes, weights, strict=True):
+        if place.parent >= 0:
+            own[place.parent] -= weight
+    return {place.path: max(0.0, weight) for place, weight in zip(nodes, own, strict=True) if place.path}
 
 
 def _icicle_data(nodes: list[_Place], has_seconds: bool) -> dict[str, Any]:
@@ -234,7 +247,13 @@ def _icicle_data(nodes: list[_Place], has_seconds: bool) -> dict[str, Any]:
     phases = (Phase.FORWARD, Phase.BACKWARD, Phase.RECOMPUTED)
     return {
         "metrics": ["bytes", "flops", *(["seconds"] if has_seconds else [])],
+        "scale": {
+            "bytes": nodes[0].node.bytes_accessed,
+            "flops": nodes[0].node.flops,
+            "seconds": nodes[0].seconds,
+        },
         "parent": [place.parent for place in nodes],
+        "path": [place.path for place in nodes],
         "name": [words.number(place.node.name or "(whole module)") for place in nodes],
         "flops": [place.node.flops for place in nodes],
         "bytes": [place.node.bytes_accessed for place in nodes],

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from hlotext.analysis import byte_text, source_locations
+from hlotext.analysis.formatting import format_change
 from hlotext.findings import escape
 from hlotext.memory import MemoryModelError, usage
-from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut
+from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut, signed_bytes
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
+from hlotext.view.report.templates import shown as shown_text
 
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
 _MOVED = (attrs.evolve(_BYTES[0], title="line", kind="line"), *_BYTES[1:])
@@ -103,9 +105,9 @@ def _spaces(one: ReportInput) -> dict[str, float]:
     }
 
 
-def _live(one: ReportInput) -> dict[str, float]:
-    space = usage.space_usage(one.memory, 0)
-    arrays = usage.live_arrays(one.memory, 0, space.peak_time)
+def _live(one: ReportInput, number: int = 0) -> dict[str, float]:
+    space = usage.space_usage(one.memory, number)
+    arrays = usage.live_arrays(one.memory, number, space.peak_time)
     # What is held from start to end counts as what it is held for, whichever value is in it at the peak.
     found = Counter({f"({name})": getattr(space, name) for name in _STATIC})
     for group in usage.group_by((array for array in arrays if array.first is not None), "scope"):
@@ -149,32 +151,112 @@ def _row(title: str, names: Iterable[str], sides: Sequence[Mapping[str, float]])
 
 
 def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
-    """Live bytes of the main memory of both over the schedule, one above the other, each stretched to its own length."""
+    """Of the main memory, and of the other whose peak differs most: what differs at the peak, and both over the schedule."""
     try:
-        lines = [[size for _, size in one.memory.timeline(0)] for one in (before, after)]
+        spaces = [set(one.memory.memory_spaces()) for one in (before, after)]
+        both = sorted(spaces[0] & spaces[1])
+        more = {
+            space: abs(
+                usage.space_usage(after.memory, space).peak - usage.space_usage(before.memory, space).peak
+            )
+            for space in both
+            if space
+        }
+        most = max(more, key=lambda space: (more[space], -space), default=0)
+        for space in (0, most) if more.get(most) else (0,):
+            yield from _picture(before, after, space)
     except MemoryModelError:
         return
+
+
+def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Picture]:
+    lines = [[size for _, size in one.memory.timeline(space)] for one in (before, after)]
     if not all(lines):
         return
+    old, new = (usage.space_usage(one.memory, space) for one in (before, after))
+    change = new.peak - old.peak
+    bars, reasons = _bars(_live(before, space), _live(after, space))
+    if "(results)" in reasons and old.aliased != new.aliased:
+        reasons["(results)"] += (
+            f", as arguments hold {byte_text(new.aliased)} of the results after and {byte_text(old.aliased)} before"
+        )
+    said = "; ".join(f"{_STATIC_NAMES.get(name, name)} {text}" for name, text in reasons.items())
+    title = f"{new.name}: the peak is {byte_text(old.peak)} before and {byte_text(new.peak)} after"
+    title += f", {signed_text(change)} ({format_change(change / old.peak)})" if change and old.peak else ""
+    # What is held throughout on both sides would make both lines flat: then only what lives beside it is drawn.
+    is_flat = all(one.peak > one.static > _FLAT * one.peak for one in (old, new))
+    drawn = (
+        [[size - one.static for size in line] for line, one in zip(lines, (old, new), strict=True)]
+        if is_flat
+        else lines
+    )
+    beside = ""
+    if is_flat:
+        beside = (
+            f" beside what is held throughout ({byte_text(old.static)} before, {byte_text(new.static)} after)"
+        )
+    yield Picture(
+        title,
+        f"{f'Most of it: {said}.' if said else 'Nothing differs at the peak.'} "
+        f"Live bytes{beside}, before in grey and after in blue, each over its own schedule from start to end.",
+        f"{bars}{_overlay(drawn, '+' if is_flat else '')}",
+    )
+
+
+_STATIC_NAMES = {f"({name})": name for name in _STATIC} | {"(results)": "results in memory of their own"}
+_MOST_BARS, _MOST_REASONS = 8, 3
+
+
+def _bars(old: Mapping[str, float], new: Mapping[str, float]) -> tuple[str, dict[str, str]]:
+    """What differs at the peak as bars to both sides of nothing, the largest first; and the largest in words."""
+    rows = [(name, new.get(name, 0.0) - old.get(name, 0.0)) for name in dict.fromkeys((*old, *new))]
+    rows = sorted((row for row in rows if row[1]), key=lambda row: (-abs(row[1]), row[0]))
+    if not rows:
+        return "", {}
+    shown, rest = rows[:_MOST_BARS], rows[_MOST_BARS:]
+    if rest:
+        shown = [*shown, (f"{len(rest):,} others", sum(size for _, size in rest))]
+    most = max(abs(size) for _, size in shown)
+    cells = []
+    for name, size in shown:
+        where = "less" if size < 0 else "more"
+        label = escape.html(shown_text(_STATIC_NAMES.get(name, name)))
+        cells.append(
+            f'<dt>{label}</dt><dd class="{where}"><i style="width:{50 * abs(size) / most:.1f}%"></i>'
+            f"<b>{signed_text(size)}</b></dd>"
+        )
+    # Those that make up most of it: the others are smaller by far.
+    told = [row for row in rows[:_MOST_REASONS] if abs(row[1]) >= abs(rows[0][1]) / 10]
+    return f'<dl class="changes">{"".join(cells)}</dl>', {name: signed_text(size) for name, size in told}
+
+
+def signed_text(size: float) -> str:
+    """A difference of bytes with its sign."""
+    return f"+{signed_bytes(size)}" if size > 0 else signed_bytes(size)
+
+
+def _overlay(lines: Sequence[Sequence[int]], sign: str) -> str:
     top = max(max(line) for line in lines) or 1
     drawn = []
     for key, line in zip("ab", lines, strict=True):
-        points = _points(line, top)
         peak = max(line)
-        says = f"{'before' if key == 'a' else 'after'}: peak {byte_text(peak)} at step {line.index(peak):,} of {len(line):,}"
-        drawn.append(f'<path class="{key}" d="{points}"><title>{escape.html(says)}</title></path>')
-    peaks = [byte_text(max(line)) for line in lines]
+        says = f"{'before' if key == 'a' else 'after'}: {sign}{byte_text(peak)} at step {line.index(peak):,} of {len(line):,}"
+        drawn.append(
+            f'<path class="{key}" d="{_points(line, top)}"><title>{escape.html(says)}</title></path>'
+        )
+    peaks = [f"{sign}{byte_text(max(line))}" for line in lines]
     label = f"live bytes over the schedule: before at most {peaks[0]}, after at most {peaks[1]}"
     scale = "".join(f'<line x1="0" x2="{_WIDE}" y1="{y}" y2="{y}"/>' for y in (_EDGE, _HIGH - _EDGE))
     # Stretched to the width of the page, its height kept; texts stand beside it, so that they keep their size.
-    svg = (
-        f'<div class="overlay"><span>{byte_text(top)}</span><span>0 B</span>'
+    return (
+        f'<div class="overlay"><span>{sign}{byte_text(top)}</span><span>{sign}0 B</span>'
         f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{escape.html(label)}">'
         f"{scale}{''.join(drawn)}</svg></div>"
     )
-    yield Picture(
-        "Memory over the schedule", f"Before (grey) at most {peaks[0]}, after (blue) at most {peaks[1]}.", svg
-    )
+
+
+_FLAT = 0.6
+"""Share of the peak from which on what is held throughout is not drawn."""
 
 
 def _points(line: Sequence[int], top: int) -> str:

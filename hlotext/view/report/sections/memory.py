@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hlotext import memory
-from hlotext.analysis import byte_text
+from hlotext.analysis import Scope, byte_text
+from hlotext.analysis import scopes as scopes_of
+from hlotext.analysis.scopes import TOP
 from hlotext.memory import usage
 from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
-from hlotext.view.page.colours import scope_colours
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
@@ -110,49 +112,85 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
 def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
     pieces = usage.placed_temporaries(shown, space.memory_space)
     drawn = sorted(pieces, key=lambda row: (-row[0].bytes, row[0].first or 0, row[0].label))[:MOST_PIECES]
-    title = f"{space.name}: offset over time"
+    title = f"{space.name}: live bytes by scope, and offsets over time"
     left_out = len(pieces) - len(drawn)
     summary = (
         f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes"
         + (f", {left_out:,} smaller ones not drawn" if left_out else "")
         + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
     )
+    scopes = _folded(shown, (row.scope for row, _ in drawn))
+    areas: dict[str, float] = defaultdict(float)
+    for row, _ in drawn:
+        areas[scopes[row.scope]] += row.bytes * ((row.last or 0) - (row.first or 0) + 1)
     return Chart(
-        f"memory-{space.memory_space}", "memory", title, summary, _data(shown, space, drawn, left_out), 340
+        f"memory-{space.memory_space}",
+        "memory",
+        title,
+        summary,
+        _data(shown, space, drawn, left_out, scopes),
+        340,
+        areas,
     )
 
 
-def _data(shown: memory.Assignment, space: SpaceUsage, drawn: Sequence[Any], left_out: int) -> dict[str, Any]:
+def _folded(shown: memory.Assignment, texts: Iterable[str]) -> dict[str, str]:
+    """The scopes of these texts with repeated layers as one, as the tree of scopes has them."""
+    module = shown.module
+    named = scopes_of(module) if module is not None and module.computations else None
+    return {
+        text: text if named is None or text == TOP else "/".join(named.folded(Scope(tuple(text.split("/")))))
+        for text in set(texts)
+    }
+
+
+def _data(
+    shown: memory.Assignment,
+    space: SpaceUsage,
+    drawn: Sequence[Any],
+    left_out: int,
+    scopes: Mapping[str, str],
+) -> dict[str, Any]:
     bases = _bases(piece[0] for _, piece in drawn)
     words = Words()
-    scopes = scope_colours((row.scope, row.bytes) for row, _ in drawn)
     rows: list[LiveArray] = [row for row, _ in drawn]
     line = [size for _, size in shown.timeline(space.memory_space)]
     changes = [(time, size) for time, size in enumerate(line) if not time or size != line[time - 1]]
+    top = max(line, default=0)
     return {
         "space": space.name,
         "moments": len(line),
         "static": space.static,
         "capacity": space.capacity,
         "heap": space.heap,
+        "scale": {
+            "steps": max(1, len(line)),
+            "heap": max(1, space.heap),
+            "top": max(1, top),
+            "above": top - space.static,
+            "is_whole": not top > space.static > _MOSTLY * top,
+        },
         "peak": {"time": space.peak_time, "bytes": space.peak, "name": space.peak_instruction},
         "left_out": left_out,
         "timeline": [[time for time, _ in changes], [size for _, size in changes]],
         "schedule": [i if isinstance(i, str) else i.name for i in shown.schedule],
-        "legend": list(scopes),
         "first": [row.first for row in rows],
         "last": [row.last for row in rows],
         "offset": [piece[1].offset + bases[piece[0].number] for _, piece in drawn],
         "bytes": [row.bytes for row in rows],
         "padding": [row.padding for row in rows],
-        "colour": [scopes.get(row.scope, len(scopes) - 1) for row in rows],
         "name": [words.number(row.label) for row in rows],
         "shape": [words.number(row.layout) for row in rows],
         "scope": [words.number(row.scope) for row in rows],
+        "folded": [words.number(scopes[row.scope]) for row in rows],
         "op_name": [words.number(row.op_name) for row in rows],
         "line": [words.number(_place(row)) for row in rows],
         "words": words.texts,
     }
+
+
+_MOSTLY = 0.6
+"""Share of the peak from which on what is held throughout is not drawn to scale: what is above it would be flat."""
 
 
 def _place(row: LiveArray) -> str:

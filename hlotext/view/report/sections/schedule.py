@@ -77,7 +77,7 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
         "lanes",
         "Core, links and copies over time",
         summary,
-        {"lanes": lanes, "seconds": found.seconds, **rows},
+        {"lanes": lanes, "seconds": found.seconds, "scale": {"seconds": found.seconds}, **rows},
         90 + 34 * len(lanes),
     )
 
