@@ -17,7 +17,7 @@ FINDINGS = 1
 """Exit status where the newest build is worse than the last good one."""
 ANY = "any"
 NAMES = (*FIGURES, MISSING)
-"""What `--fail-on` takes beside `any`: figures, and that a module is not there."""
+"""Words of `--fail-on` beside `any`: figures, and that a module is not there."""
 
 
 def is_builds(path: str) -> bool:

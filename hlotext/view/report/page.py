@@ -232,7 +232,7 @@ def _tiles(subject: ReportInput) -> Iterator[Tile]:
 
 @attrs.frozen
 class ChartStyle:
-    """What all charts of a page have together: the colours of scopes, and of the charts of both sides one scale."""
+    """Colours of scopes that all charts of a page share, and scales that those of both sides share."""
 
     colours: Mapping[str, int]
     scales: Mapping[str, Mapping[str, float]]

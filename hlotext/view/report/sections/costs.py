@@ -233,7 +233,7 @@ def _flat(root: cost.ScopeCost, seconds: dict[cost.ScopeCost, float] | None) -> 
 
 
 def _own_weights(nodes: list[_Place], *, has_seconds: bool) -> dict[str, float]:
-    """What each scope costs without those inside it, in seconds or in bytes."""
+    """Costs of each scope without those inside it, in seconds or in bytes."""
     weights = [place.seconds if has_seconds else float(place.node.bytes_accessed) for place in nodes]
     own = list(weights)
     for place, weight in zip(nodes, weights, strict=True):

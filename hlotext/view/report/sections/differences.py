@@ -208,7 +208,7 @@ _MOST_BARS, _MOST_REASONS = 8, 3
 
 
 def _bars(old: Mapping[str, float], new: Mapping[str, float]) -> tuple[str, dict[str, str]]:
-    """What differs at the peak as bars to both sides of nothing, the largest first; and the largest in words."""
+    """Differences at the peak as bars to both sides of nothing, the largest first; and the largest in words."""
     rows = [(name, new.get(name, 0.0) - old.get(name, 0.0)) for name in dict.fromkeys((*old, *new))]
     rows = sorted((row for row in rows if row[1]), key=lambda row: (-abs(row[1]), row[0]))
     if not rows:
