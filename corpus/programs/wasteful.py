@@ -131,6 +131,36 @@ def waste_idle_axis(place: Place) -> Work:
     return Work(step, [weights, rows, rows])
 
 
+@program(devices=8)
+def waste_lookup_loses_batch(place: Place) -> Work:
+    """C119: what is looked up takes the sharding of the table, and each device goes on with the whole batch."""
+    mesh = place.mesh(fsdp=8)
+
+    def loss(params, tokens):
+        def layer(x, weights):
+            first, second = weights
+            return x + jax.nn.gelu(x @ first) @ second, None
+
+        x, _ = lax.scan(layer, params["table"][tokens], params["layers"])
+        return jnp.mean(jnp.square(x))
+
+    def step(params, tokens):
+        return jax.tree.map(lambda p, g: p - 1e-3 * g, params, jax.grad(loss)(params, tokens))
+
+    params = {
+        "table": place.sharded(mesh, (4096, 512), P(None, "fsdp")),
+        "layers": (
+            place.sharded(mesh, (4, 512, 2048), P(None, "fsdp", None)),
+            place.sharded(mesh, (4, 2048, 512), P(None, "fsdp", None)),
+        ),
+    }
+    return Work(
+        step,
+        [params, place.sharded(mesh, (64, 1024), P("fsdp"), "int32")],
+        {"donate_argnums": 0},
+    )
+
+
 @program()
 def waste_round_trip(place: Place) -> Work:
     """D102: widened and narrowed again."""

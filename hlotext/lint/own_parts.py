@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlotext.analysis import responsible_frame
+from hlotext.dumps.collectives.places import is_by_hand
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
@@ -22,12 +23,6 @@ def own_part(value: Value, context: Context) -> Instruction | None:
         if is_cut and any(depends_on_device(place, context) for place in one.operands[1:]):
             return one
     return None
-
-
-def is_by_hand(instruction: Instruction) -> bool:
-    """True in a `shard_map`, which has operations for parts and no shardings that a step could change."""
-    metadata = instruction.metadata
-    return metadata is not None and "shard_map" in metadata.op_name.split("/")
 
 
 def remedy(cut: Instruction) -> str:

@@ -9,6 +9,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
+from hlotext.analysis.entries import program_name
 from hlotext.analysis.facts import fact
 from hlotext.dumps.collectives import ends, wording
 from hlotext.dumps.collectives.advice import Advice, Where
@@ -37,6 +38,7 @@ from hlotext.dumps.collectives.records import (
 )
 from hlotext.dumps.collectives.schemes import Schemes
 from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, partitioning_of, read
+from hlotext.dumps.collectives.whole_batch import whole_batches
 from hlotext.ir import gc_control
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def _answers(
     mesh: DeviceMesh | str | None,
 ) -> tuple[CollectiveCause, ...]:
     with gc_control.gc_paused():
-        return _answered(compilation, after, begun, mesh)
+        return _with_lookups(after, _answered(compilation, after, begun, mesh))
 
 
 def _answered(
@@ -114,7 +116,27 @@ def of_module(
 @fact
 def _of_text(module: hlo.Module, mesh: DeviceMesh | None) -> tuple[CollectiveCause, ...]:
     known = mesh_for(mesh, module, ())
-    return ends.collectives(module, None, communications(module), known, f"{_MISSING} {DUMP_THE_REST}")
+    told = ends.collectives(module, None, communications(module), known, f"{_MISSING} {DUMP_THE_REST}")
+    return _with_lookups(module, told)
+
+
+def _with_lookups(after: hlo.Module, causes: tuple[CollectiveCause, ...]) -> tuple[CollectiveCause, ...]:
+    """Names the lookup that collectives come of which send values of a whole batch: they belong to no scheme."""
+    of_lookups = {start: batch for batch in whole_batches(after) for start in batch.collectives}
+    if not of_lookups:
+        return causes
+    places = Places(Text(after, Keys()))
+    found = []
+    for one in causes:
+        batch = of_lookups.get(one.communication.start)
+        if batch is not None:
+            more = wording.of_lookup(places.of(batch.lookup), program_name(batch.argument))
+            reasons = [
+                attrs.evolve(each, because=f"{each.because}; {more}", scheme="") for each in one.reasons
+            ]
+            one = attrs.evolve(one, reasons=tuple(reasons))
+        found.append(one)
+    return tuple(found)
 
 
 class _Answers:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import hlotext as hlo
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.tables import opcodes, traits
+from hlotext.layout import LayoutError
+from hlotext.layout.bitcast import BitcastTranspose, BitcastTransposeReshapeTranspose, decompose_bitcast
 
 Step = tuple[hlo.Instruction, int]
 """An array and one of its dimensions."""
@@ -28,6 +30,8 @@ _SAME = frozenset(
     }
 )
 """Opcodes whose dimensions are those of their operands, besides elementwise ones."""
+_INDICES = frozenset({"AssumeGatherIndicesInBound", "GatherScatterIndicesBitpacked"})
+"""Custom calls of the TPU compiler that give indices on, with a promise or packed."""
 
 
 def _numbers(node: hlo.Instruction, name: str) -> tuple[int, ...]:
@@ -42,7 +46,7 @@ def _rank(node: hlo.Instruction) -> int:
 def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
     """The operands' dimensions that a dimension of a result runs along; nothing for one that is new or summed."""
     opcode, operands = node.opcode, node.operands
-    if opcode in opcodes.ELEMENTWISE or opcode in _SAME:
+    if opcode in opcodes.ELEMENTWISE or opcode in _SAME or gives_indices(node):
         for operand in operands:
             if _rank(operand) == _rank(node):
                 yield operand, dimension
@@ -56,6 +60,8 @@ def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
         order = _numbers(node, "dimensions")
         if dimension in order:
             yield operands[0], order.index(dimension)
+    elif opcode == "bitcast" and _has_layouts(node):
+        yield from _of_bitcast(node, dimension)
     elif opcode in ("reshape", "bitcast"):
         yield from _reshaped(node, dimension)
     elif opcode == "reduce":
@@ -76,6 +82,11 @@ def sources(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
         yield from ((value, dimension) for value in element_of(node))
     elif opcode in traits.CONTROL_FLOW:
         yield from ((root, dimension) for root in _roots(node))
+
+
+def gives_indices(node: hlo.Instruction) -> bool:
+    """True for a custom call that gives the indices of a lookup on."""
+    return node.opcode == "custom-call" and node.attributes.get("custom_call_target") in _INDICES
 
 
 def contracted(user: hlo.Instruction) -> list[Step]:
@@ -99,6 +110,31 @@ def _reshaped(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
     found = reshaped_dimension(tuple(node.shape.dimensions), tuple(operand.shape.dimensions), dimension)
     if found is not None:
         yield operand, found
+
+
+def _has_layouts(node: hlo.Instruction) -> bool:
+    shapes = node.shape, node.operands[0].shape if node.operands else None
+    return all(one is not None and one.is_array and one.layout is not None for one in shapes)
+
+
+def _of_bitcast(node: hlo.Instruction, dimension: int) -> Iterator[Step]:
+    """Of a final text, whose bitcasts transpose too: the layouts tell."""
+    operand = node.operands[0]
+    assert operand.shape is not None
+    assert node.shape is not None
+    try:
+        found = decompose_bitcast(operand.shape, node.shape)
+    except LayoutError:
+        return
+    if isinstance(found, BitcastTranspose):
+        yield operand, found.dimensions[dimension]
+    elif isinstance(found, BitcastTransposeReshapeTranspose):
+        old, new = found.transpose1_shape.dimensions, found.reshape_shape.dimensions
+        place = reshaped_dimension(new, old, found.transpose2_dimensions[dimension])
+        if place is not None:
+            yield operand, found.transpose1_dimensions[place]
+    elif found is not None:
+        yield from _reshaped(node, dimension)
 
 
 def reshaped_dimension(new: Sequence[int], old: Sequence[int], dimension: int) -> int | None:

@@ -46,6 +46,11 @@ def asked_kind(op_name: str) -> str | None:
     return _KIND_OF.get(found[1], found[1].replace("_", "-")) if found is not None else None
 
 
+def is_by_hand(node: hlo.Instruction) -> bool:
+    """True in a `shard_map`, which has operations for parts and no shardings that a step could change."""
+    return "shard_map" in op_name_of(node).split("/")
+
+
 class Places:
     """Makes places of instructions of one text."""
 

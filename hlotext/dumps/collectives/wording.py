@@ -37,6 +37,15 @@ def by_a_pass(name: str | None) -> str:
 LATER_PASS = "a later pass"
 
 
+def of_lookup(lookup: Place, argument: str) -> str:
+    """Of a collective that sends values of a whole batch, which a lookup took the sharding from."""
+    batch = f"the batch of {argument}" if argument else "the batch"
+    return (
+        f"{batch} comes in parts, and {lookup} gives it the sharding of the table: with_sharding_constraint after the lookup"
+        " would keep it split"
+    )
+
+
 def rewritten(kind: str, final: str) -> str:
     """Of a collective that a pass replaced by one of another kind."""
     return f"the partitioner wrote an {kind} for it, which {LATER_PASS} rewrote into a {final}"

@@ -9,12 +9,12 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import Communication, byte_text
+from hlotext.dumps.collectives.places import is_by_hand
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.demand import Demand
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import results, size_of
-from hlotext.lint.own_parts import is_by_hand
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.shifts import shift_remedy
 
