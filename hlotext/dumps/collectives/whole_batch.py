@@ -208,7 +208,7 @@ class _Spread:
         )
 
     def _alike(self) -> frozenset[hlo.Instruction]:
-        """What is computed element by element of sums, and of gathered values, and products of two such arrays."""
+        """Sums, gathered values, what is computed of these element by element, and products of two such arrays."""
         begun = [
             (value, d)
             for one in self._own()

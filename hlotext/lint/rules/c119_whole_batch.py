@@ -21,8 +21,8 @@ from hlotext.lint.taken_apart import updates_of
 _MADE_UP = lazy_regex(r"axis_[0-9]+")
 """Names of axes that XLA gives to groups of none."""
 _TRAINING = 4
-"""How often the parts of a weight are sent in training if each device has its part of the batch: gathered for the forward
-and for the backward pass; and its gradient is summed, which counts twice where no reduce-scatter is made of it."""
+"""Times that the parts of a weight are sent in training, if each device works on its part of the batch: gathered for the
+forward and for the backward pass; and its gradient is summed, which counts twice where no reduce-scatter is made of it."""
 
 
 @attrs.frozen

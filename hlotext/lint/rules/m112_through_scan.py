@@ -97,14 +97,22 @@ def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) ->
     reading = sum(_read_instead(path, count, context) for path in paths)
     return Report(
         paths[0].steps[0],
-        f"{many}, to change a small part of each slice: all of {whole} read and written, a slice "
-        f"{every_round(count, is_known)}",
+        f"{many}, to change a small part of each slice: all of {whole} read and written"
+        f"{times(context.runs(rounds.loop))}, a slice {every_round(count, is_known)}",
         _TURNED if any(path.is_turned for path in paths) else _CARRY,
-        2 * size,
+        context.in_all_rounds(2 * size * context.runs(rounds.loop), rounds.loop),
         seconds=max(0.0, context.prices.together(around) - reading),
-        peak_bytes=size,
+        # What else is live at the peak, such as copies of the same arrays in another layout, stays.
+        spares={one: 1.0 for path in paths for one in _new_values(path, rounds)},
         covers=frozenset(around),
     )
+
+
+def _new_values(path: _Path, rounds: Rounds) -> Iterator[Instruction | tuple[Instruction, tuple[int, ...]]]:
+    """The values of the array of its own that the new slices go to: the loop hands it on, in a slot."""
+    yield from _around(path, rounds)
+    states = [p for body in rounds.loop.called_computations for p in body.parameters]
+    yield from ((one, (path.slot,)) for one in (rounds.loop, *states))
 
 
 def _around(path: _Path, rounds: Rounds) -> Iterator[Instruction]:
