@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
 
 from hlotext import cost
+from hlotext.analysis import CallGraph, call_graph, census, fact
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered, source
 
@@ -36,20 +36,23 @@ class Product:
         return Value(self.dot, (self.whole,) if self.whole is not self.dot else ())
 
 
-def products(context: Context) -> Iterator[Product]:
+def products(context: Context) -> tuple[Product, ...]:
     """Every product of two arrays that is a `dot` or a convolution whose windows only select, in the order of the text."""
-    for opcode in ("dot", "convolution"):
-        for dot in context.census.by_opcode.get(opcode, ()):
-            found = _product(dot, context)
-            if found is not None:
-                yield found
+    return _products(context.module)
 
 
-def _product(dot: Instruction, context: Context) -> Product | None:
+@fact
+def _products(module: Module) -> tuple[Product, ...]:
+    by_opcode = census(module).by_opcode
+    every = (dot for opcode in ("dot", "convolution") for dot in by_opcode.get(opcode, ()))
+    return tuple(found for dot in every if (found := _product(dot, call_graph(module))) is not None)
+
+
+def _product(dot: Instruction, graph: CallGraph) -> Product | None:
     fusions: list[Instruction] = []
     home = dot.computation
-    while home is not None and home not in context.graph.stepped:
-        caller = context.graph.caller(home)
+    while home is not None and home not in graph.stepped:
+        caller = graph.caller(home)
         if caller is None or caller.opcode != "fusion" or caller in fusions:
             return None
         fusions.insert(0, caller)

@@ -6,6 +6,7 @@ hold in all of them, and the lower one is what XLA allocated in 73 to 82 of 100.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import re
 from collections import defaultdict
@@ -15,6 +16,7 @@ import attrs
 
 from hlotext.analysis.sizes import byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, xla_array_size
 from hlotext.memory.aliases import Buffer
 from hlotext.memory.dataflow import Dataflow
@@ -64,8 +66,9 @@ def fast_memory(
     """
     if platform.fast_space is None:
         return None
+    size = functools.cache(_size)  # a module has few distinct shapes
     placed = {
-        value: _size(value)
+        value: size(value.shape) or value.bytes or 0
         for value in values
         if value.memory_space == platform.fast_space
         and value.live_range is not None
@@ -92,16 +95,12 @@ def fast_memory(
     return FastMemory(at_least, min(max(estimate, at_least), at_most), at_most)
 
 
-def _size(value: Value) -> int:
-    """As allocated; of an array that is split over cores its largest piece."""
+def _size(shape: Shape | None) -> int | None:
+    """As allocated; of an array that is split over cores its largest piece. None without a sound layout."""
     try:
-        return (
-            xla_array_size(value.shape)
-            if value.shape is not None and value.shape.is_array
-            else value.bytes or 0
-        )
+        return xla_array_size(shape) if shape is not None and shape.is_array else None
     except LayoutError:
-        return value.bytes or 0
+        return None
 
 
 def _groups(placed: Mapping[Value, int], buffers: Iterable[Buffer]) -> list[list[Value]]:
@@ -121,10 +120,15 @@ def _joined(groups: Sequence[list[Value]], flow: Dataflow) -> list[list[Value]]:
             number = parent[number]
         return number
 
+    shared: dict[Instruction, list[tuple[int, tuple[int, ...]]]] = {}
     for value, number in group_of.items():
-        for place, index in _shared(value):
-            assert value.instruction is not None
-            operand = flow.at[value.instruction.operands[place]][0]
+        instruction = value.instruction
+        if instruction is None:
+            continue
+        if instruction not in shared:
+            shared[instruction] = list(_shared(instruction))
+        for place, index in shared[instruction]:
+            operand = flow.at[instruction.operands[place]][0]
             if index == value.index and operand in group_of:
                 parent[root(number)] = root(group_of[operand])
     found: dict[int, list[Value]] = defaultdict(list)
@@ -133,11 +137,8 @@ def _joined(groups: Sequence[list[Value]], flow: Dataflow) -> list[list[Value]]:
     return list(found.values())
 
 
-def _shared(value: Value) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _shared(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Operands and parts of the result that may lie in one place: what a fusion's configuration says, and all of a sort."""
-    instruction = value.instruction
-    if instruction is None:
-        return
     if instruction.opcode == "sort":
         count = len(instruction.operands)
         yield from ((place, () if count == 1 else (place,)) for place in range(count))

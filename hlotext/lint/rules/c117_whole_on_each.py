@@ -39,7 +39,7 @@ class WholeOnEach(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         told: set[Instruction] = set()
         groups = _groups(context)
-        found = list(products(context)) if groups else []
+        found = products(context) if groups else ()
         for one in groups if found else ():
             replicas = groups_of(one)
             alike = alike_arguments(context, members(one.groups))

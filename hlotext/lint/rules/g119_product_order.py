@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -36,7 +36,7 @@ class ProductOrder(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        every = list(products(context))
+        every = products(context)
         found = {(one.dot, one.value.fusions): one for one in every}
         uses: dict[Product, list[_Use]] = {}
         for outer in every:
@@ -125,7 +125,9 @@ def _is_split(outer: Product) -> bool:
     )
 
 
-def _of_repeated_rows(product: Product, side: int, every: list[Product], context: Context) -> Report | None:
+def _of_repeated_rows(
+    product: Product, side: int, every: Sequence[Product], context: Context
+) -> Report | None:
     """The rows of a table, taken many times each, are multiplied after the gather: once would do for each row.
 
     With it go the products of its gradient, which then are of the table's rows likewise.
