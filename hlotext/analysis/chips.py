@@ -319,6 +319,9 @@ def chip(name: str) -> Chip:
     for row in _ROWS:
         if word in (row.name, *(alias.lower() for alias in row.aliases)):
             return row
+    of_kind = [row.name for row in _ROWS if row.backend.value == word]
+    if of_kind:  # the kind of a chip; only the CPU's is a chip too
+        raise ValueError(f"no chip is named {name!r}; give one of {', '.join(of_kind)}")
     raise ValueError(
         f"no chip is named {name!r}; {did_you_mean(word, CHIPS) or 'known: ' + ', '.join(CHIPS)}"
     )

@@ -93,6 +93,8 @@ class _Commands(CommandGroup):
         meant = did_you_mean(word, known)
         for name in filter(None, [meant.partition("`")[2].partition("`")[0]]):
             return f"no command {word!r}; did you mean `{known[name]}`?"
+        if f"--{word}" in {option for one in self.params for option in one.opts}:
+            return f"no command {word!r}; did you mean `hlotext --{word}`?"
         return f"no command {word!r}; hlotext --help lists all"
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -76,7 +76,12 @@ def command(
 
     Exit status: 0 success, 2 usage error, unreadable input, or elided constants in IN.
     """
-    kind = target or (_TEXT if output == "-" else _ENDINGS.get(os.path.splitext(output)[1]))
+    named = _ENDINGS.get(os.path.splitext(output)[1])
+    if target is not None and target != _TRACE and named is not None and named != target:
+        raise click.UsageError(f"--to {target} contradicts the name {output}")
+    if os.path.isdir(output):
+        raise click.UsageError(f"{output} is a folder; -o takes a file")
+    kind = target or (_TEXT if output == "-" else named)
     if kind is None:
         raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")
     if kind != _TRACE and (chip or trace):

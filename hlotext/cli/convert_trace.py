@@ -38,9 +38,14 @@ def traced(place: str, module: hlo.Module) -> TracedModule:
     data, label = read_data(place)
     if isinstance(data, str):
         raise Unreadable(f"{label} is no profiler's trace (.xplane.pb)")
-    found = with_kernels_named(hlo.proto.read_trace(data, label))
+    try:
+        found = with_kernels_named(hlo.proto.read_trace(data, label))
+    except hlo.ProtoError as error:
+        raise Unreadable(f"{label} is no profiler's trace (.xplane.pb): {error.message}") from None
     mine = [one for one in found.modules if one.name == module.name]
+    if not found.modules:  # also what is no trace, but has the form of a proto by chance
+        raise NotFound(f"{label} is no profiler's trace (.xplane.pb), or holds no program")
     if not mine:
-        names = ", ".join(dict.fromkeys(one.name for one in found.modules)) or "none"
+        names = ", ".join(dict.fromkeys(one.name for one in found.modules))
         raise NotFound(f"{label} holds no program {module.name}; it holds {names}")
     return max(mine, key=lambda one: (sum(time.seconds for time in one.times.values()), -mine.index(one)))

@@ -322,7 +322,12 @@ def _source(file: str | ModuleFile) -> hlo.Source:
 
 
 def _split(codes: str | None) -> tuple[str, ...] | None:
-    return None if codes is None else tuple(code.upper() for code in codes.replace(",", " ").split())
+    return None if codes is None else tuple(map(_as_code, codes.replace(",", " ").split()))
+
+
+def _as_code(word: str) -> str:
+    """A code in capitals; a word that is none as it was written."""
+    return word.upper() if word.isalnum() else word
 
 
 def _config(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import attrs
 import click
 
@@ -108,6 +110,8 @@ def command(
             for path in paths
         ]
         if source is not None:
+            if not os.path.isdir(source):
+                raise Unreadable(f"--source {source} is no folder")
             subjects = [attrs.evolve(one, source=source) for one in subjects]
         if trace is not None:
             subjects = [attrs.evolve(one, traced=traced(trace, one.module)) for one in subjects]

@@ -25,6 +25,7 @@ from hlotext.cli.listing import Listing
 from hlotext.cli.output import Output, output
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.frames import StackFrame
 from hlotext.syntax.source.limits import MAX_COMPARED_WORDS
 
@@ -106,7 +107,9 @@ class NameHints:
         close = list(self._holding)[:_SHOWN_HINTS] or difflib.get_close_matches(
             self._name, self._others, n=_SHOWN_HINTS
         )
-        return f"; did you mean {' or '.join(close)}?" if close else ""
+        if close:
+            return f"; did you mean {' or '.join(close)}?"
+        return f"; it is an opcode: hlotext grep {self._name}" if self._name in OPCODES else ""
 
 
 def _runs(runs: int | None) -> str:

@@ -96,8 +96,9 @@ def command(
 
     Exit status: 0 success, 2 usage error, or an input that could not be read.
     """
-    if os.path.exists(dataset) and not os.path.isdir(dataset):
-        raise click.UsageError(f"{dataset} is a file; -o takes a folder")
+    for place in (dataset, os.path.dirname(dataset)):
+        if os.path.exists(place) and not os.path.isdir(place):
+            raise click.UsageError(f"{place} is a file; -o takes a folder")
     began = time.monotonic()
     try:
         wanted = schema.chosen(names)

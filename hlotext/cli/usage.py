@@ -10,6 +10,7 @@ import click
 from hlotext.syntax.source.reporter import did_you_mean
 
 _QUOTED = re.compile(r"'(.*)' is not one of")
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
 _NUMBER = re.compile(r"'?([^' ]+)'? is not (?:a valid|in the range)")
 
 
@@ -37,14 +38,19 @@ def usage_message(error: click.UsageError) -> str:
 
 
 def _plain(error: click.UsageError) -> str:
-    return " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split())
+    extra = _EXTRA.match(message)
+    return f"too many arguments: {extra[1]}" if extra is not None else message
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
-    options = (
-        [] if error.ctx is None else [o for p in error.ctx.command.get_params(error.ctx) for o in p.opts]
-    )
-    names = {option.lstrip("-"): option for option in options if option.startswith("--")}
+    known = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    names = {option.lstrip("-"): option for one in known for option in one.opts if option.startswith("--")}
+    for one in known:  # values that are given like options: --sarif, --by-scope
+        for value in one.type.choices if isinstance(one.type, click.Choice) else ():
+            option = max(one.opts, key=len)
+            for word in (str(value), f"{option.lstrip('-')}-{value}"):
+                names.setdefault(word, f"{option} {value}")
     meant = did_you_mean(error.option_name.lstrip("-"), list(names))
     near = names.get(meant.partition("`")[2].partition("`")[0])
     return f"no option {error.option_name}" + (f"; did you mean `{near}`?" if near else "")
@@ -63,7 +69,8 @@ def _bad_value(error: click.BadParameter, param: click.Parameter) -> str:
     kind = param.type
     if isinstance(kind, click.Choice) and (match := _QUOTED.match(error.message)) is not None:
         known = list(map(str, kind.choices))
-        meant = did_you_mean(match[1], known)
+        longer = [name for name in known if match[1] and name.startswith(match[1])]
+        meant = did_you_mean(longer[0] if len(longer) == 1 else match[1], known)
         return f"{name} takes {_listed(known)}, not {match[1]!r}" + (f"; {meant}" if meant else "")
     is_number = isinstance(kind, click.types.IntParamType | click.types.FloatParamType)
     if is_number and (match := _NUMBER.match(error.message)) is not None:

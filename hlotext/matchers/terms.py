@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.matchers import words
 from hlotext.matchers.pattern import PatternError
 
@@ -25,6 +26,7 @@ _SHAPE = re.compile(
 _ATTRIBUTE = re.compile(r"\s*,\s*(?P<name>[\w\-]+)=")
 _OTHERS = re.compile(r"\s*,\s*\.\.\.")
 _SEPARATOR = re.compile(r"[ \t]*(?:;|\n)\s*")
+_IDENTIFIER = re.compile(r"\w+")
 _OPENING, _CLOSING, _BETWEEN = re.compile(r"\s*\("), re.compile(r"\s*\)"), re.compile(r"\s*([,)])")
 MAX_DEPTH = 50
 """Levels of operands in a text: they are read by recursion."""
@@ -230,6 +232,9 @@ class Reader:
     def fail(self, expected: str) -> PatternError:
         """The error of something else than what is expected here."""
         found = self.text[self.position : self.position + 20].strip() or "the end"
+        word = _IDENTIFIER.match(found)
+        if word is not None and (name := word[0].replace("_", "-")) in OPCODES and name != word[0]:
+            return PatternError(f"opcodes are spelled with hyphens: did you mean `{name}`?")
         return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
 
     def known(self, problem: str | None, position: int) -> None:

@@ -52,10 +52,10 @@ def predict(
         raise ThunkError(
             "TPU programs have no thunks: after_codegen texts and backend_config say what runs there"
         )
-    if wanted not in ("cpu", "gpu"):
-        raise ThunkError("whether this text is for GPU or CPU cannot be told: say platform='gpu' or 'cpu'")
     if not module.is_scheduled:
         raise ThunkError("this module is not scheduled (is_scheduled=true): its thunks have no order yet")
+    if wanted not in ("cpu", "gpu"):
+        raise ThunkError("the text does not show whether it is for GPU or CPU: set the platform, gpu or cpu")
     empty = next((c.name for i in module.instructions() for c in i.called_computations if not len(c)), None)
     if empty is not None:
         raise ThunkError(f"the text does not hold computation {empty}, which it calls")
