@@ -304,3 +304,15 @@ def test_the_order_by_time_with_vmem_is_in_the_title() -> None:
         "with VMEM" in text.split("Core (all runs)")[1]
     )
     assert "with VMEM" in text
+
+
+def test_what_is_not_well_formed_takes_no_time() -> None:
+    """A sort along a dimension that is not there; the rest of the module keeps its time."""
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\n\n"
+        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n\n"
+        "ENTRY e {\n  p = f32[4096,4096] parameter(0)\n  s = f32[4096,4096] sort(p), dimensions={-3}, to_apply=less\n"
+        "  ROOT n = f32[4096,4096] negate(p)\n}\n"
+    )
+    found = cost.estimate(module)
+    assert [step.instruction.name for step in found.instructions] == ["n"]

@@ -11,7 +11,7 @@ from hlotext.analysis.communication import KINDS, chain_of
 from hlotext.analysis.equal_computations import equal_computations
 from hlotext.analysis.mosaic import MosaicKernel, kernels
 from hlotext.cost.custom_calls import kernel_work, known_work
-from hlotext.cost.op_cost import NOTHING, CalleeCost, CannotCountError, OpCost, Rule
+from hlotext.cost.op_cost import NOT_WELL_FORMED, NOTHING, CalleeCost, CannotCountError, OpCost, Rule
 from hlotext.cost.rules import RULES
 from hlotext.cost.sizes import ShapeSizes
 from hlotext.cost.target_costs import TargetCosts
@@ -205,8 +205,7 @@ class Counting:
             return self._rule_work(instruction)
         except CannotCountError as error:
             self.uncounted[instruction] = str(error)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            # Rules take instructions as XLA accepts them; verify says what is wrong with others.
+        except NOT_WELL_FORMED:
             self.uncounted[instruction] = "it is not well-formed"
         return NOTHING
 

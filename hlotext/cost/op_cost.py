@@ -58,6 +58,10 @@ NOTHING = OpCost()
 """Cost of an operation that neither computes nor moves data."""
 
 
+NOT_WELL_FORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What rules raise that take instructions as XLA accepts them; verify says what is wrong with others."""
+
+
 class CannotCountError(Exception):
     """The instruction does not say what the rule needs, or what it says is beyond counting."""
 

@@ -9,7 +9,7 @@ from hlotext.analysis.census import census
 from hlotext.analysis.communication import chain_of
 from hlotext.analysis.wire import RULES
 from hlotext.cost.counting import Counting
-from hlotext.cost.op_cost import NOTHING, CalleeCost
+from hlotext.cost.op_cost import NOT_WELL_FORMED, NOTHING, CalleeCost, OpCost
 from hlotext.cost.roofline import LowerBound, Roofline, is_host_copy
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
@@ -182,12 +182,20 @@ class Scheduler:
                     walk = self.walks.get(body)
                     seconds += walk.seconds * times if walk is not None else 0.0
             elif ROLES.get(opcode) is None and (work is not NOTHING or has_launches):
-                least = self._roofline.of(instruction, work)
-                seconds = least.seconds
+                least = self._least(instruction, work)
+                seconds = least.seconds if least is not None else 0.0
             if seconds:
                 clock += seconds
                 steps.append(ScheduleStep(instruction, begin, clock, least))
         return Walk(clock, tuple(steps), tuple(transfers), exposed)
+
+    def _least(self, instruction: Instruction, work: OpCost) -> LowerBound | None:
+        """The bound of what an instruction does itself; None for one that is not well-formed, which is not counted then."""
+        try:
+            return self._roofline.of(instruction, work)
+        except NOT_WELL_FORMED:
+            self._counting.uncounted[instruction] = "it is not well-formed"
+            return None
 
     def _transfer(
         self,
