@@ -59,7 +59,7 @@ NOTHING = OpCost()
 
 
 NOT_WELL_FORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What rules raise that take instructions as XLA accepts them; verify says what is wrong with others."""
+"""Exceptions of rules, which take instructions as XLA accepts them; verify says what is wrong with others."""
 
 
 class CannotCountError(Exception):
