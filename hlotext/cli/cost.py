@@ -124,7 +124,8 @@ def command(
                 xla = _xla(found, None)  # a time on a chip that the text was not compiled for
             if output_format == "json":
                 more = cost_time.as_json(timed[0]) if timed is not None else {}
-                documents.append({**_json(place, found, xla, choice, by, padded), **more})
+                times = timed[0].seconds_by(by or "scope") if timed is not None else None
+                documents.append({**_json(place, found, xla, choice, by, padded, times), **more})
                 continue
             report.heading(f"{place}: {module.name}" + (f" on {timed[0].chip.name}" if timed else ""))
             if as_xla:
@@ -138,7 +139,7 @@ def command(
                     report, *timed, [one for one in work if one[0] not in ("chip", "XLA cost model")], limit
                 )
             if by is not None:
-                _show_parts(report, found, by, limit)
+                _show_parts(report, found, by, limit, timed[0].seconds_by(by) if timed is not None else None)
             elif timed is None:
                 _show_tree(report, found, depth, limit, fold=not no_fold)
     if output_format == "json":
@@ -303,11 +304,27 @@ def _phases(node: cost.ScopeCost) -> str:
     return "/".join(f"{100 * part / node.flops:.0f}" for part in parts)
 
 
-def _show_parts(report: Output, found: cost.Analysis, by: cost.Key, limit: int) -> None:
+def _show_parts(
+    report: Output, found: cost.Analysis, by: cost.Key, limit: int, times: Mapping[str, float] | None
+) -> None:
+    """Costs by scope, line, ...; with the least times of units that overlap, and the longest first, where these are known."""
     listing: Listing[tuple[str, cost.Cost]] = Listing(
-        _BY.get(by, "cost.parts"), lambda part: (part[0], *_cells(part[1], found.run)), {"by": by}
+        _BY.get(by, "cost.parts"),
+        lambda part: (part[0], *_cells(part[1], found.run), (times or {}).get(part[0])),
+        {"by": by},
     )
-    report.table(listing.table(f"By {by} (one run)", list(found.by(by).items()), limit))
+    parts = list(_parts(found, by, times).items())
+    note = "; min time of core, links and copies, which overlap" if times is not None else ""
+    report.table(listing.table(f"By {by} (one run{note})", parts, limit))
+
+
+def _parts(found: cost.Analysis, by: cost.Key, times: Mapping[str, float] | None) -> dict[str, cost.Cost]:
+    parts = found.by(by)
+    if times is None:
+        return parts
+    nothing = cost.Cost(0, 0, 0)
+    names = sorted(dict.fromkeys((*parts, *times)), key=lambda name: -times.get(name, 0.0))
+    return {name: parts.get(name, nothing) for name in names}
 
 
 def _json(
@@ -317,6 +334,7 @@ def _json(
     choice: ChipChoice | None,
     by: cost.Key | None,
     padded: bool,
+    times: Mapping[str, float] | None,
 ) -> dict[str, Any]:
     run, module = found.run, found.module
     document: dict[str, Any] = {
@@ -343,7 +361,10 @@ def _json(
         spaces = found.padded_bytes_by_memory_space
         document["padded_bytes_by_memory_space"] = {str(n): size for n, size in spaces.items()}
     document["by"] = by or "scope"
-    document["parts"] = [{"name": name, **_figures(one)} for name, one in found.by(by or "scope").items()]
+    document["parts"] = [
+        {"name": name, **_figures(one), **({} if times is None else {"seconds": times.get(name, 0.0)})}
+        for name, one in _parts(found, by or "scope", times).items()
+    ]
     return document
 
 

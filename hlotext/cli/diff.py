@@ -154,6 +154,8 @@ def _of_more_than_modules(old: str, new: str, exact: bool, limit: int, output_fo
 def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out = output()
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
+    if found.platforms is not None:
+        echo(f"  {report.platforms(found.platforms)}")
     changes = found.changes
     if changes.renamed:
         echo(f"  {pluralize(len(changes.renamed), 'operation')} renamed only")
@@ -165,7 +167,12 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     elif len(changes):
         groups: Listing[tuple[str, list[Change]]] = Listing(
             "diff.groups",
-            lambda row: (row[0], len(row[1]), ", ".join(c.name for c in row[1][:2] if c.name)),
+            lambda row: (
+                row[0],
+                len(row[1]),
+                int(found.weights.of_all(row[1])[0]) or None,
+                ", ".join(c.name for c in row[1][:2] if c.name),
+            ),
             {"what": "what" if by == "kind" else by},
         )
         out.table(groups.table("changes", _groups(found, by), limit))
@@ -178,11 +185,9 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
 
 def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:
     if by == "kind":
-        return found.changes.folded()
+        return found.weights.ordered(found.changes.folded())
     groups = found.by_scope() if by == "scope" else found.changes.by_computation()
-    return sorted(
-        ((title or "(header)", group) for title, group in groups.items()), key=lambda pair: -len(pair[1])
-    )
+    return found.weights.ordered((title or "(header)", group) for title, group in groups.items())
 
 
 def _both(old: str, new: str | None) -> tuple[hlo.Module | dumps.Step, hlo.Module | dumps.Step]:

@@ -297,18 +297,10 @@ class Analysis:
 
     def _naming(self, key: Key) -> tuple[Callable[[InstructionCost], Any], Callable[[Any], str]]:
         """The object of the module that a cost is added up by, and the name of such an object."""
-        if key == "opcode":
-            return lambda share: share.instruction.opcode, str
         if key == "computation":
             return lambda share: share.home, lambda home: str(home.name)
-        if key == "scope":
-            found = scopes(self.module)
-            return lambda share: found.of(share.instruction), str
-        lines = source_locations(self.module)
-        return (
-            lambda share: lines.get(share.instruction),
-            lambda place: UNKNOWN_LINE if place is None else f"{place[0].file}:{place[0].line}",
-        )
+        subject, text = naming(self.module, key)
+        return lambda share: subject(share.instruction), text
 
     def by_scope(self) -> dict[Scope, Cost]:
         """Costs by scope and phase, for trees."""
@@ -341,6 +333,19 @@ class Analysis:
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """Bytes with layout padding, by memory space."""
         return Counting(self.module, ShapeSizes(padded_size), costs=self._costs).bytes_by_space()
+
+
+def naming(module: Module, key: Key) -> tuple[Callable[[Instruction], Any], Callable[[Any], str]]:
+    """The object of the module that an instruction belongs to by a key, and the name of such an object."""
+    if key == "opcode":
+        return lambda instruction: instruction.opcode, str
+    if key == "computation":
+        return lambda instruction: instruction.computation, lambda home: str(home.name)
+    if key == "scope":
+        found = scopes(module)
+        return found.of, str
+    lines = source_locations(module)
+    return lines.get, lambda place: UNKNOWN_LINE if place is None else f"{place[0].file}:{place[0].line}"
 
 
 def analyze(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -19,6 +19,7 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.formatting import seconds as time_text
+from hlotext.cost.analysis import Key, naming
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
 from hlotext.cost.schedule import CORE, ScheduledTransfer, Scheduler, Walk
@@ -176,6 +177,27 @@ class Estimate:
     def exposed(self) -> float:
         """Seconds in which the core waits for transfers."""
         return sum(one.exposed for one in self.transfers)
+
+    def busy_instructions(self) -> Iterator[tuple[Instruction, float]]:
+        """Instructions with the seconds of the unit that carries them out: the core, a link or a copy engine."""
+        yield from ((one.instruction, one.seconds) for one in self.instructions)
+        yield from ((one.start, one.seconds) for one in self.transfers)
+
+    def seconds_by(self, key: Key) -> dict[str, float] | None:
+        """Seconds of all units, which overlap, by `scope`, `line` or `computation`, as `Analysis.by` names them.
+
+        None for opcodes: the time of a fusion is not that of its operations.
+        """
+        if key == "opcode":
+            return None
+        subject, text = naming(self.module, key)
+        found: dict[str, float] = {}
+        texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
+        for instruction, seconds in self.busy_instructions():
+            one = subject(instruction)
+            name = texts.get(id(one)) or texts.setdefault(id(one), text(one))
+            found[name] = found.get(name, 0.0) + seconds
+        return found
 
     @functools.cached_property
     def compiler(self) -> CompilerEstimate | None:

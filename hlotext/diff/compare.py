@@ -28,6 +28,7 @@ from hlotext.diff.pairing import Pairing
 from hlotext.diff.totals import Totals
 from hlotext.diff.value_graph import Graph, base_opcode
 from hlotext.diff.value_numbering import LEFT_OUT, names_nodes
+from hlotext.diff.weights import Weights
 from hlotext.ir import gc_control
 from hlotext.ir.tables import traits
 from hlotext.ir.values.configs import FrontendAttributes
@@ -70,6 +71,18 @@ class Diff:
     def totals(self) -> Totals:
         """Operations, bytes, collectives and memory of both sides."""
         return Totals(self.old, self.new)
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        """Costs of changed operations."""
+        return Weights(self.old, self.new)
+
+    @property
+    def platforms(self) -> tuple[str, str] | None:
+        """The platforms of modules that were compiled for different ones; None for others."""
+        found = [analysis.backend_of(module) for module in (self.old, self.new)]
+        old, new = (one.value.upper() if one is not None else "" for one in found)
+        return (old, new) if old and new and old != new else None
 
     def by_scope(self) -> dict[str, list[Change]]:
         """The changes in each scope of the program, repeated layers folded (`layer_*`)."""

@@ -52,6 +52,11 @@ def summary(diff: Diff) -> str:
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
 
 
+def platforms(found: tuple[str, str]) -> str:
+    """One line on modules for different platforms."""
+    return f"compiled for different platforms: {found[0]} -> {found[1]}"
+
+
 def totals(diff: Diff) -> list[TotalChange]:
     """The figures of a summary, and the opcodes whose number changed."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
@@ -65,6 +70,7 @@ def as_json(diff: Diff, crossed: Sequence[Violation] = ()) -> dict[str, Any]:
         "old": diff.old.name,
         "new": diff.new.name,
         "is_equal": diff.is_equal,
+        "platforms": None if diff.platforms is None else list(diff.platforms),
         "changes": [_change_json(diff, change) for change in diff.changes],
         "renamed": [
             {"old": change.old.name, "new": change.new.name}
@@ -105,12 +111,14 @@ def markdown(diff: Diff, crossed: Sequence[Violation] = ()) -> str:
     """A summary for a comment on a pull request."""
     md, code = escape.markdown, escape.markdown_code
     out = [f"### hlotext diff: {md(summary(diff))}", ""]
+    if diff.platforms is not None:
+        out += [platforms(diff.platforms), ""]
     out += [f"- **{md(str(one))}**" for one in crossed]
     if crossed:
         out.append("")
     if not diff.is_equal:
         out += ["| what | operations | for example |", "|---|---:|---|"]
-        groups = diff.changes.folded()
+        groups = diff.weights.ordered(diff.changes.folded())
         for title, changes in groups[:GROUPS]:
             out.append(
                 f"| {md(title)} | {len(changes):,} | {code(changes[0].name) if changes[0].name else ''} |"

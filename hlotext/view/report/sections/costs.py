@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import Phase, Scope, SourceLocation, byte_text, scopes, source_locations
+from hlotext.analysis import Phase, Scope, byte_text, scopes
 from hlotext.analysis.formatting import format_count, pluralize
 from hlotext.analysis.formatting import seconds as time_text
 from hlotext.cost.analysis import UNKNOWN_LINE
@@ -154,34 +154,11 @@ TIMES_LEGEND = (
 """The units that columns of times count."""
 
 
-def _busy(subject: ReportInput) -> Iterator[tuple[Any, float]]:
-    """Instructions with the seconds of the unit that carries them out."""
-    estimate = subject.estimate
-    if estimate is not None:
-        yield from ((one.instruction, one.seconds) for one in estimate.instructions)
-        yield from ((one.start, one.seconds) for one in estimate.transfers)
-
-
-def seconds_by(subject: ReportInput, key: str) -> dict[str, float] | None:
+def seconds_by(subject: ReportInput, key: cost.Key) -> dict[str, float] | None:
     """Seconds of all units by scope or line; None where the chip is not known."""
     if subject.estimate is None:
         return None
-    lines, named = source_locations(subject.module), scopes(subject.module)
-    found: dict[str, float] = {}
-    texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
-    for instruction, seconds in _busy(subject):
-        if key == "scope":
-            scope = named.of(instruction)
-            name = texts.get(id(scope)) or texts.setdefault(id(scope), str(scope))
-        else:
-            place = lines.get(instruction)
-            name = texts.get(id(place)) or texts.setdefault(id(place), _line_name(place))
-        found[name] = found.get(name, 0.0) + seconds
-    return found
-
-
-def _line_name(place: tuple[SourceLocation, Any] | None) -> str:
-    return f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE
+    return subject.estimate.seconds_by(key)
 
 
 def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.ScopeCost, float] | None:
@@ -190,7 +167,7 @@ def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.Scope
         return None
     named = scopes(subject.module)
     own: dict[Scope, float] = {}
-    for instruction, seconds in _busy(subject):
+    for instruction, seconds in subject.estimate.busy_instructions():
         scope = named.of(instruction)
         own[scope] = own.get(scope, 0.0) + seconds
     found: dict[cost.ScopeCost, float] = {}
