@@ -316,3 +316,15 @@ def test_what_is_not_well_formed_takes_no_time() -> None:
     )
     found = cost.estimate(module)
     assert [step.instruction.name for step in found.instructions] == ["n"]
+
+
+def test_costs_by_line_have_the_least_time() -> None:
+    """The longest first; without a chip there is no time, and none of opcodes, which fusions mix."""
+    place = ROOT / "corpus" / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt"
+    parts = run_json("cost", place, "--by", "line", "--time")["modules"][0]["parts"]
+    times = [one["seconds"] for one in parts]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 0
+    assert "min time" in run("cost", place, "--by", "line", "--time").stdout.rpartition("By line")[2]
+    assert "min time" not in run("cost", place, "--by", "line").stdout.rpartition("By line")[2]
+    assert "min time" not in run("cost", place, "--by", "opcode", "--time").stdout.rpartition("By opcode")[2]

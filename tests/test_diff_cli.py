@@ -135,3 +135,40 @@ def test_one_rename_is_one(tmp_path: Path) -> None:
             f"  ROOT r = f32[8]{{0}} {last}({name})\n}}\n"
         )
     assert "1 operation renamed only" in run("diff", *paths).stdout
+
+
+SMALL = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  q = f32[4096]{0} parameter(1)
+  ROOT t = (f32[8]{0}, f32[4096]{0}) tuple(p, q)
+}
+"""
+MORE = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  q = f32[4096]{0} parameter(1)
+  a = f32[8]{0} negate(p)
+  b = f32[8]{0} negate(a)
+  c = f32[8]{0} negate(b)
+  s = f32[4096]{0} sine(q)
+  ROOT t = (f32[8]{0}, f32[4096]{0}) tuple(c, s)
+}
+"""
+
+
+def test_changes_are_listed_by_their_bytes_and_platforms_are_said(tmp_path: Path) -> None:
+    """Three small operations weigh less than a large one."""
+    old, new, tpu = (tmp_path / name for name in ("old.txt", "new.txt", "tpu.txt"))
+    old.write_text(SMALL)
+    new.write_text(MORE)
+    tpu.write_text(MORE.replace("]{0}", "]{0:T(256)}"))
+    lines = [line.split() for line in run("diff", old, new).stdout.splitlines()]
+    added = [line for line in lines if line[:1] == ["added:"]]
+    assert added[0][1] == "sine"
+    assert "platforms" not in run("diff", old, new).stdout
+    second = run("diff", old, tpu).stdout.splitlines()[1]
+    assert second == "  compiled for different platforms: CPU -> TPU"
+    assert json.loads(run("diff", old, tpu, "--format", "json").stdout)["platforms"] == ["CPU", "TPU"]

@@ -368,3 +368,26 @@ def test_a_query_is_read_before_the_modules(tmp_path: Path) -> None:
     assert said.exit_code == 2
     assert "query error: " in said.stderr
     assert "selct" in said.stderr
+
+
+def test_what_was_not_built_is_blank_and_said(tmp_path: Path) -> None:
+    """Zeros for what nobody counted were taken for figures."""
+    (tmp_path / "gather.after_optimizations.txt").write_text(GATHER, "utf-8")
+    source, out = str(tmp_path / "gather.after_optimizations.txt"), str(tmp_path / "tables")
+    assert run("table", source, "-o", out, "-j", "1", "-q", "--tables", "modules,instructions").exit_code == 0
+    result = run("sql", "--query", "figures", out, "--format", "json")
+    document = json.loads(result.stdout)
+    figures = dict(zip((one["name"] for one in document["columns"]), *document["rows"], strict=True))
+    assert {figures[name] for name in ("peak_bytes", "flops", "wire_bytes", "findings")} == {None}
+    missing = "buffers,collectives,costs,findings,times"
+    assert f"to build: hlotext table INPUTS -o {out} --append --tables {missing}" in result.stderr
+    asked = run("sql", "select peak_bytes from modules", source, "-j", "1")
+    assert asked.exit_code == 0
+    assert "not built" not in asked.stderr  # the table that it takes was made for the query
+
+
+@pytest.mark.parametrize("statement", ["drop table modules", "insert into modules values (1)"])
+def test_tables_are_read_only(dataset: str, statement: str) -> None:
+    result = run("sql", statement, dataset)
+    assert result.exit_code == 2
+    assert f"the tables are read-only: {statement.split()[0].upper()} is not allowed" in result.stderr

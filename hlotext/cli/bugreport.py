@@ -9,11 +9,10 @@ import click
 
 import hlotext as hlo
 from hlotext import bugreport, messages
-from hlotext.cli.common import NotFound, Unreadable, is_folder, read, say
+from hlotext.cli.common import NotFound, Unreadable, is_folder, read, say, write_file
 from hlotext.cli.folders import chosen
 from hlotext.cli.output import output
 from hlotext.dumps.storage import is_archive
-from hlotext.ir.files import write_text
 from hlotext.messages import Message
 from hlotext.syntax.source.inputs import decode, read_data, several
 
@@ -93,7 +92,7 @@ def command(
         say("no COMMAND: the module is not reduced, and the fault is not confirmed")
     if not yes and sys.stdin.isatty() and sys.stdout.isatty() and not click.confirm("Write it?"):
         return
-    write_text(target, found.script)
+    write_file(target, found.script)
 
 
 def _source(path: str, module: str | None) -> hlo.Module | hlo.dumps.Compilation:

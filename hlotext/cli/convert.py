@@ -86,6 +86,7 @@ def command(
         raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")
     if kind != _TRACE and (chip or trace):
         raise click.UsageError("--chip and --trace are for --to trace-events")
+    note = ""
     try:
         module = _module(file, name)
         if kind == _TEXT:
@@ -102,7 +103,7 @@ def command(
             if message is None:
                 message = "HloModuleProtoWithConfig" if outside else "HloModuleProto"
                 if outside:
-                    say(
+                    note = (
                         f"{output}: written as {message}, which keeps {', '.join(outside)}; jaxlib's XlaComputation"
                         " reads HloModuleProto (--message HloModuleProto)"
                     )
@@ -124,6 +125,8 @@ def command(
         write_bytes(output, data)
     except OSError as error:
         raise Unreadable(f"{output}: cannot write: {error.strerror or error}") from None
+    if note:
+        say(note)
 
 
 def _module(file: str, name: str | None) -> hlo.Module:

@@ -99,7 +99,10 @@ def command(
     with Rewriting() as rewriting:
         for place, result in inputs:
             for module in result.modules:
-                _run(pipeline, module, place, stats)
+                try:
+                    _run(pipeline, module, place, stats)
+                except OSError as error:
+                    raise Unreadable(f"{dump_to}: cannot write: {error.strerror}") from None
             text = "".join(map(str, result.modules))
             if in_place:
                 if len(result.modules) > 1 and not text:

@@ -146,9 +146,10 @@ def command(
             result = tables.sql.run(text, dataset, parameters, timeout=timeout, memory=memory)
             _write(result, output_format, place, rows, title)
             if result.lacking:
+                tell = "table was" if len(result.lacking) == 1 else "tables were"
                 say(
-                    f"some modules have no table {', '.join(result.lacking)}: hlotext table --append --tables "
-                    f"{','.join(result.lacking)} adds it"
+                    f"{', '.join(result.lacking)}: {tell} not built for all modules, so rows and columns are missing; to "
+                    f"build: hlotext table INPUTS -o {places[0]} --append --tables {','.join(result.lacking)}"
                 )
     except QueryError as error:
         raise click.UsageError(f"query error: {error}") from None

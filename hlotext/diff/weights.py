@@ -1,4 +1,4 @@
-"""What the operations of changes cost, so that the most expensive changes come first."""
+"""Costs of the operations of changes, so that the most expensive changes come first."""
 
 from __future__ import annotations
 

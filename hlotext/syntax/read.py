@@ -142,6 +142,14 @@ class _Reading:
         kind = hints.foreign_text.guess_format(text)
         message = f"not HLO text; it looks like {kind}" if kind else "not HLO text"
         help, end = "", text.find("\n", start)
+        if (inside := _INSIDE_A_LINE().search(text, start)) is not None:
+            line = self.source.position(inside.start())[0]
+            help = (
+                f"`HloModule` is within line {line}: remove what a log puts before each line of the module, "
+                "or have XLA write it with --xla_dump_to=DIR"
+            )
+        elif kind == hints.foreign_text.LOG:
+            help = "`hlotext message` explains what compilers say in a log"
         if not kind:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
@@ -281,6 +289,7 @@ _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL
 )
+_INSIDE_A_LINE = lazy_regex(rf"(?<=[^\n])HloModule {_WORD}")
 _OP_LINE = lazy_regex(rf"(?:ROOT\s+)?(?:{_WORD}\s*=\s|\(|[a-z]\w*\s*\[|[a-z][\w\-]*\s*\()")
 _COMPUTATION_LINE = lazy_regex(
     rf"^(?:ENTRY[ \t]+{_WORD}|{_WORD}[ \t]*\((?=[^\r\n]*->[^\r\n]*\{{[ \t]*\r?$)|{_WORD} \{{[ \t]*\r?$)",

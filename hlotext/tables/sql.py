@@ -11,6 +11,7 @@ import attrs
 
 from hlotext.ir.caches import lazy_regex
 from hlotext.tables.errors import MissingArrow, MissingDuckDB, QueryError
+from hlotext.tables.figures import FIGURES
 from hlotext.tables.programs import Row, Text, programs, signed_names
 from hlotext.tables.schema import TABLES
 
@@ -49,6 +50,10 @@ _VIEWS = (
 )
 """Views besides the tables and `programs`: for each program and build the last build, up to that, in which its inputs could
 be read; and two builds of each program to be compared, so that what could not be read is not taken for gone."""
+_WRITING = frozenset(
+    ("ALTER", "ATTACH", "COPY", "COPY_DATABASE", "CREATE", "DELETE", "DETACH", "DROP", "EXPORT", "INSERT")
+) | frozenset(("MERGE_INTO", "UPDATE", "VACUUM"))
+"""DuckDB's types of statements that write."""
 _PROGRAMS = "programs"
 _OF_PROGRAMS = frozenset({_PROGRAMS, "readable", "compared"})
 """Relations that `hlotext.tables.programs` makes."""
@@ -96,8 +101,15 @@ _NUMBERS = (
 def used_tables(query: str) -> tuple[str, ...]:
     """The tables of the schema whose names stand in a query, `modules` always: those that it needs, and perhaps more."""
     words = _words(query)
-    needed = {*words, MODULES, *([_INSTRUCTIONS] if words & _OF_PROGRAMS else ())}
+    needed = {*words, MODULES, *([_INSTRUCTIONS] if words & _OF_PROGRAMS else ()), *_tables_of_columns(query)}
     return tuple(name for name in TABLES if name in needed)
+
+
+def _tables_of_columns(query: str) -> set[str]:
+    """The tables with which the named columns of `modules` are computed: without them these are blank."""
+    words = set(_ANY_WORD().findall(query))
+    columns = words.intersection(one.name for one in TABLES[MODULES].columns)
+    return {FIGURES[column][2] for column in columns & FIGURES.keys()}
 
 
 def _words(query: str) -> set[str]:
@@ -107,6 +119,7 @@ def _words(query: str) -> set[str]:
 _INSTRUCTIONS = "instructions"
 
 
+_ANY_WORD = lazy_regex(r"\w+")
 _WORD = lazy_regex(r"(?<![.\w])\w+")
 _FROM = lazy_regex(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
 """A table that a query reads; not every form of it."""
@@ -128,12 +141,11 @@ def run(
     """
     state = dataset.state()
     tables = {name: dataset.scan(state, name) for name in TABLES}
-    found = over(tables, query, parameters, timeout=timeout, memory=memory)
-    named = {name.lower() for name in _FROM().findall(query)} & TABLES.keys()
     read = [one.tables for one in state.done.values() if one.status == OK]
-    return attrs.evolve(
-        found, lacking=tuple(sorted(name for name in named if not all(name in one for one in read)))
-    )
+    lacking = [name for name in TABLES if not all(name in one for one in read)]
+    found = over(tables, query, parameters, timeout=timeout, memory=memory, lacking=lacking)
+    named = {name.lower() for name in _FROM().findall(query)} | _tables_of_columns(query)
+    return attrs.evolve(found, lacking=tuple(sorted(named.intersection(lacking))))
 
 
 def over(
@@ -143,8 +155,12 @@ def over(
     *,
     timeout: float | None = None,
     memory: str | None = None,
+    lacking: Collection[str] = (),
 ) -> Result:
-    """The same over tables of any kind that DuckDB takes: of Arrow, or `hlotext.tables.Table`."""
+    """The same over tables of any kind that DuckDB takes: of Arrow, or `hlotext.tables.Table`.
+
+    `lacking`: those that were not built for all modules, for which `is_built` is false.
+    """
     duckdb = _duckdb()
     config = _CLOSED if memory is None else _CLOSED | {"memory_limit": memory}
     try:
@@ -154,7 +170,10 @@ def over(
     with connection:
         for name, table in tables.items():
             connection.register(name, table)
-        return _waited(lambda: _asked(connection, query, parameters, tables.keys()), connection, timeout)
+        built = [name for name in tables if name not in lacking]
+        return _waited(
+            lambda: _asked(connection, query, parameters, tables.keys(), built), connection, timeout
+        )
 
 
 def check_syntax(query: str) -> None:
@@ -171,13 +190,24 @@ def _check_one(connection: Any, query: str) -> None:
     statements = connection.extract_statements(query)
     if len(statements) != 1:
         raise QueryError(f"one statement at a time: these are {len(statements)}")
+    kind = str(getattr(statements[0].type, "name", ""))
+    if kind in _WRITING:
+        raise QueryError(
+            f"the tables are read-only: {kind} is not allowed; a query begins with SELECT, FROM or WITH"
+        )
 
 
 def _asked(
-    connection: Any, query: str, parameters: Mapping[str, Any] | None, tables: Collection[str]
+    connection: Any,
+    query: str,
+    parameters: Mapping[str, Any] | None,
+    tables: Collection[str],
+    built: Collection[str],
 ) -> Result:
     duckdb = _duckdb()
     try:
+        names = ", ".join(f"'{name}'" for name in built)
+        connection.execute(f"create macro is_built(name) as list_contains([{names}]::varchar[], name)")
         for statement in _MACROS if MODULES in tables else ():
             connection.execute(statement)
         if MODULES in tables and _words(query) & _OF_PROGRAMS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+LOG = "a log"
 _BINARY: tuple[tuple[str, str], ...] = (
     ("\udcff\udcfe", "UTF-16 text: save it as UTF-8"),
     ("\udcfe\udcff", "UTF-16 text: save it as UTF-8"),
@@ -41,6 +42,10 @@ _TEXT: tuple[tuple[str, str], ...] = (
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
     (r"Traceback \(most recent call last\)", "a Python traceback"),
+    (
+        r"[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG)\b",
+        LOG,
+    ),
 )
 """Beginnings of lines in other text formats."""
 

@@ -320,7 +320,10 @@ class TolerantScanner(Scanner):
         )
         is_end = place >= len(self.text)
         message = (
-            "the text ends here, but an instruction or `}` is expected"
+            f"the text ends inside computation {name}, opened on line {self.reporter.source.position(brace)[0]}: "
+            "an instruction or `}` is missing"
+            if is_end and brace >= 0
+            else "the text ends here, but an instruction or `}` is expected"
             if is_end
             else f"computation {name} is not closed: `}}` is missing before this"
         )

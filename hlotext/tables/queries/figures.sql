@@ -5,8 +5,9 @@ sent as (
 ),
 found as (select module, count(*) as findings from findings where severity <> 'note' group by module)
 select
-    p.program as module, p.build, m.path, m.peak_bytes, coalesce(c.flops, 0) as flops, coalesce(s.wire_bytes, 0) as wire_bytes,
-    m.least_seconds, m.instructions, coalesce(f.findings, 0) as findings
+    p.program as module, p.build, m.path, m.peak_bytes, if(is_built('costs'), coalesce(c.flops, 0), c.flops) as flops,
+    if(is_built('collectives'), coalesce(s.wire_bytes, 0), s.wire_bytes) as wire_bytes,
+    m.least_seconds, m.instructions, if(is_built('findings'), coalesce(f.findings, 0), f.findings) as findings
 from programs p
 join modules m using (module)
 left join cost c using (module)
