@@ -60,7 +60,7 @@ def test_severity_is_a_function_of_share_and_floor() -> None:
 def test_a_loop_of_unknown_length_is_said_and_can_be_told() -> None:
     """32 rounds are taken for it; a user who knows says how many."""
     (finding,) = only(UNKNOWN, chip="h100")
-    assert finding.basis == "h100, 1 loop taken for 32 rounds"
+    assert finding.basis == "h100, 32 iterations assumed for 1 loop of unknown trip count"
     (told,) = only(UNKNOWN, chip="h100", trips={"body": 8})
     (known,) = only(FIRES, chip="h100")
     assert told.basis == "h100, known trip counts"
@@ -77,7 +77,7 @@ def test_a_condition_that_asks_for_two_things_bounds_a_loop() -> None:
     ((loop, trips),) = call_graph(hlo.parse(text)).loops()
     assert (trips, most_trips(loop)) == (None, 8)
     (finding,) = only(text)
-    assert finding.basis == "cpu (default chip), 1 loop for the most rounds that the condition allows"
+    assert finding.basis == "cpu (default chip), 1 loop at the maximum trip count"
 
 
 def test_rounds_of_what_is_no_loop_are_refused() -> None:

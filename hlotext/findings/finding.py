@@ -98,7 +98,8 @@ class Finding(Value):
     share: float = attrs.field(default=0.0, kw_only=True)
     """The larger of its seconds over those of the step and its bytes over those of the peak; findings are sorted by it."""
     basis: str = attrs.field(default="", kw_only=True)
-    """Basis of the seconds: `h100, known trip counts`; `v5e (default chip), 2 loops taken for 32 rounds`."""
+    """Basis of the seconds: `h100, known trip counts`; `v5e (default chip), 32 iterations assumed for 2 loops of unknown trip
+    count`."""
     is_held: bool = attrs.field(default=False, kw_only=True)
     """True if the bytes are live memory, during the run or longer, not traffic of each run."""
     places: int = attrs.field(default=1, kw_only=True)

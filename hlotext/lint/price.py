@@ -189,9 +189,11 @@ def prices_of(
     estimate = cost.estimate(module, row, trips=taken)
     parts = []
     if free := len(rounds) - bounded:
-        parts.append(f"{pluralize(free, 'loop')} taken for {UNKNOWN_ROUNDS} rounds")
+        parts.append(
+            f"{UNKNOWN_ROUNDS} iterations assumed for {pluralize(free, 'loop')} of unknown trip count"
+        )
     if bounded:
-        parts.append(f"{pluralize(bounded, 'loop')} for the most rounds that the condition allows")
+        parts.append(f"{pluralize(bounded, 'loop')} at the maximum trip count")
     if unknown := len(estimate.unknown_calls):
         parts.append(f"without the work of {pluralize(unknown, 'custom call')}")
     basis = ", ".join([name, *(parts or ["known trip counts"])])

@@ -44,6 +44,10 @@ class Place:
         if self.opcode == "parameter" and self.op_name:
             return self.op_name
         called = self.op_name.rpartition("/")[2]
+        while called.endswith(")") and called.count(")") > called.count(
+            "("
+        ):  # of `transpose(jvp(f/reduce_sum))`
+            called = called[:-1]
         if called in traits.REARRANGES_ELEMENTS and self.opcode in (*traits.CONTRACTIONS, *traits.REDUCTIONS):
             return self.opcode
         if self.opcode == "parameter" and not self.op_name:

@@ -90,7 +90,10 @@ class Schemes:
         axes = " and ".join(part.axes)
         if not part.axes:
             return ""
-        return f"{axes} comes from {_listed(list(sites))}" if sites else f"{axes} is {PROPAGATED}"
+        is_one = len(part.axes) == 1
+        if not sites:
+            return f"{axes} {'is' if is_one else 'are'} {PROPAGATED}"
+        return f"{axes} {'comes' if is_one else 'come'} from {_listed(list(sites))}"
 
     def _asked(self, user: hlo.Instruction, want: Spec) -> str:
         if self._partitioner.spec(user) != want:

@@ -87,7 +87,7 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
     count = prices.trips(rounds.loop)
     return Report(
         rounds.given[slots[0]],
-        f"{byte_text(size)} of the loop's state are kept in f32 although the data was narrower, and read "
+        f"{byte_text(size)} of the loop's state is kept in f32 although the data was narrower, and read "
         f"{every_round(count, rounds.loop not in prices.rounds)}",
         "carry it as narrow as it was, and let what reads it widen: einsum(..., preferred_element_type=jnp.float32)",
         seconds=seconds,

@@ -45,7 +45,7 @@ class SumAfterLoop(Rule):
             part = min(1.0, size / max(1, one.result_bytes))
             yield Report(
                 one.start,
-                f"{byte_text(size)} are summed over {one.participants or 'the'} devices "
+                f"{byte_text(size)} is summed over {one.participants or 'the'} devices "
                 f"{every_round(count, loop not in context.prices.rounds)}, and the sums only accumulated",
                 "accumulate on each device and all-reduce once after the loop; rounding changes",
                 round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),

@@ -35,7 +35,7 @@ class GatherToSum(Rule):
             saved = context.prices.seconds(one.start) * max(0.0, 1 - 2 / devices)
             yield Report(
                 one.start,
-                f"{byte_text(one.result_bytes)} are gathered from {devices} devices{times(runs)} only to be summed over them",
+                f"{byte_text(one.result_bytes)} is gathered from {devices} devices{times(runs)} only to be summed over them",
                 "sum on each device and then over the devices (psum), so that the whole array is never materialized",
                 one.sent_bytes * runs,
                 seconds=saved + context.prices.together(sums) * (1 - 1 / devices),

@@ -31,7 +31,7 @@ class GatheredToReduce(Rule):
             size = sum(one.result_bytes for one in found.gathers.values())
             yield Report(
                 first,
-                f"{byte_text(size)} are gathered{times(runs)}, and only reductions of them used, "
+                f"{byte_text(size)} is gathered{times(runs)}, and only reductions of it are used, "
                 f"{max(1, found.large // max(1, found.small)):,} times smaller",
                 "keep the array sharded along what is reduced, or constrain it to be: the devices then exchange the small "
                 "results alone",

@@ -36,7 +36,7 @@ class UnusedParameter(Rule):
         yield Report(
             first,
             f"argument {first.parameter_number} of {byte_text(sizes[first])} is not read{more}: "
-            f"{byte_text(total)} are passed and kept in memory for nothing",
+            f"{byte_text(total)} is passed in and kept in memory, but never used",
             "leave it out of the function's arguments, or let jax.jit drop it (keep_unused=False)",
             total,
             f"parameter {first.shape}",

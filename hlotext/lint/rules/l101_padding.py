@@ -90,11 +90,11 @@ class Padding(Rule):
                 continue
             count = counts[array]
             spared = dict.fromkeys(writers[array], 1 - values / allocated if allocated else 0.0)
-            more = f", {count} such arrays" if count > 1 else ""
+            what, takes = (f"{count} arrays {array}", "take") if count > 1 else (str(array), "takes")
+            each = " each" if count > 1 else ""
             yield Report(
                 first[array],
-                f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values, {allocated / values:.3g} times"
-                + more,
+                f"{what} {takes} {byte_text(allocated)}{each} for {byte_text(values)} of values ({allocated / values:.3g}x)",
                 "make the minor dimensions multiples of the tile, merge small ones, or put a large one last",
                 (allocated - values) * max(1, count),
                 str(array),

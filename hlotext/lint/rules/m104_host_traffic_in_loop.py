@@ -37,7 +37,7 @@ class HostTrafficInLoop(Rule):
         if moved * runs >= self.min_bytes:  # too little goes to or comes from the host
             yield Report(
                 instruction,
-                f"{byte_text(moved)} are moved {way} host memory{times(runs)} in a loop",
+                f"{byte_text(moved)} is moved {way} host memory{times(runs)} in a loop",
                 "move larger blocks outside the loop, or offload less",
                 moved * runs,
             )

@@ -81,7 +81,7 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
         )
         yield Report(
             first,
-            f"{byte_text(size)} of the loop's state {'in a branch ' if is_branch else ''}are copied "
+            f"{byte_text(size)} of the loop's state {'in a branch ' if is_branch else ''}is copied "
             f"{every_round(count, is_known)}",
             help_,
             2 * size * context.runs(first),

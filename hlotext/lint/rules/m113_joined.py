@@ -57,7 +57,7 @@ class Joined(Rule):
         runs = context.runs((*fusions, instruction)[0])
         yield Report(
             instruction,
-            f"{byte_text(size_of(largest.shape))} are rewritten{times(runs)} to append "
+            f"{byte_text(size_of(largest.shape))} is rewritten{times(runs)} to append "
             f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))} to them",
             "hold an array of the full size, write into it in place (lax.dynamic_update_slice), and donate it",
             2 * size_of(instruction.shape) * runs,
