@@ -38,6 +38,11 @@ class _Change(enum.Flag):
     """A loop, which hands each round's value to the next one."""
     SLICES = 8
     """A loop that reads slices of one array and writes their new values to another, as `lax.scan` does from xs to ys."""
+    ROLL = 16
+    """All but some elements stay, in other places: `concatenate([cache[:, 1:], new], 1)`."""
+
+
+_Reached = tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...], tuple[int, Shape] | None]
 
 
 @attrs.frozen
@@ -59,17 +64,24 @@ class Update:
 
     Both are live then, whatever is donated: XLA copies the new array into a donated argument behind the loop.
     """
+    is_rolled: bool = False
+    """True if the elements that stay move on, as those of a cache that keeps the latest rows: never in place."""
     copies: tuple[Instruction, ...] = ()
     """Copies of the entry computation on the way, from the result back to the argument."""
 
 
 def updates(
-    module: Module, apart: Mapping[Instruction, Value] | None = None, *, with_aliased: bool = False
+    module: Module,
+    apart: Mapping[Instruction, Value] | None = None,
+    *,
+    with_aliased: bool = False,
+    with_moved: bool = False,
 ) -> Iterator[Update]:
     """The results that are computed from an argument element by element, or by changing a part of it.
 
     Each argument and each result once, those that alias one another only `with_aliased`. `apart` has the arrays whose slices
-    were changed and joined again, by the instruction that joins them.
+    were changed and joined again, by the instruction that joins them. `with_moved` those too whose elements move, which
+    donation does not update in place: rolled ones, and lists that are stacked, changed, and taken apart again.
     """
     entry = module.entry
     config = module.attributes.get("input_output_alias")
@@ -79,13 +91,14 @@ def updates(
     for index, array in arrays_of(entry.root.shape):
         if index in aliased or not array.rank:
             continue
-        found = _origin(entry.root, index, array, apart or {})
+        found = _origin(entry.root, index, array, apart or {}, with_moved)
         if found is not None and (found[0].parameter_number, found[1]) not in taken:
             parameter, part, change, copies = found
             taken.add((parameter.parameter_number, part))
             is_in_place = _Change.PART in change and _Change.ALL not in change
             is_carried, is_sliced = _Change.LOOP in change, _Change.SLICES in change
-            yield Update(parameter, array, part, index, is_in_place, is_carried, is_sliced, copies)
+            is_rolled = _Change.ROLL in change
+            yield Update(parameter, array, part, index, is_in_place, is_carried, is_sliced, is_rolled, copies)
 
 
 @fact
@@ -141,7 +154,11 @@ def _is_given(instruction: Instruction) -> bool:
 
 
 def _origin(
-    root: Instruction, index: tuple[int, ...], array: Shape, apart: Mapping[Instruction, Value]
+    root: Instruction,
+    index: tuple[int, ...],
+    array: Shape,
+    apart: Mapping[Instruction, Value],
+    with_moved: bool = False,
 ) -> tuple[Instruction, tuple[int, ...], _Change, tuple[Instruction, ...]] | None:
     """The argument that an element of the result is the new value of, the part of it, what comes in between, and the copies.
 
@@ -149,32 +166,78 @@ def _origin(
     """
     entry = root.computation
     none: tuple[Instruction, ...] = ()
-    level = [(Value(root), index, _Change.NONE, none)]
-    seen: set[tuple[Instruction, tuple[int, ...]]] = set()
+    # The last is the place in a stack of arrays that is followed in place of one, with the shape of all.
+    level: list[_Reached] = [(Value(root), index, _Change.NONE, none, None)]
+    seen: set[tuple[Instruction, tuple[int, ...], int | None]] = set()
     steps = 0
     while level and steps < _MOST_STEPS:
-        following: list[tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...]]] = []
-        for value, part, change, copies in level:
+        following: list[_Reached] = []
+        for value, part, change, copies, stacked in level:
             steps += 1
             instruction = value.instruction
-            if (instruction, part) in seen:
+            key = instruction, part, stacked[0] if stacked is not None else None
+            if key in seen:
                 continue
-            seen.add((instruction, part))
+            seen.add(key)
             if instruction.opcode == "parameter" and not value.fusions and instruction.computation is entry:
                 shape = _part(instruction.shape, part)
-                if shape is not None and shape.without_layout() == array.without_layout():
+                if stacked is None and shape is not None and shape.without_layout() == array.without_layout():
                     # What is given on unchanged is no update.
                     return (instruction, part, change, copies) if change else None
                 continue
             whole = apart.get(instruction) if not value.fusions else None
             if whole is not None:
-                following.append((whole, (), change | _Change.PART, copies))
+                following.append((whole, (), change | _Change.PART, copies, stacked))
                 continue
             if instruction.opcode in _COPIES and not value.fusions:
                 copies = (*copies, instruction)
-            following += [(v, p, change | now, copies) for v, p, now in _before(value, part, array)]
+            if with_moved and (entered := _stack(value, array, stacked)) is not None:
+                following.append((entered[0], (), change, copies, entered[1]))
+                continue
+            followed = stacked[1] if stacked is not None else array
+            following += [
+                (v, p, change | now, copies, stacked)
+                for v, p, now in _before(value, part, followed, with_moved)
+            ]
         level = following
     return None
+
+
+def _stack(
+    value: Value, array: Shape, stacked: tuple[int, Shape] | None
+) -> tuple[Value, tuple[int, Shape] | None] | None:
+    """The stack that an array is taken from, with its place there; or the array that was put there. None for other values."""
+    one = value.instruction
+    given = one.operands[0].shape if one.operands else None
+    if one.shape is None or given is None or not one.shape.is_array or not given.is_array:
+        return None
+    if stacked is not None:
+        number, whole = stacked
+        if one.opcode == "dynamic-update-slice" and one.shape.dimensions == whole.dimensions:
+            return _put(value, number, whole)
+        is_put = one.opcode == "concatenate" and one.shape.dimensions == whole.dimensions
+        if not is_put or len(one.operands) != whole.dimensions[0] or one.attributes.get("dimensions") != (0,):
+            return None
+        return value.operands()[number], None
+    cuts = one.attributes.get("slice")
+    if one.opcode != "slice" or cuts is None or one.shape.element_count != array.element_count:
+        return None
+    if one.shape.dimensions[:1] != (1,) or one.shape.dimensions[1:] != given.dimensions[1:]:
+        return None
+    return value.operands()[0], (cuts.dimensions[0].start, given)
+
+
+def _put(value: Value, number: int, whole: Shape) -> tuple[Value, tuple[int, Shape] | None] | None:
+    """The array that is put at a place of a stack, if it is this one, else the stack before: TPUs fill it one by one."""
+    before, array, first = value.operands()[:3]
+    shape = array.instruction.shape
+    if shape is None or not shape.is_array or shape.dimensions != (1, *whole.dimensions[1:]):
+        return None
+    literal = source(first, _VIEWS | {"convert"}).instruction.literal
+    place = str(literal) if literal is not None and not literal.is_elided else ""
+    if not place.isdigit():
+        return None
+    return (array, None) if int(place) == number else (before, (number, whole))
 
 
 def _part(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:
@@ -186,7 +249,7 @@ def _part(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:
 
 
 def _before(
-    value: Value, part: tuple[int, ...], array: Shape
+    value: Value, part: tuple[int, ...], array: Shape, with_moved: bool = False
 ) -> Iterator[tuple[Value, tuple[int, ...], _Change]]:
     """Yields the sources of a part of a value's elements, with the operations in between."""
     instruction, fusions = value.instruction, value.fusions
@@ -212,9 +275,11 @@ def _before(
         if not isinstance(body, Computation) or not len(body):
             yield Value(operands[0], fusions), part, _Change.ALL | _Change.LOOP
             return
-        rounds = _of_a_round(body, part, array) & ~_Change.SLICES  # each round's new array is the next one's
+        rounds = (
+            _of_a_round(body, part, array, with_moved) & ~_Change.SLICES
+        )  # each round's new array is the next one's
         yield Value(operands[0], fusions), part, rounds | _Change.LOOP if rounds else _Change.NONE
-        if (sliced := _of_slices(body, part)) is not None:
+        if (sliced := _of_slices(body, part, with_moved)) is not None:
             slot, change = sliced
             yield Value(operands[0], fusions), (slot,), change | _Change.SLICES
     elif opcode in _IN_PLACE and operands:
@@ -224,6 +289,16 @@ def _before(
     elif opcode in _VIEWS and operands:
         if _is_as_large(operands[0], array):
             yield Value(operands[0], fusions), () if opcode == "copy-start" else part, _Change.NONE
+    elif with_moved and opcode in (
+        "concatenate",
+        "pad",
+    ):  # the TPU compiler joins by the maximum of padded arrays
+        for operand in operands[: 1 if opcode == "pad" else None]:
+            cut = source(Value(operand, fusions), _VIEWS)
+            one = cut.instruction
+            whole = one.operands[0] if one.opcode == "slice" else fetched(one)
+            if whole is not None and _dimensions(whole) == _dimensions(instruction):
+                yield Value(whole, cut.fusions), (), _Change.ROLL
     elif opcode in ELEMENTWISE:
         # Compilers turn the kernels of convolutions, and with them what updates them.
         now = instruction.shape.dimensions if instruction.shape is not None else ()
@@ -233,13 +308,17 @@ def _before(
                 yield Value(operand, fusions), part, change
 
 
+def _dimensions(one: Instruction) -> tuple[int, ...] | None:
+    return one.shape.dimensions if one.shape is not None and one.shape.is_array else None
+
+
 def _is_as_large(operand: Instruction, array: Shape) -> bool:
     """True for an array of as many elements, and for a tuple, of which an element is followed."""
     shape = operand.shape
     return shape is None or not shape.is_array or shape.element_count == array.element_count
 
 
-def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Change:
+def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape, with_moved: bool = False) -> _Change:
     """Operations of one iteration on an element of loop state, along the shortest path."""
     level = [(Value(body.root), part, _Change.NONE)]
     seen: set[tuple[Instruction, tuple[int, ...]]] = set()
@@ -254,12 +333,14 @@ def _of_a_round(body: Computation, part: tuple[int, ...], array: Shape) -> _Chan
                 if index == part:
                     return change
                 continue
-            following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
+            following += [(v, p, change | now) for v, p, now in _before(value, index, array, with_moved)]
         level = following
     return _Change.ALL
 
 
-def _of_slices(body: Computation, part: tuple[int, ...]) -> tuple[int, _Change] | None:
+def _of_slices(
+    body: Computation, part: tuple[int, ...], with_moved: bool = False
+) -> tuple[int, _Change] | None:
     """The slot whose slices become those of this one in a loop's body, and the operations in between; None if there is none.
 
     That slot stays as it is, and this one gets a slice in each iteration.
@@ -287,7 +368,7 @@ def _of_slices(body: Computation, part: tuple[int, ...]) -> tuple[int, _Change] 
                 if taken is not None and change and _slot_of(Value(body.root.operands[taken]), body) == taken:
                     return taken, change
                 continue
-            following += [(v, p, change | now) for v, p, now in _before(value, index, array)]
+            following += [(v, p, change | now) for v, p, now in _before(value, index, array, with_moved)]
         level = following
     return None
 

@@ -13,7 +13,7 @@ from hlotext import memory
 from hlotext.analysis import scopes
 from hlotext.analysis.entries import arguments
 from hlotext.analysis.scopes import TOP
-from hlotext.analysis.updates import tree_of, undonated_updates, updates
+from hlotext.analysis.updates import tree_of, updates
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import traits
@@ -104,18 +104,18 @@ def contents_of(assignment: memory.Assignment) -> tuple[tuple[Content, ...], tup
 
 
 def _updated(module: Module) -> dict[tuple[int, ShapeIndex], Role]:
-    """The roles of arguments that come back updated without being donated, by parameter and index.
+    """The roles of arguments that come back updated in other memory, by parameter and index.
 
     A result may be a function of one array by chance: that is no update unless it holds for most of a tree of several.
     """
-    found = undonated_updates(module)
+    found = list(updates(module, with_moved=True))
     leaves = Counter(map(tree_of, module.entry.parameters))
     updated = Counter(tree_of(one.parameter) for one in found)
     roles = {}
     for one in found:
         tree = tree_of(one.parameter)
         is_tree = updated[tree] >= _SEVERAL and 2 * updated[tree] >= leaves[tree]
-        if one.is_in_place:
+        if one.is_in_place or one.is_rolled:
             role = Role.CACHES
         elif one.is_carried or is_tree:
             role = Role.STATE
@@ -130,8 +130,10 @@ def _in_part(module: Module) -> frozenset[tuple[int, ShapeIndex]]:
 
     Where a loop takes their slices and gives new ones, what is written over a donated argument is a copy of all of these.
     """
-    found = updates(module, with_aliased=True)
-    return frozenset((one.parameter.parameter_number or 0, one.part) for one in found if one.is_in_place)
+    found = updates(module, with_aliased=True, with_moved=True)
+    return frozenset(
+        (one.parameter.parameter_number or 0, one.part) for one in found if one.is_in_place or one.is_rolled
+    )
 
 
 def _role(
