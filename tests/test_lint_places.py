@@ -101,8 +101,8 @@ ENTRY e {
         ("G112", lint.Config(), "off by default"),
         ("G102", lint.Config(ignore=("G",)), "not selected"),
         ("G102", lint.Config(**support.SAY_ALL), "is not silent"),
-        ("M105", lint.Config(), "of that kind"),
-        ("M108", lint.Config(extend_select=("M108",)), "of that kind"),
+        ("M105", lint.Config(), "nothing is rematerialized"),
+        ("M108", lint.Config(extend_select=("M108",)), "the rule"),
         ("S105", lint.Config(), "is for gpu, and this module is for cpu"),
     ],
 )
@@ -114,11 +114,11 @@ def test_silence_is_explained(code: str, config: lint.Config, reason: str) -> No
 
 @pytest.mark.parametrize("code", ["M103", "M108", "S105"])
 def test_silence_about_what_is_not_meant(code: str) -> None:
-    """The second module of a rule's cases: what it finds is below a threshold, or no operation is of that kind."""
+    """The second module of a rule's cases: what it finds is below a threshold, or no operation matches."""
     source = Source((support.DATA / "lint" / f"{code}.txt").read_text())
     _, silent = lint.explain_silence(source, code, lint.Config(extend_select=(code,)))
     assert silent.module == "silent"
-    assert "thresholds" in silent.reason or "of that kind" in silent.reason
+    assert "thresholds" in silent.reason or "the rule" in silent.reason
 
 
 def test_silence_before_the_schedule_and_of_broken_text() -> None:
@@ -134,7 +134,7 @@ def test_silence_on_the_command_line() -> None:
     result = run("lint", DUMP, "--explain-silence", "c102")
     assert result.exit_code == 0
     assert (
-        "no operation here is of that kind: the nearest is all_gather.3, but it is not so that a collective in"
+        "no operation matches the rule: the nearest is all_gather.3, but it is not the case that a collective in"
         in result.stdout
     )
     assert run("lint", DUMP, "--explain-silence", "C999").exit_code == 2
@@ -152,15 +152,11 @@ ENTRY %e (x: f32[64,64]) -> f32[64,64] {
 def test_the_condition_that_failed_is_named() -> None:
     """With the values that it compares; a product without a one-hot matrix is no one-hot matrix of 0 classes."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D107")
-    assert silence.reason == (
-        "no operation here is of that kind, because no factor of a product is seen to be one-hot"
-    )
+    assert silence.reason == ("the rule does not apply, because no factor of a product is seen to be one-hot")
     assert silence.details == ()
     sharded = (support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt").read_text()
     (silence,) = lint.explain_silence(Source(sharded), "C110")
-    assert silence.reason == (
-        "no operation here is of that kind, because it runs on one device, or only the batch is sharded (1, below 2)"
-    )
+    assert silence.reason == ("the rule does not apply, because the module runs on one device (1, below 2)")
 
 
 def test_a_quantity_is_told_with_its_bound() -> None:
@@ -175,7 +171,7 @@ def test_a_quantity_is_told_with_its_bound() -> None:
         Source(text.replace("ENTRY", body)), "G107", lint.Config(extend_select=("G107",))
     )
     assert silence.reason == (
-        "no operation here is of that kind: the nearest is f, but it has few instructions "
+        "no operation matches the rule: the nearest is f, but it has few instructions "
         "(1, not more than 500 by max_instructions)"
     )
 
@@ -203,7 +199,7 @@ ENTRY e {
 }"""
     (silence,) = lint.explain_silence(Source(text), "M103")
     assert silence.reason == (
-        "no operation here is of that kind, because no large argument is seen to come back "
+        "the rule does not apply, because no large argument is seen to come back "
         "undonated, updated by element, in part or as a loop's state"
     )
 
@@ -232,7 +228,7 @@ def test_conditions_are_told_in_english() -> None:
         for silence in lint.explain_silence(
             Source(path.read_text()), code, lint.Config(extend_select=(code,))
         ):
-            if "of that kind" not in silence.reason or "is not silent" in silence.reason:
+            if "the rule" not in silence.reason or "is not silent" in silence.reason:
                 continue
             for text in (silence.reason, *silence.details):
                 told += 1

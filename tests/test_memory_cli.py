@@ -81,7 +81,7 @@ def test_who_shares_a_buffer() -> None:
     """A donated parameter and the result in it, and the reason."""
     result = run("memory", text_of(GPU), "--buffer", "v_0___w__.1")
     assert result.exit_code == 0
-    assert "an output lies in parameter 13" in result.stdout
+    assert "an output uses the buffer of parameter 13" in result.stdout
     temporaries = [row["name"] for row in facts(text_of(GPU))["live"] if row["kind"] == "temporary"]
     refused = [facts(text_of(GPU), "--buffer", name)["buffer"][0]["refusals"] for name in temporaries[:4]]
     assert any("not donated" in refusal["why"] for refusals in refused for refusal in refusals)

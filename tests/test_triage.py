@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -293,3 +294,15 @@ def test_shares_are_those_of_lint(folder: Path) -> None:
     text = run("triage", folder, "--chip", "h100").stdout
     assert "of the first of its modules, " in " ".join(text.split())
     assert "of all modules, estimated" in " ".join(text.split())
+
+
+def test_a_column_that_tells_no_rows_apart_is_left_out() -> None:
+    """The name of the only file stands in the heading; names that differ need no files beside them."""
+    place = CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    text = run("triage", place).stdout
+    assert text.splitlines()[0] == f"1 module in {place}"
+    assert not re.search(r"^ .*module +file$", text, re.MULTILINE)
+    other = CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt"
+    modules, _, fullest = run("triage", place, other).stdout.partition("Main memory at the peak")
+    assert re.search(r"module +file$", modules, re.MULTILINE)
+    assert " file" not in fullest.partition("Action")[0].splitlines()[1]

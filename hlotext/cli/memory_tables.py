@@ -111,9 +111,9 @@ def show_buffer(report: Output, explained: explanation.BufferExplanation, limit:
     report.facts(
         [
             ("buffer", f"{explained.name}: {explained.shape}"),
-            ("lives", life),
+            ("live", life),
             (
-                "lies in",
+                "at",
                 f"allocation {explained.allocation} ({explained.kind}), memory space {explained.memory_space}, offset "
                 f"{explained.offset}{places}, {byte_text(explained.bytes)}",
             ),
@@ -123,7 +123,7 @@ def show_buffer(report: Output, explained: explanation.BufferExplanation, limit:
         "memory.sharers", lambda one: (one.name, _life(one.live_range), one.bytes, one.why)
     )
     report.table(listing.table("Must alias this buffer", explained.must_share, limit))
-    report.table(listing.table("Share these bytes at other times", explained.in_turn, limit))
+    report.table(listing.table("Reuse these bytes at other times", explained.in_turn, limit))
     refused: Listing[explanation.Refusal] = Listing("memory.refusals")
     report.table(refused.table("Operands not reused in place", explained.refusals))
 

@@ -16,7 +16,7 @@ from hlotext.analysis.formatting import format_percent, pluralize, seconds
 from hlotext.cli.chip_options import chip_of
 from hlotext.cli.common import Unreadable, limit_option, write_json
 from hlotext.cli.listing import Listing, Row
-from hlotext.cli.output import Command, TerminalTable, emit_report, output
+from hlotext.cli.output import Command, TerminalTable, emit_report, output, printable
 from hlotext.cli.table_options import columns_option
 from hlotext.findings.escape import markdown
 from hlotext.reports.human import percent
@@ -101,7 +101,9 @@ def command(
 
 def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> None:
     report = output()
-    report.heading(pluralize(len(found.modules), "module"))
+    places = {one.place for one in found.modules}
+    where = f" in {printable(next(iter(places)))}" if len(places) == 1 else ""
+    report.heading(pluralize(len(found.modules), "module") + where)
     report.facts(_facts(found))
     for table in (_modules(found, ranked, limit), _memory(found, min(limit or _ACTIONS, _ACTIONS))):
         report.table(table)
@@ -160,7 +162,8 @@ def _modules(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int
         )
 
     title = "Modules (stalled: share of time the core waits for transfers)"
-    return Listing("triage.modules", row).table(title, ranked, limit)
+    without = ["file"] if len({one.place for one in ranked}) < 2 else []
+    return Listing("triage.modules", row).table(title, ranked, limit, without=without)
 
 
 def _sent(one: triage.Examined) -> str:
@@ -187,7 +190,10 @@ def _memory(found: triage.Triage, limit: int) -> TerminalTable:
         if not any(content.role is role and content.bytes for one in fullest for content in one.contents)
     ]
     title = "Main memory at the peak, largest first"
-    return Listing("triage.memory", row).table(title, fullest, without=empty)
+    # Files stand in the table of modules: here they only tell modules of one name apart.
+    has_names = len({one.name for one in fullest}) == len(fullest)
+    without = [*empty, *(["file"] if has_names or len({one.place for one in fullest}) < 2 else [])]
+    return Listing("triage.memory", row).table(title, fullest, without=without)
 
 
 def _arrays(layer: triage.Layer) -> str:

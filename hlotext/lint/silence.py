@@ -129,9 +129,7 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
         )
         count = candidates if rule.opcodes else len(context.census.instructions)
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
-        return Silence(
-            name, f"no operation among {looked} is of that kind, or {others}a comment suppresses it"
-        )
+        return Silence(name, f"none of {looked} matches the rule, or {others}a comment suppresses it")
     return _of_the_nearest(rule, name, nearest)
 
 
@@ -142,15 +140,15 @@ def _of_the_nearest(rule: Rule, module: str, nearest: list[Stop]) -> Silence:
         near = f", not even {nearest[0].candidate}" if nearest[0].candidate else ""
         return Silence(
             module,
-            f"no operation here is of that kind{near}: `hlotext help rule {rule.code}` says what the rule looks for",
+            f"no operation matches the rule{near}: `hlotext help rule {rule.code}` says what it looks for",
         )
     first, *more = named
     others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}
     details = [f"{stop.candidate or 'the module'}: {stop.condition}" for stop in reversed(others.values())]
-    about = f": the nearest is {first.candidate}, but " if first.candidate else ", because "
-    return Silence(
-        module, f"no operation here is of that kind{about}{first.condition}", tuple(details)[:_MOST]
-    )
+    if not first.candidate:
+        return Silence(module, f"the rule does not apply, because {first.condition}", tuple(details)[:_MOST])
+    why = f"no operation matches the rule: the nearest is {first.candidate}, but {first.condition}"
+    return Silence(module, why, tuple(details)[:_MOST])
 
 
 def _told(findings: list[Finding]) -> tuple[str, ...]:

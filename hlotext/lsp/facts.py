@@ -61,7 +61,7 @@ class Facts:
             return [self.why_no_memory]
         found = self._values.get(instruction.name, [])
         if not found:
-            return ["writes no memory of its own"]
+            return ["has no buffer of its own"]
         moments = len(self.memory.schedule)
         lines = []
         for value, allocation in found[:_SHOWN]:

@@ -63,7 +63,9 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
     """
     model = assignment.model
     if model is None:
-        raise MemoryModelError("who shares a buffer, and why, is told of what is computed")
+        raise MemoryModelError(
+            "only a computed buffer assignment explains why buffers are shared, not one read from files"
+        )
     wanted = name.removeprefix("%").split("{")[0]
     found = [value for value in assignment.values if value.name == wanted]
     if not found:
@@ -73,7 +75,7 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
             raise MemoryModelError(f"no instruction is named {name}{near and f'; {near}'}")
         found = [v for v in assignment.values if any(place is known for place, _ in v.positions)]
         if not found:
-            raise MemoryModelError(f"{name} writes no memory of its own")
+            raise MemoryModelError(f"{name} has no buffer of its own")
     places = {p.value: (a, p) for a in assignment.allocations for p in a.slices}
     reasons = _reasons(model, found)
     return tuple(_explained(assignment, model, value, places, reasons) for value in found if value in places)
@@ -99,7 +101,9 @@ def _why(meeting: MustAlias, model: Model) -> str:
         ]
         number = next((number for number in known if number is not None), None)
         return (
-            f"an output lies in parameter {number}" if number is not None else "an output lies in a parameter"
+            f"an output uses the buffer of parameter {number}"
+            if number is not None
+            else "an output uses the buffer of a parameter"
         )
     if cause.opcode == "while":
         return f"the state of {cause.name}"
@@ -168,8 +172,8 @@ def _order(value: Value, other: Value) -> str:
     if first[1] < second[0]:
         return "after it"
     if second[1] == first[0]:
-        return "it is written over this"
-    return "this is written over it" if first[1] == second[0] else "the same allocation"
+        return "it overwrites this"
+    return "this overwrites it" if first[1] == second[0] else "the same allocation"
 
 
 def _refusals(
@@ -196,11 +200,11 @@ def _refusals(
 
 def _refused(model: Model, value: Value, instruction: Instruction, given: Value, held: Allocation) -> str:
     if held.is_constant:
-        return "a constant is never written over"
+        return "constants are never overwritten"
     if held.is_parameter and not held.is_aliased:
         return f"parameter {held.parameter_number} is not donated"
     if given.memory_space != value.memory_space:
-        return f"it lies in memory space {given.memory_space}"
+        return f"it is in memory space {given.memory_space}"
     assert value.live_range is not None
     if given.live_range is not None and given.live_range[1] > value.live_range[0]:
         return f"it is needed until {given.live_range[1]}, {_user(model, given)}"
@@ -208,7 +212,7 @@ def _refused(model: Model, value: Value, instruction: Instruction, given: Value,
     if operand is None or operand not in instruction.operands:
         return "it is reached through another instruction"
     reason = model.sharing.why_not(operand, index, instruction, value.index)
-    return reason or "another place was better: a smaller gap, or an allocation that lives out"
+    return reason or "another allocation was a better fit, or is live-out"
 
 
 def _user(model: Model, value: Value) -> str:

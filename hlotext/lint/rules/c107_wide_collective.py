@@ -52,7 +52,7 @@ class WideCollective(Rule):
             _, own, needed, where = max(wide, key=lambda each: size_of(each[0].shape))
             yield Report(
                 one.start,
-                f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} in {own} bits an element, {where} {needed} bits",
+                f"{one.kind} sends {byte_text(round(one.sent_bytes * part))} as {own}-bit elements, {where} {needed} bits",
                 "convert to the narrower type before communicating",
                 round(one.sent_bytes * spared / total) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, spared / total),

@@ -35,7 +35,9 @@ class ReplicatedParameter(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         devices = int(context.module.attributes.get("num_partitions", 1))
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
-        if devices < 2 or _is_data_parallel(context):  # it runs on one device, or only the batch is sharded
+        if devices < 2:  # the module runs on one device
+            return
+        if _is_data_parallel(context):  # all the state that it updates is replicated, as for data parallelism
             return
         spread = _spread_state(context)
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
@@ -52,7 +54,9 @@ class ReplicatedParameter(Rule):
                 and not is_looked_up(parameter, only_in_loops=True)
             )
         ]
-        if not large or _is_spread_by_batch(context, large):  # no large argument is replicated
+        if not large:  # no large argument is replicated
+            return
+        if _is_spread_by_batch(context, large):  # only the batch is sharded
             return
         first = max(large, key=lambda parameter: sizes[parameter])
         total = sum(sizes[parameter] for parameter in large)

@@ -46,7 +46,7 @@ class SumAfterLoop(Rule):
             yield Report(
                 one.start,
                 f"{byte_text(size)} is summed over {one.participants or 'the'} devices "
-                f"{every_round(count, loop not in context.prices.rounds)}, and the sums only accumulated",
+                f"{every_round(count, loop not in context.prices.rounds)}, and the sums are only accumulated",
                 "accumulate on each device and all-reduce once after the loop; rounding changes",
                 round(one.sent_bytes * part * context.runs(one.start) * (count - 1) / count),
                 seconds=context.prices.seconds(one.start) * part * (count - 1) / count,

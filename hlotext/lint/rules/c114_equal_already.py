@@ -26,9 +26,9 @@ class EqualAlready(Rule):
             runs = context.runs(one.start)
             yield Report(
                 one.start,
-                f"{byte_text(one.operand_bytes)} that are equal on all {one.participants or ''} devices are "
+                f"{byte_text(one.operand_bytes)} of values that are equal on all {one.participants or ''} devices is "
                 f"all-reduced{times(runs)}",
-                "leave the sum or mean out: a mean of equal values is the value, a sum a multiple of it",
+                "drop the reduction: the mean of equal values is that value, and their sum a multiple of it",
                 one.sent_bytes * runs,
                 seconds=context.prices.seconds(one.start),
                 covers=frozenset([one.start]),

@@ -40,7 +40,7 @@ class IdleAxis(Rule):
         yield Report(
             max(times, key=lambda one: (_multiplies(one), times[one]), default=None),
             f"{who} compute the same: {why}",
-            "shard the batch or the weights over them too (for a batch on two axes P(('data', 'model'))), or take a mesh "
+            "shard the batch or the weights over them too (for a batch on two axes P(('data', 'model'))), or use a mesh "
             "with fewer devices",
             seconds=(1 - 1 / count) * context.prices.step,
             is_at_most=True,  # what is split then may have to be sent

@@ -76,7 +76,7 @@ def _reports(
             else ""
         )
         half = "a part of " if first in same.parts or first in sums else ""
-        remedy = f"compute it before the loop and use the result; it holds {byte_text(held)} meanwhile"
+        remedy = f"compute it before the loop and use the result; it takes {byte_text(held)} during the loop"
         if first in sums:
             remedy = (
                 "multiply what does not change by its rows of the matrix before the loop (fixed @ w[:k]), and add the result "
@@ -85,7 +85,7 @@ def _reports(
         widens = _only_widens(group)
         yield Report(
             first,
-            f"{half}{described(first)} is computed again {every_round(count, rounds.loop not in context.prices.rounds)}"
+            f"{half}{described(first)} is recomputed {every_round(count, rounds.loop not in context.prices.rounds)}"
             f"{others}",
             _padded(group) or remedy,
             seconds=saved,

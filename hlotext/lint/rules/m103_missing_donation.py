@@ -123,7 +123,9 @@ class MissingDonation(Rule):
         return Report(
             largest.parameter,
             f"{many} without being donated, {why}",
-            "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
+            "donate it (jax.jit(..., donate_argnums=...)) if the caller does not need the old one afterwards"
+            if len(found) == 1
+            else "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
             _likely(found, saved, context) if saved is not None and _is_known(*saved) else total,
             str(largest.array.without_layout()),
             is_held=True,

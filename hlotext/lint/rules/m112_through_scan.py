@@ -90,15 +90,14 @@ def _report(paths: list[_Path], rounds: Rounds, count: int, context: Context) ->
     size = sum(total_of(path.given.shape).allocated_bytes for path in paths)
     around = dict.fromkeys(one for path in paths for one in _around(path, rounds))
     is_known = rounds.loop not in context.prices.rounds
-    many = f"{len(paths)} arrays, {byte_text(size)} together, go into the loop as xs and come out as ys"
+    many = f"a loop takes {len(paths)} arrays, {byte_text(size)} together, as xs and returns them as ys"
     if len(paths) == 1:
-        many = f"an array of {byte_text(size)} goes into the loop as xs and comes out as ys"
-    whole = "it is" if len(paths) == 1 else "them are"
+        many = f"a loop takes an array of {byte_text(size)} as xs and returns it as ys"
     reading = sum(_read_instead(path, count, context) for path in paths)
     return Report(
         paths[0].steps[0],
-        f"{many}, to change a small part of each slice: all of {whole} read and written"
-        f"{times(context.runs(rounds.loop))}, a slice {every_round(count, is_known)}",
+        f"{many}{times(context.runs(rounds.loop))}, to change a small part of each slice: a whole slice is read and "
+        f"written {every_round(count, is_known)}",
         _TURNED if any(path.is_turned for path in paths) else _CARRY,
         context.in_all_rounds(2 * size * context.runs(rounds.loop), rounds.loop),
         seconds=max(0.0, context.prices.together(around) - reading),

@@ -56,7 +56,7 @@ def _partly_used(
         update,
         1 - part,
         f"of which only {100 * part:.2g} % {'is' if part else 'are'} used",
-        "give out only what is used: the last from the loop's state, every k-th from an outer scan over an inner "
+        "return only what is used: the last from the loop's state, every k-th from an outer scan over an inner "
         "lax.fori_loop of k iterations",
         context,
     )
@@ -99,7 +99,7 @@ def _report(
     size = total_of(rounds.given[slot].shape).allocated_bytes
     return Report(
         rounds.given[slot],
-        f"a loop stacks {byte_text(size)}, a slice in each of {context.prices.trips(rounds.loop):,} iterations, {use}",
+        f"a loop stacks {byte_text(size)} over {context.prices.trips(rounds.loop):,} iterations, {use}",
         remedy,
         round(size * part),
         is_held=True,
