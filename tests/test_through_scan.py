@@ -73,7 +73,7 @@ CACHE = 8 * 4096 * 4
 def test_bytes_are_those_of_all_runs_of_the_loop() -> None:
     finding = _found("16")
     assert finding.bytes == 4 * 2 * CACHE
-    assert "read and written 4 times, a slice in each of 8 iterations" in finding.message
+    assert "a whole slice is read and written in each of 8 iterations" in finding.message
 
 
 def test_the_peak_falls_by_what_is_live_at_the_peak_alone() -> None:
