@@ -121,7 +121,7 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     assert re.findall(r'<article class="step (\w+)"', text) == ["worse"]
     (operations,) = (table for name, table in Page(text).tables.items() if name.endswith("-operations"))
     assert [row["operation"] for row in operations.records()] == ["g"]
-    (lines,) = re.findall(r"<pre>(.*?)</pre>", text, re.DOTALL)
+    (lines,) = re.findall(ALL_LINES, text, re.DOTALL)
     accepted.write_text("# meant\n" + "\n".join(f"{line}  # for the new loss" for line in lines.splitlines()))
     result = run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted)
     assert result.exit_code == 0, result.stderr
@@ -130,6 +130,31 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     accepted.write_text("step b5\n")
     assert run("report", dataset, "-o", place, "--accepted", accepted).exit_code == 2
     assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
+
+
+ALL_LINES = r"Lines that accept all of it</summary><pre>(.*?)</pre>"
+
+
+def test_the_lines_of_the_verdict_accept_all_of_it(tmp_path: Path) -> None:
+    """A figure that rose twice and a module that is lost: with the lines at the top the build passes."""
+    texts = {
+        "b1": {"step": program(), "eval": program(name="other")},
+        "b2": {"step": program(GATHER), "eval": program(name="other")},
+        "b3": {"step": program(GATHER, width=128)},
+    }
+    for build, modules in texts.items():
+        (tmp_path / "dumps" / build).mkdir(parents=True)
+        for name, text in modules.items():
+            (tmp_path / "dumps" / build / f"{name}.after_optimizations.txt").write_text(text)
+    dataset, place, accepted = tmp_path / "tables", tmp_path / "page.html", tmp_path / "accepted.txt"
+    run("table", tmp_path / "dumps", "-o", dataset, "--tables", TABLES, "-j", "1")
+    assert run("report", dataset, "-o", place, "--fail-on", "any").exit_code == 1
+    (lines,) = re.findall(ALL_LINES, place.read_text("utf-8"), re.DOTALL)
+    assert {line.split()[1] for line in lines.splitlines()} == {"b2", "b3"}
+    accepted.write_text(lines)
+    result = run("report", dataset, "-o", place, "--fail-on", "any", "--accepted", accepted)
+    assert result.exit_code == 0, result.stderr
+    assert "Lines that accept" not in place.read_text("utf-8")
 
 
 def of_two(place: Path, first: str, second: str) -> History:

@@ -24,7 +24,7 @@ from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.advice import MOST, RULES, Advice
 from hlotext.dumps.collectives.following import reshaped_dimension, sources
 from hlotext.dumps.collectives.partitioner import Written
-from hlotext.dumps.collectives.records import PARTIAL, RESHARD, Place, Reason
+from hlotext.dumps.collectives.records import PARTIAL, PROGRAM, RESHARD, UNKNOWN, Place, Reason
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
@@ -596,6 +596,16 @@ def test_the_report_says_why(tmp_path: Path) -> None:
         assert one.reasons[0].origin in row
         (change,) = tables["collectives-suggestions"].rows
         assert change[1:6] == ("w1", "P(None, 'tp')", "P(None, None)", 24576, 98304)
+
+
+def test_what_is_known_of_a_combined_collective_is_said_first() -> None:
+    """Parts of which nothing is known do not hide the reason of the others."""
+    unknown = Reason(
+        UNKNOWN, None, None, None, (), None, None, "low", "unknown: it is written for get-tuple-element"
+    )
+    known = Reason(PROGRAM, None, None, None, ("x",), None, None, "medium", "because the program asks for it")
+    told = [text for text, _ in wording.joined((unknown, known))]
+    assert told == ["the program asks for it", "unknown: it is written for get-tuple-element"]
 
 
 def test_in_a_loop_without_metadata_the_reader_is_found(tmp_path: Path) -> None:

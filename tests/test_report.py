@@ -22,6 +22,7 @@ pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
 from hlotext.memory import usage
+from hlotext.reports.human import percent
 from hlotext.view.page.colours import PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
@@ -460,6 +461,23 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     assert sorted((str(r["code"]), int(float(r.get("bytes") or 0))) for r in found.records()) == expected
 
 
+def test_savings_have_their_share_and_the_chip_that_they_are_of() -> None:
+    """As the linter says them, in the table and in the tile; a chip that the text does not tell is called a default."""
+    place = support.DATA / "lint" / "faults" / "fault_double.cpu_1.after_optimizations.txt.xz"
+    subject = report_input(place)
+    text = report_page(subject)
+    timed = [one for one in subject.findings if one.seconds]
+    (basis,) = {one.basis for one in timed}
+    assert "default chip" in basis
+    assert f"<dt>times</dt><dd>{basis}, estimated</dd>" in text
+    most = max(timed, key=lambda one: one.seconds or 0.0)
+    assert f", {percent(most.share)} ({basis}, estimated)</span>" in text
+    rows = Page(text).tables["a-lint-findings"].records()
+    assert [row["share"] for row in rows] == [one.share for one in subject.findings]
+    clean = ReportInput("m", hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[8]{0} parameter(0)\n}\n"))
+    assert "<li><span>findings</span><b>0 <i>−1</i></b>" in report_page(subject, clean)
+
+
 def test_equal_arrays_of_layers_are_one_row(tmp_path: Path) -> None:
     """In the page as in the JSON, with how many they are and the bytes of all."""
     lines = "".join(f'  a{n} = f32[64]{{0}} sine(p), metadata={{op_name="f/sin"}}\n' for n in range(5))
@@ -684,6 +702,54 @@ def test_a_comparison_says_what_it_is_and_leads_on(tmp_path: Path) -> None:
     comparison = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
     assert 'href="#line=m.py%3A3"' in comparison
     assert 'href="#op=r0"' in comparison or 'href="#op-b=r1"' in comparison
+
+
+def gathered(place: Path, width: int, *, is_gathered: bool) -> Path:
+    """A module that gathers what it multiplies in a loop, or multiplies its part."""
+    gather = (
+        f"  g = f32[256,{width}]{{1,0}} all-gather(p), dimensions={{0}}, replica_groups={{{{0,1,2,3}}}}, channel_id=1, "
+        "use_global_device_ids=true\n"
+    )
+    rows, name = (256, "g") if is_gathered else (64, "p")
+    place.write_text(
+        f"HloModule m, is_scheduled=true, num_partitions=4\n\nENTRY e {{\n  p = f32[64,{width}]{{1,0}} parameter(0)\n"
+        f"{gather if is_gathered else ''}"
+        f"  d = f32[{rows},{rows}]{{1,0}} dot({name}, {name}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}\n"
+        "  z = f32[] constant(0)\n  ROOT r = (f32[], f32[64,"
+        f"{width}]{{1,0}}) tuple(z, p)\n}}\n"
+    )
+    return place
+
+
+def test_both_sides_have_the_same_figures_and_what_differs_most_comes_first(tmp_path: Path) -> None:
+    """Also those that are 0 on one side; tables in the order of the figures, the costliest changes first."""
+    paths = [
+        gathered(tmp_path / f"{is_gathered}.txt", 64, is_gathered=is_gathered)
+        for is_gathered in (True, False)
+    ]
+    sides = [report_input(place, platform="cpu") for place in paths]
+    text = report_page(*sides)
+    tiles = re.findall(r"<li><span>([^<]*)</span><b>([^<]*?) *(?:<i>([^<]*)</i>)?</b>", text)
+    titles = [title for title, _, _ in tiles]
+    assert titles[: len(titles) // 2] == titles[len(titles) // 2 :]
+    assert {"findings", "sent"} <= set(titles)
+    assert ("sent", "0 B", "−100 %") in tiles
+    section = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
+    facts = re.findall(r"<div><dt>([^<]*)</dt><dd>[^<]*\(([^)]*)\)</dd>", section)
+    changes = {title: change for title, _, change in tiles[len(tiles) // 2 :]}
+    assert [change for _, change in facts] == [changes[title] for title, _ in facts]
+    shares = [
+        float(change.replace("−", "").removesuffix(" %")) for _, change in facts if change.endswith("%")
+    ]
+    assert shares == sorted(shares, reverse=True)
+    ids = re.findall(r'<table id="ab-([^"]*)"', section)
+    assert ids[0] == "differences-sent"
+    assert ids[1] == "comparison-changes"
+    assert ids.index("comparison-flops") < ids.index("comparison-counts")
+    rows = Page(text).tables["ab-comparison-changes"].records()
+    sizes = [float(row["bytes"] or 0) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0]
 
 
 def test_lines_that_moved_are_compared_with_themselves(tmp_path: Path) -> None:

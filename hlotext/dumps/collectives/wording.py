@@ -107,9 +107,9 @@ def facts(cause: CollectiveCause) -> list[tuple[str, str]]:
 
 
 def joined(reasons: Iterable[Reason]) -> list[tuple[str, list[Reason]]]:
-    """The sentences of reasons without "because", those that differ in the operation alone as one."""
+    """The sentences of reasons without "because", those that differ in the operation alone as one, unknown ones last."""
     told: dict[str, list[Reason]] = {}
-    for reason in reasons:
+    for reason in sorted(reasons, key=lambda one: one.cause == UNKNOWN):
         told.setdefault(reason.because.removeprefix("because "), []).append(reason)
     found: dict[tuple[object, ...], list[Reason]] = {}
     for text, members in told.items():

@@ -83,6 +83,8 @@ class _Verdict:
     lead: str
     table: PageTable
     missing: Sequence[Missing]
+    accepts: str
+    """The lines that accept all of it, so that the newest build passes."""
 
 
 def builds_page(
@@ -219,7 +221,18 @@ def _verdict(found: History, regressions: Sequence[Regression], fail_on: Collect
         for one in regressions
     ]
     table = PageTable("verdict", "Above the last good build", _VERDICT, rows)
-    return _Verdict(word, kind, lead, table, found.missing)
+    lines = [one.line for rise in regressions for one in _open_rises(found, rise)]
+    lines += [one.line for one in found.missing]
+    return _Verdict(word, kind, lead, table, found.missing, "\n".join(dict.fromkeys(lines)))
+
+
+def _open_rises(found: History, rise: Regression) -> Iterator[BuildStep]:
+    """The steps since the last good build that nobody accepted."""
+    since = found.builds.index(rise.good_build)
+    for one in found.steps:
+        is_here = (one.module, one.figure) == (rise.module, rise.figure)
+        if is_here and one.is_worse and one.accepted is None and found.builds.index(one.build) > since:
+            yield one
 
 
 _WORDS = {

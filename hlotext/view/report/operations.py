@@ -41,7 +41,7 @@ def named_in(sections: Iterable[Section]) -> Iterator[str]:
     """Names of operations in tables, then in charts, in their order; with the index of a part of a result cut off."""
     sections = list(sections)
     for section in sections:
-        for table in section.tables:
+        for table in (*section.leading, *section.tables):
             wanted = [n for n, column in enumerate(table.columns) if column.kind == "operation"]
             for row in table.rows:
                 yield from (name_of(str(row[n])) for n in wanted if row[n])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -10,16 +10,13 @@ from markupsafe import Markup
 
 import hlotext as hlo
 from hlotext import diff
-from hlotext.analysis import byte_text, source_locations
-from hlotext.analysis.formatting import format_count, pluralize, seconds
+from hlotext.analysis import source_locations
 from hlotext.ir import gc_control
-from hlotext.memory import usage
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
 from hlotext.view.page.colours import LANE_COLOURS, OTHERS, PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import asset, packed, policy, script
-from hlotext.view.report import charts
-from hlotext.view.report.builds_text import change_of
+from hlotext.view.report import charts, headline
 from hlotext.view.report.operations import Operations, name_of
 from hlotext.view.report.pairs import SectionPair
 from hlotext.view.report.parts import SOURCE_FIGURES, Chart, Missing, Section, Tile
@@ -68,6 +65,15 @@ _MEASURED = {
     "runtime": ("thunks", "command buffers"),
 }
 """The answers of each section that XLA's own were compared with."""
+_TABLES = {
+    headline.PEAK: ("differences-spaces", "differences-live"),
+    headline.TIME: ("differences-times",),
+    headline.FLOPS: ("comparison-flops",),
+    headline.MOVED: ("differences-moved", "comparison-bytes"),
+    headline.SENT: ("differences-sent",),
+    headline.INSTRUCTIONS: ("comparison-counts",),
+}
+"""Tables of a comparison by the figure that they are about."""
 _SCRIPTS = (
     "common.js",
     "tables.js",
@@ -114,10 +120,14 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
 
 
 def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
-    compared = _compared(*subjects) if len(subjects) == 2 else None
-    sides = [_side(key, subject, compared) for key, subject in zip("ab", subjects, strict=False)]
-    if compared is not None:
-        sides[1] = attrs.evolve(sides[1], tiles=_with_changes(sides[0].tiles, sides[1].tiles))
+    tiles: Sequence[Sequence[Tile]] = [tuple(headline.tiles(subject)) for subject in subjects]
+    compared = None
+    if len(subjects) == 2:
+        tiles = headline.side_by_side(*tiles)
+        compared = _compared(subjects, tiles)
+    sides = [
+        _side(key, subject, own, compared) for key, subject, own in zip("ab", subjects, tiles, strict=False)
+    ]
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out: dict[Missing, list[str]] = {}
     for side in sides:
@@ -165,27 +175,38 @@ def _places(subjects: Sequence[ReportInput]) -> Places:
     return Places(short_names(files))
 
 
-def _compared(before: ReportInput, after: ReportInput) -> Section:
+def _compared(subjects: Sequence[ReportInput], tiles: Sequence[Sequence[Tile]]) -> Section:
+    """The section of differences, which begins with the figures that differ most in proportion."""
+    before, after = subjects
     found = comparison.section(diff.compare(before.module, after.module))
+    tables = {table.id: table for table in (*differences.tables(before, after), *found.tables)}
+    order = headline.differences(*tiles)
+    changes = [tables.pop(id) for id in ("comparison-changes",) if id in tables]
+    parts = {title: [tables.pop(id) for id in _TABLES.get(title, ()) if id in tables] for title, _ in order}
+    # The operations stand below the figure that differs most, which they explain; the pictures are of the peak.
+    most = next((title for title, tables in parts.items() if tables or title == headline.PEAK), None)
+    if most is not None:
+        parts[most] += changes
+    at = list(parts).index(headline.PEAK) if headline.PEAK in parts else len(parts)
+    shown, rest = (
+        [table for part in some for table in part]
+        for some in (list(parts.values())[:at], list(parts.values())[at:])
+    )
+    sides = [{tile.title: tile for tile in side} for side in tiles]
     return attrs.evolve(
         found,
-        tables=[*differences.tables(before, after), *found.tables],
+        facts=[
+            (title, f"{sides[0][title].text} → {sides[1][title].text} ({sides[1][title].change})")
+            for title, proportion in order
+            if proportion
+        ],
+        leading=shown,
+        tables=[*rest, *tables.values()],
         pictures=list(differences.pictures(before, after)),
     )
 
 
-def _with_changes(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[Tile, ...]:
-    """The tiles of the second side, each with what has become of the first's."""
-    old = {tile.title: tile.value for tile in before}
-    changes = {
-        tile.title: "unchanged" if value == tile.value else change_of(value, tile.value)[1]
-        for tile in after
-        if (value := old.get(tile.title)) is not None and tile.value is not None
-    }
-    return tuple(attrs.evolve(tile, change=changes.get(tile.title, "")) for tile in after)
-
-
-def _side(key: str, subject: ReportInput, compared: Section | None) -> Side:
+def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], compared: Section | None) -> Side:
     sections: list[Section] = []
     missing: list[Missing] = []
     for id, name, make in _SECTIONS:
@@ -195,39 +216,7 @@ def _side(key: str, subject: ReportInput, compared: Section | None) -> Side:
             found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
         (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
     naming = sections if compared is None else [compared, *sections]
-    return Side(key, subject, sections, missing, tuple(_tiles(subject)), Operations(subject, naming))
-
-
-def _tiles(subject: ReportInput) -> Iterator[Tile]:
-    """The figures at the top, those that are known."""
-    try:
-        space = usage.space_usage(subject.memory, 0)
-        of = f"{byte_text(space.usable)} {space.name}" if space.usable else space.name
-        detail = f"{byte_text(space.needed)} needed of {of}"
-        yield Tile("peak memory", byte_text(space.peak), detail, space.peak)
-    except ValueError:
-        pass
-    if subject.estimate is not None and subject.estimate.seconds:
-        time = seconds(subject.estimate.seconds)
-        choice = subject.chip_choice
-        assumed = "" if choice is None or choice.is_known else " assumed"
-        detail = f"estimated, {subject.estimate.chip.name}{assumed}"
-        yield Tile("least time", time, detail, subject.estimate.seconds)
-    if subject.findings:
-        saved = max((one.seconds for one in subject.findings if one.seconds), default=None)
-        detail = f"the largest saves up to {seconds(saved)}" if saved else ""
-        yield Tile("findings", f"{len(subject.findings):,}", detail, len(subject.findings))
-    run = subject.cost.run
-    more = "" if run.is_exact else run.bound or "about"
-    yield Tile("flops", format_count(run.flops), more or "in one run", run.flops)
-    moved = int(run.bytes_accessed)
-    yield Tile("bytes moved", byte_text(moved), more or "in one run", moved)
-    flows = subject.traffic.flows
-    if flows:
-        total = sum(flow.total or 0 for flow in flows)
-        yield Tile("sent", byte_text(total), f"{pluralize(len(flows), 'transfer')}, each device", total)
-    count = sum(len(computation) for computation in subject.module.computations)
-    yield Tile("instructions", f"{count:,}", f"{len(subject.module.computations):,} computations", count)
+    return Side(key, subject, sections, missing, tiles, Operations(subject, naming))
 
 
 @attrs.frozen

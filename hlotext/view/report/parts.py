@@ -221,6 +221,8 @@ class Section:
     lead: str = ""
     """Introduction: the subject, and the command with the same numbers."""
     facts: Sequence[tuple[str, str]] = ()
+    leading: Sequence[PageTable] = ()
+    """Tables above the pictures."""
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
@@ -254,6 +256,8 @@ class Tile:
     """The figure itself, where it is one."""
     change: str = ""
     """Against the side before."""
+    is_few: bool = False
+    """True for a count whose change is told as a number, not in percent."""
 
 
 def cut(rows: Sequence[Any], most: int = MOST_ROWS) -> Sequence[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 import attrs
@@ -82,11 +83,13 @@ def section(subject: ReportInput) -> Section | Missing:
 def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
     """Why they are there, those with the same reason together; and the annotations whose change may spare them.
 
-    Reasons that differ in numbers of layers alone are one row.
+    Reasons that differ in numbers of layers alone are one row. What sends most is first.
     """
     rows: dict[tuple[str, ...], _Why] = {}
+    below: dict[int, list[_Why]] = defaultdict(list)
     changes: list[tuple[Cell, ...]] = []
     for group in groups:
+        first: _Why | None = None
         one, start = group[0], group[0].communication.start.name
         sent = [each.communication.wire_bytes for each in group]
         total = sum(each.communication.sent_bytes * (each.communication.runs or 1) for each in group)
@@ -98,10 +101,15 @@ def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
                 start if number else "",
                 *(_LAYER.sub("[*]", part) for part in told),
             )
+            is_new = key not in rows
             row = rows.setdefault(key, _Why(start, one.communication.kind, told))
+            first = first or row
+            if is_new:
+                below[id(first)].append(row)
             row.add(*((0, 0, True) if number else (len(group), total, None not in sent)))
         changes += [(start, *_change(suggestion)) for suggestion in one.suggestions]
-    cells = [row.cells() for row in rows.values()]
+    firsts = sorted((some[0] for some in below.values()), key=lambda row: -(row.told_bytes or 0))
+    cells = [row.cells() for first in firsts for row in below[id(first)]]
     yield PageTable("collectives-why", "Why they are there", _WHY, cut(cells), len(cells))
     if changes:
         title = "Annotations whose change may spare them"
@@ -130,6 +138,11 @@ class _Why:
         self.is_known &= is_known
         self.groups += 1
 
+    @property
+    def told_bytes(self) -> int | None:
+        """What they send; None where that is not known, and of a further reason."""
+        return self.sent if self.count and self.is_known else None
+
     def cells(self) -> tuple[Cell, ...]:
         """The row; of several layers their numbers as `*`."""
         told = self.told if self.groups == 1 else tuple(_LAYER.sub("[*]", part) for part in self.told)
@@ -137,7 +150,7 @@ class _Why:
             self.start,
             self.kind,
             self.count or None,
-            self.sent if self.count and self.is_known else None,
+            self.told_bytes,
             *told,
         )
 

@@ -18,8 +18,12 @@ _KINDS = {"bytes": "bytes", "flops": "amount"}
 
 def section(found: Diff) -> Section:
     """Section of differences, with the totals of both sides."""
-    folded = found.changes.folded()
-    groups = [(title, len(changes), changes[0].name) for title, changes in cut(folded)]
+    weights = found.weights
+    folded = weights.ordered(found.changes.folded())
+    groups = [
+        (title, len(changes), *(int(size) or None for size in weights.of_all(changes)), changes[0].name)
+        for title, changes in cut(folded)
+    ]
     sides = ["a" if changes[0].new is None else "b" for _, changes in cut(folded)]
     counts = found.changes.counts()
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])

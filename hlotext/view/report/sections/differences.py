@@ -28,7 +28,7 @@ _MOST_POINTS = 2_000
 
 
 def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
-    """Memory spaces, live bytes at the peak by scope, traffic by line, and minimum times by line.
+    """Memory spaces, live bytes at the peak by scope, traffic by line, bytes sent, and minimum times by line.
 
     Equal rows are one at the foot, above the total.
     """
@@ -41,9 +41,11 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
     ]
     times = [seconds_by(one, "line") for one in (before, after)]
     lines = moved_lines(before, after)
+    sent = [_sent(one) for one in (before, after)]
     yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces, total="")
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
     yield from _table("differences-moved", "Bytes moved by line", _MOVED, _renamed(moved, lines))
+    yield from _table("differences-sent", "Sent by axis and kind, each device", _BYTES, sent)
     if times[0] is not None and times[1] is not None:
         sides = _renamed([times[0], times[1]], lines)
         yield from _table(
@@ -113,6 +115,14 @@ def _live(one: ReportInput, number: int = 0) -> dict[str, float]:
     for group in usage.group_by((array for array in arrays if array.first is not None), "scope"):
         found[group.name] += group.bytes
     return {name: float(size) for name, size in found.items() if size}
+
+
+def _sent(one: ReportInput) -> dict[str, float]:
+    return {
+        f"{row}, {kind}": float(total.bytes)
+        for (row, kind), total in one.traffic.matrix().items()
+        if total.bytes
+    }
 
 
 def _table(

@@ -25,6 +25,7 @@ def section(subject: ReportInput) -> Section | Missing:
             one.message + (f"; {one.help}" if one.help else ""),
             one.seconds,
             one.peak_bytes,
+            one.share or None,
             one.bytes,
             one.flops,
             one.places,
@@ -33,11 +34,15 @@ def section(subject: ReportInput) -> Section | Missing:
         )
         for one in cut(found)
     ]
+    bases = dict.fromkeys(one.basis for one in found if one.seconds is not None and one.basis)
     return Section(
         "lint",
         "Findings",
         "What costs time or memory, and what to do about it; `hlotext help rule CODE` explains a code.",
-        facts=[("found", _counted(found))],
+        facts=[
+            ("found", _counted(found)),
+            *(("times", f"{basis}, estimated") for basis in bases),
+        ],
         tables=[PageTable("lint-findings", "Findings", _COLUMNS, rows, len(found))],
     )
 
