@@ -50,7 +50,7 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
 
 
 def _needed(space: SpaceUsage) -> str:
-    """What must fit, and how much of it is there only because the heap has gaps when most of it lives."""
+    """The bytes that must fit, and the share of the heap that is unused even at its peak."""
     of = f"{byte_text(space.usable)} {space.name}" if space.usable else space.name
     unused = f"{100 * space.fragmentation:.0f}"
     gaps = "" if unused == "0" else f"; {unused} % of the heap unused at its peak"

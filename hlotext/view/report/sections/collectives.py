@@ -140,7 +140,7 @@ class _Why:
 
     @property
     def told_bytes(self) -> int | None:
-        """What they send; None where that is not known, and of a further reason."""
+        """Bytes sent; None where they are not known, and of a further reason."""
         return self.sent if self.count and self.is_known else None
 
     def cells(self) -> tuple[Cell, ...]:
