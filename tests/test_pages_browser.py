@@ -218,6 +218,7 @@ def test_a_page_of_two_fits(window: Browser, tmp_path: Path, width: int) -> None
         """[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility()).every((one) =>
           (one.scrollWidth - one.clientWidth > 1) === one.classList.contains('more-right'))"""
     )
+    assert window.eval("document.documentElement.scrollWidth <= innerWidth")
     if width == 400:
         window.run("document.querySelector('.scroll.more-right').scrollLeft = 1e6")
         window.wait("document.querySelector('.scroll.more-left') !== null")
@@ -279,10 +280,12 @@ def test_from_a_table_to_an_operation_and_back(
     assert window.eval("document.title") == f"{name}: {title}"
     assert window.eval("location.hash") == f"#op={name}"
     assert window.eval("first.closest('tr').getAttribute('aria-current')") == "true"
+    window.wait("document.activeElement === document.querySelector('#operation h2')")
     window.wait("[...document.querySelectorAll('#operation pre')].length > 0")
     other = window.eval("document.querySelector('#operation li a').textContent")
     window.eval("document.querySelector('#operation li a').click()")
     window.wait(f"{HEADING} === {json.dumps(other)}")
+    window.wait("document.activeElement === document.querySelector('#operation h2')")
     window.run("history.back()")
     window.wait(f"{HEADING} === {json.dumps(name)}")
     window.run("history.back()")
@@ -500,6 +503,8 @@ def test_a_graph_opened_by_a_link_has_its_keys(window: Browser, graph: Path) -> 
     window.open(graph, "#param.1")
     window.key("o")
     window.wait("document.getElementById('status').textContent.includes('calls no computation')")
+    window.open(graph, "#nosuch")
+    window.wait("document.getElementById('status').textContent === 'nothing is called nosuch'")
     assert quiet(window)
 
 
@@ -548,8 +553,38 @@ def test_nothing_lies_over_the_graph(window: Browser, graph: Path, width: int) -
 
 def test_thin_buffers_are_drawn_together(window: Browser, tmp_path: Path) -> None:
     """None is thinner than can be seen, a click on several zooms in, and one that is named elsewhere stands out."""
-    place = tmp_path / "report.html"
+    draw_thin(window, tmp_path / "report.html", "")
+    window.run("window.chart = document.getElementById('a-chart-memory-0'); window.h = chart.hlotext")
+    high = "(row) => (h.pieces.data.top[row] - h.pieces.data.bottom[row]) * 280 / (h.main.y_range.end - h.main.y_range.start)"
+    rows = window.eval("h.pieces.data.left.length")
+    assert rows < 200
+    assert window.eval(f"Math.min(...h.pieces.data.left.map((_, row) => ({high})(row)))") > 2.5
+    assert "several thin buffers" in window.eval("chart.querySelector('.legend').textContent")
+    assert "peak: " in window.eval("chart.querySelector('.legend').textContent")
+    window.run(f"h.pieces.selected.indices = [{rows - 1}]")
+    window.wait("h.main.y_range.end - h.main.y_range.start < h.data.scale.heap")
+    window.run("h.mark('a7')")
+    assert window.eval("h.pieces.selected.indices.length") == 1
+    assert quiet(window)
+
+
+def test_thin_buffers_are_drawn_as_strong_as_they_are(window: Browser, tmp_path: Path) -> None:
+    """Beside a buffer of 64 MiB the few bytes of many thin ones are faint, so that they do not seem to fill the place."""
+    draw_thin(window, tmp_path / "report.html", "f32[4096,4096]{1,0:T(8,128)}")
+    drawn = "document.getElementById('a-chart-memory-0').hlotext.pieces.data"
+    shown = window.eval(f"{drawn}.top.map((top, n) => [top - {drawn}.bottom[n], {drawn}.alpha[n]])")
+    assert [alpha for high, alpha in shown if high > 32 << 20] == [0.8]
+    assert max(alpha for high, alpha in shown if high < 32 << 20) < 0.2
+    assert quiet(window)
+
+
+def draw_thin(window: Browser, place: Path, wide: str) -> None:
+    """Opens the report of a module with 200 thin buffers, and one of another shape."""
     lines, last = [], "p"
+    if wide:
+        lines.append(f'  w = {wide} custom-call(p), custom_call_target="t"')
+        lines.append('  v = f32[64]{0:T(256)} custom-call(w), custom_call_target="t"')
+        last = "v"
     for n in range(200):
         lines.append(
             f'  a{n} = f32[{64 + n % 3}]{{0:T(256)}} custom-call({last}), custom_call_target="t", '
@@ -567,25 +602,13 @@ def test_thin_buffers_are_drawn_together(window: Browser, tmp_path: Path) -> Non
     window.size(1280)
     window.open(place)
     draw_all(window)
-    window.run("window.chart = document.getElementById('a-chart-memory-0'); window.h = chart.hlotext")
-    high = "(row) => (h.pieces.data.top[row] - h.pieces.data.bottom[row]) * 280 / (h.main.y_range.end - h.main.y_range.start)"
-    rows = window.eval("h.pieces.data.left.length")
-    assert rows < 200
-    assert window.eval(f"Math.min(...h.pieces.data.left.map((_, row) => ({high})(row)))") > 2.5
-    assert "several thin buffers" in window.eval("chart.querySelector('.legend').textContent")
-    assert "peak: " in window.eval("chart.querySelector('.legend').textContent")
-    window.run(f"h.pieces.selected.indices = [{rows - 1}]")
-    window.wait("h.main.y_range.end - h.main.y_range.start < h.data.scale.heap")
-    window.run("h.mark('a7')")
-    assert window.eval("h.pieces.selected.indices.length") == 1
-    assert quiet(window)
 
 
 def builds_of_a_few(place: Path) -> Path:
     """A page of five builds with a long name, a wide shape, a gap and a module that is gone."""
     pytest.importorskip("pyarrow")
     from hlotext.tables.figures import FIGURES
-    from hlotext.tables.history import BuildStep, Coming, Grown, History, ModuleHistory
+    from hlotext.tables.history import BuildStep, Coming, Grown, History, ModuleHistory, NewFinding
     from hlotext.view.report import builds_page
 
     builds = tuple(f"2026-11-2{n}" for n in range(5))
@@ -602,7 +625,15 @@ def builds_of_a_few(place: Path) -> Path:
         name, dict.fromkeys(values["flops"], "m.txt"), values, "", {builds[2]: "not readable"}
     )
     gone = ModuleHistory("jit_lost", {builds[0]: "x.txt"}, {one: {builds[0]: 1.0} for one in FIGURES})
-    steps = (BuildStep(name, builds[4], builds[1], "peak_bytes", 1e6, 3e6, grown),)
+    new = NewFinding(
+        "warning",
+        "C108",
+        "an all-gather of which half is used " * 4,
+        "all-gather.1",
+        "/a/long/way/to/m.py",
+        7,
+    )
+    steps = (BuildStep(name, builds[4], builds[1], "peak_bytes", 1e6, 3e6, grown, findings=(new,)),)
     comings = (Coming("jit_lost", builds[1], builds[0], "gone"), Coming(name, builds[4], builds[1], "back"))
     found = History(builds, (kept, gone), steps, ((builds[2], "m.txt", "it ends early"),), (), comings)
     place.write_text(builds_page(found, fail_on=("peak_bytes",)), "utf-8")
@@ -617,6 +648,12 @@ def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, 
     assert window.eval("document.documentElement.scrollWidth") <= width
     tops = window.eval("document.querySelector('#newest').getBoundingClientRect().top")
     assert tops < window.eval("document.querySelector('#steps').getBoundingClientRect().top")
+    if width == 400:  # trends and findings, which say what happened, are not out of sight
+        assert window.eval(
+            """[...document.querySelectorAll('table.trend svg, table.cards td')].filter((one) => one.checkVisibility())
+              .every((one) => one.getBoundingClientRect().right <= innerWidth)"""
+        )
+        assert window.eval("document.querySelectorAll('table.cards td[data-key=message]').length") == 1
     window.run("document.querySelectorAll('.scroll').forEach((one) => { one.scrollLeft = 1e6; })")
     assert window.eval(
         """[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility()).every((one) => {

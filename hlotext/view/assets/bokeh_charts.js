@@ -64,14 +64,14 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
     pieces.data = {
       left: both((n) => data.first[n], (run) => run.left), right: both((n) => data.last[n] + 1, (run) => run.right),
       bottom: both((n) => data.offset[n], (run) => run.bottom), top: both((n) => data.offset[n] + Math.max(data.bytes[n], least), (run) => run.top),
-      colour: both((n) => palette[data.colour[n]], (run) => palette[run.colour]), alpha: both(() => 0.8, (run) => run.alpha),
+      colour: both((n) => palette[data.colour[n]], (run) => palette[run.colour]), alpha: both((n) => strength(data.bytes[n] / least), (run) => run.alpha),
     };
     const used = new Set(data.colour);
     legend(chart, [
       ...[...used].sort((a, b) => a - b).map((colour) => [scopeOf(colour), palette[colour]]),
       ...(data.static ? [[`arguments, results and constants: ${bytes(data.static)}, held throughout${isWhole ? "" : " (not to scale)"}`, "", "held"]] : []),
       [`peak: ${bytes(data.peak.bytes)} at step ${grouped(data.peak.time)}`, "", "peak"],
-      ...(groups.length ? [["paler: several thin buffers together, by what most of their bytes are of; a click zooms in", "", "together"]] : []),
+      ...(groups.length ? [["fainter: several thin buffers together, as strong as the part of the place that they fill, in the colour of most of their bytes; a click zooms in", "", "together"]] : []),
     ]);
   };
   let waiting = 0;

@@ -792,6 +792,7 @@ start().then(() => {
     if (first >= 0) focusOn(first);
     else if (count > 60 && W.scopes.name.length > 3) overview();
     else { state.hops = 12; $("hops").value = 12; focusOn(Math.max(0, M.roots[W.entry])); }
+    open(); // says that there is no such name, where the start page has said something else
   }
   globalThis.hlotextGraph = { state, show, focusOn, choose, toggle, search, boxes: () => boxes, largest: () => M.written.indexOf(M.written.reduce((a, b) => Math.max(a, b), 0)), view: () => view };
   requestAnimationFrame(() => { root.dataset.ready = String(Math.round(performance.now())); });

@@ -1,7 +1,10 @@
 // Memory over the schedule: live bytes as layers by scope, and below them where each temporary lies. Rectangles that are too
-// thin to be seen are drawn together, by cells of a few pixels, until a zoom makes them large enough.
+// thin to be seen are drawn together, by cells of a few pixels, until a zoom makes them large enough. What is drawn higher than
+// its bytes are is fainter by as much, so that no memory seems to be held that is not.
 
-const THIN = 3, CELL = 4, FEW_THIN = 12;
+const THIN = 3, CELL = 4, FEW_THIN = 12, STRONG = 0.8, FAINTEST = 0.05, SHADES = 16;
+// How strong a place is drawn of which buffers fill this part: in a few shades, so that neighbours are one rectangle.
+const strength = (full) => Math.max(FAINTEST, STRONG * Math.min(1, Math.ceil(SHADES * full - 1e-9) / SHADES));
 // Where live bytes are drawn: above what is held throughout where that is most of them, which then is a strip without scale.
 const liveScale = (data) => {
   const { is_whole: isWhole, above, top } = data.scale, range = isWhole ? top : above;
@@ -72,8 +75,9 @@ const groupedPieces = (data, x, y, wide, high, chosen) => {
     let run = null;
     for (const at of [...band.cells.keys()].sort((a, b) => a - b)) {
       const cell = band.cells.get(at), full = cell.reduce((sum, one) => sum + one, 0) / (cellWide * cellHigh), colour = cell.indexOf(Math.max(...cell));
-      if (run && run.colour === colour && run.at === at - 1) { run.at = at; run.full += full; run.cells++; continue; }
-      run = { colour, from: at, at, full, cells: 1, band, number };
+      const alpha = strength(full);
+      if (run && run.colour === colour && run.alpha === alpha && run.at === at - 1) { run.at = at; continue; }
+      run = { colour, from: at, at, alpha, band, number };
       groups.push(run);
     }
   }
@@ -82,7 +86,6 @@ const groupedPieces = (data, x, y, wide, high, chosen) => {
     run.right = x[0] + (run.at + 1) * cellWide;
     run.bottom = run.number * cellHigh;
     run.top = run.bottom + cellHigh;
-    run.alpha = Math.min(0.8, 0.4 + 0.4 * run.full / run.cells);
   }
   return { singles, groups, least };
 };

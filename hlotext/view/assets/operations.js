@@ -76,6 +76,7 @@ let opener = null;
 const begin = (title) => {
   panel.replaceChildren();
   const head = make("div", undefined, "head"), button = make("button", "×"), name = make("h2", title);
+  name.tabIndex = -1;
   button.type = "button";
   button.setAttribute("aria-label", "close (Escape)");
   button.addEventListener("click", close);
@@ -188,7 +189,8 @@ const showLine = async (line) => {
 
 // ---- addresses
 
-const openAddress = async () => {
+// Asked for by the reader it has the focus, as its links are at the end of the page; Escape gives it back. A chart keeps its keys.
+const openAddress = async (event) => {
   const [, kind, side, text] = /^#(op|line)(-b)?=(.*)$/.exec(location.hash) || [];
   let wanted = "";
   try { wanted = decodeURIComponent(text || ""); } catch (error) { /* no address of ours */ }
@@ -197,13 +199,14 @@ const openAddress = async () => {
     return;
   }
   await (kind === "op" ? showOperation(side ? "b" : "a", wanted) : showLine(wanted));
+  if (event && !document.activeElement?.closest("figure.chart")) panel.querySelector("h2")?.focus({ preventScroll: true });
 };
 addEventListener("hashchange", openAddress);
 document.addEventListener("click", (event) => {
   const a = event.target.closest?.("main a.op, main a.line");
   if (!a) return;
   opener = a;
-  if (a.hash === location.hash) { event.preventDefault(); openAddress(); }
+  if (a.hash === location.hash) { event.preventDefault(); openAddress(event); }
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !panel.hidden) close();

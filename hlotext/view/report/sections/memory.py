@@ -115,7 +115,8 @@ def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
     title = f"{space.name}: live bytes by scope, and offsets over time"
     left_out = len(pieces) - len(drawn)
     summary = (
-        f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes"
+        f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes, "
+        "or fainter by as much where that is too thin to be seen"
         + (f", {left_out:,} smaller ones not drawn" if left_out else "")
         + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
     )
