@@ -233,7 +233,7 @@ def test_ids_of_what_calls_keep_their_order() -> None:
 
 def test_broken_protos_are_said_with_their_place() -> None:
     proto = hlo.parse(EXAMPLE).to_proto()
-    with pytest.raises(hlo.HloSyntaxError, match=r"has \d[\d,]* bytes, but its message ends"):
+    with pytest.raises(hlo.HloSyntaxError, match=r"has \d[\d,]* bytes, but (?:its message ends|only)"):
         hlo.proto.read_module(proto[:200])
     with pytest.raises(hlo.ProtoError, match=r"no computation has the entry's id") as caught:
         hlo.proto.read_module(proto.replace(b"\x30\x02", b"\x30\x09"))

@@ -92,8 +92,15 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
             else:
                 position += 1
             if size > end - position:
+                rest = f"{end - position:,}"
+                is_cut = end == len(data)
+                where = (
+                    f"only {rest} are left: the file is cut off"
+                    if is_cut
+                    else f"its message ends after {rest}"
+                )
                 raise ProtoError(
-                    f"field {number} has {size:,} bytes, but its message ends after {end - position:,}",
+                    f"field {number} has {size:,} bytes, but {where}",
                     offset=at,
                     name=name,
                 )

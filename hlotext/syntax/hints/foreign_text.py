@@ -41,6 +41,10 @@ _TEXT: tuple[tuple[str, str], ...] = (
     (r"\s*[\[{]\s*[\"\[{\]}]", "JSON, but has no field of a module (`hlotext convert --to json` writes one)"),
     (r"\s*<(?:!DOCTYPE|html|svg|\?xml)", "a web page or XML"),
     (r"\s*(?:strict )?digraph\b", "a graph for Graphviz"),
+    (
+        r"(?:\S*(?:Error|Exception|status): )?(?:RESOURCE_EXHAUSTED|INTERNAL|INVALID_ARGUMENT|UNIMPLEMENTED|UNKNOWN): ",
+        "a message of the compiler, which `hlotext message` explains",
+    ),
     (r"Traceback \(most recent call last\)", "a Python traceback"),
     (
         r"[IWEF]\d{4} \d\d:\d\d:\d\d|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG)\b",
