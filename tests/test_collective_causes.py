@@ -943,3 +943,46 @@ def test_what_sums_nothing_is_not_said_to_sum(tmp_path: Path) -> None:
     (one,) = opened(tmp_path).collectives()
     assert (one.reasons[0].cause, one.confidence) == ("unknown", "low")
     assert one.why == "unknown: it is written for concatenate, which sums nothing itself"
+
+
+RENAMED = """HloModule m, is_scheduled=true, num_partitions=4
+
+ENTRY e {
+  p = f32[4,8]{1,0} parameter(0), metadata={op_name="w"}
+  q = f32[8]{0} parameter(1), metadata={op_name="x"}
+  g = f32[16,8]{1,0} all-gather(p), channel_id=1, replica_groups=mesh['axis_0'=4] {'axis_0'}, dimensions={0},
+    use_global_device_ids=true, metadata={op_name="jit(f)/squeeze"}
+  r = f32[16,8]{1,0} copy(g), metadata={op_name="jit(f)/convert_element_type"}
+  h = f32[32]{0} all-gather(q), channel_id=2, replica_groups=mesh['data'=4] {'data'}, dimensions={0},
+    use_global_device_ids=true, frontend_attributes={is_spmd_generated="true"}, metadata={op_name="x"}
+  d = f32[16,16]{1,0} dot(r, r), lhs_contracting_dims={1}, rhs_contracting_dims={1}, metadata={op_name="jit(f)/dot_general"}
+  s = f32[32]{0} negate(h), metadata={op_name="jit(f)/neg"}
+  ROOT t = (f32[16,16]{1,0}, f32[32]{0}) tuple(d, s)
+}
+"""
+
+
+def test_axes_have_the_programs_names_where_a_text_has_both(tmp_path: Path) -> None:
+    """XLA's own names come first where it wrote the groups anew."""
+    found = dumps.collectives.of_module(hlo.parse(RENAMED))
+    assert [reason.axes for one in found for reason in one.reasons] == [("data",), ("data",)]
+    assert wording.NO_MESH not in {note for one in found for note in one.notes}
+    text = tmp_path / "f.txt"
+    text.write_text(RENAMED)
+    assert "data=4 (from replica groups)" in run("comm", text).stdout
+
+
+def test_what_only_rearranges_needs_no_sharding() -> None:
+    """The operation behind it does."""
+    gather, _ = dumps.collectives.of_module(hlo.parse(RENAMED))
+    assert gather.why == "because dot_general needs w in another sharding"
+
+
+def test_the_reader_of_a_gathered_argument_is_a_guess_without_the_program() -> None:
+    """A constraint between the two leaves no operation in the final text."""
+    _, gather = dumps.collectives.of_module(hlo.parse(RENAMED))
+    assert (gather.why, gather.confidence) == ("because neg needs x in another sharding", "low")
+    named = RENAMED.replace("jit(f)/neg", "jit(f)/sharding_constraint")
+    _, gather = dumps.collectives.of_module(hlo.parse(named))
+    assert gather.reasons[0].wanted_by == "constraint"
+    assert gather.confidence == "medium"

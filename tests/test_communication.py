@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext import analysis
+from hlotext import analysis, cost
 from hlotext.analysis import Interconnect, MeshSource
 from hlotext.analysis.meshes import DeviceMesh, inferred_mesh, shardy_meshes
 from hlotext.analysis.wire import RULES, latency_steps, wire_bytes
@@ -334,3 +334,27 @@ ENTRY e {
     (one,) = analysis.communications(hlo.parse(text))
     assert (one.kind, one.operand_bytes, one.result_bytes) == ("reduce-scatter", 2048, 512)
     assert one.wire_bytes == 2048 * 3 // 4
+
+
+def test_the_line_of_a_combined_collective_is_that_of_its_largest_operand() -> None:
+    """Its metadata is that of its first part; a copy in between has none."""
+    text = """HloModule m, is_scheduled=true, num_partitions=4
+
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+
+ENTRY e {
+  p = f32[8]{0} parameter(0)
+  q = f32[1024]{0} parameter(1)
+  n = f32[8]{0} negate(p), metadata={op_name="jit(f)/neg" source_file="f.py" source_line=5}
+  s = f32[1024]{0} sine(q), metadata={op_name="jit(f)/sin" source_file="f.py" source_line=16}
+  k = f32[1024]{0} copy(s)
+  ROOT r = (f32[8]{0}, f32[1024]{0}) all-reduce(n, k), replica_groups={{0,1,2,3}}, channel_id=1,
+    use_global_device_ids=true, to_apply=add, metadata={op_name="jit(f)/reduce_sum" source_file="f.py" source_line=5}
+}
+"""
+    (flow,) = cost.traffic(hlo.parse(text)).flows
+    assert flow.place is not None
+    assert flow.place.line == 16
+    (flow,) = cost.traffic(hlo.parse(text.replace("1024", "8"))).flows
+    assert flow.place is not None
+    assert flow.place.line == 5

@@ -328,3 +328,16 @@ def test_costs_by_line_have_the_least_time() -> None:
     assert "min time" in run("cost", place, "--by", "line", "--time").stdout.rpartition("By line")[2]
     assert "min time" not in run("cost", place, "--by", "line").stdout.rpartition("By line")[2]
     assert "min time" not in run("cost", place, "--by", "opcode", "--time").stdout.rpartition("By opcode")[2]
+
+
+def test_a_rate_of_all_types_is_named_by_those_of_the_products(tmp_path: Path) -> None:
+    """A CPU has one rate."""
+    text = tmp_path / "m.txt"
+    text.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  x = f32[64,64]{1,0} parameter(0)\n"
+        "  ROOT d = f32[64,64]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+    told = [line.split() for line in run("cost", text, "--chip", "cpu").stdout.splitlines()]
+    assert [line[:5] for line in told if line[:1] == ["peak"]] == [
+        ["peak", "rates", "f32", "500", "GFLOP/s,"]
+    ]

@@ -10,6 +10,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
+from hlotext.analysis import Backend
 from hlotext.ir.nodes.source import Source
 from hlotext.ir.values.frames import StackFrame
 from hlotext.lint.checkout import Checkout
@@ -236,3 +237,28 @@ def test_conditions_are_told_in_english() -> None:
                 assert not re.search(
                     r"`|==|!=|<|>|\bself\b|\bNone\b|\(\)|\b_|\bisinstance\b|[a-z]\.[a-z_]+\(", plain
                 ), text
+
+
+def test_a_condition_that_was_met_is_not_named() -> None:
+    """Nor is one denied that lies before the one that failed: a loop for a backward pass is there, of few iterations."""
+    text = (support.DATA / "lint" / "M116.txt").read_text().partition("\nHloModule silent")[0]
+    text = text.replace("constant(64)", "constant(8)").replace("[64,", "[8,")
+    (silence,) = lint.explain_silence(Source(text), "M116")
+    assert silence.reason == (
+        "no operation matches the rule: the nearest is there, but it has so few iterations that what each of them keeps is "
+        "an ordinary choice (8, below 32)"
+    )
+    (silence,) = lint.explain_silence(Source(text.replace("transpose(jvp())", "f")), "M116")
+    assert silence.reason == "the rule does not apply, because the module has no loop of a backward pass"
+
+
+def test_a_rule_of_several_forms_says_why_of_each() -> None:
+    """And what it looks for."""
+    (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))
+    assert silence.reason == "the rule looks for 6 things, and finds none of them"
+    told = dict(line.split(": ", 1) for line in silence.details)
+    assert told["Products and what surrounds them in a wide type, though the data was narrow"] == (
+        "the rule does not apply, because no product with f32 operands has them from narrower data alone"
+    )
+    weights = told["Weights in f32 that a program without a backward pass only reads"]
+    assert weights.startswith("the rule does not apply, because the f32 weights are small (16.0 KiB, below ")

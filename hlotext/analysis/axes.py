@@ -63,9 +63,13 @@ def mesh_of(module: Module, given: DeviceMesh | FoundMesh | None = None) -> Foun
 @fact
 def _own_mesh(module: Module) -> FoundMesh | None:
     total = devices_of(module).total
-    for named, source in _meshes(module):
-        if named.num_devices > 1 and total in (None, named.num_devices):
-            return FoundMesh(named, source)
+    fitting = [
+        FoundMesh(named, source)
+        for named, source in _meshes(module)
+        if named.num_devices > 1 and total in (None, named.num_devices)
+    ]
+    if fitting:  # a partitioned text may have groups with XLA's names of axes before those with the program's
+        return next((one for one in fitting if one.has_names), fitting[0])
     begun = communications(module)
     joined = [found for one in begun if (found := participant_groups(module, one.instruction)) is not None]
     count = total or 1 + max((device for found in joined for group in found for device in group), default=0)

@@ -16,6 +16,7 @@ from hlotext.analysis import (
     DeviceMesh,
     SourceLocation,
     backend_of,
+    census,
     is_optimized,
     parse_mesh,
     source_locations,
@@ -121,7 +122,7 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     own = found.compiler
     if own is not None:
         facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
-    facts.append(("peak rates", _rates(found.chip)))
+    facts.append(("peak rates", _rates(found)))
     if not found.is_scheduled:
         facts.append(("schedule", "none; assuming the order of the text"))
     if found.unknown_loops:
@@ -162,14 +163,29 @@ _REMARKS = {cost.Bound.OVERHEAD: " (kernels under 5 us)"}
 """Remarks on bounds whose name does not say enough."""
 
 
-def _rates(chip: Chip) -> str:
-    rates = chip.rates
-    parts = [f"{name} {format_count(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
+def _rates(found: cost.Estimate) -> str:
+    rates = found.chip.rates
+    names = {name: name for name in rates.peaks}
+    if len(names) == 1:  # the rate of products of all types
+        names = dict.fromkeys(names, " and ".join(_types_of_products(found.module)) or "all types")
+    parts = [f"{names[name]} {format_count(figure.value)}FLOP/s" for name, figure in rates.peaks.items()]
     if rates.bandwidth is not None:
         parts.append(f"memory {format_count(rates.bandwidth.value)}B/s")
     if rates.axis_bandwidth is not None:
         parts.append(f"links {format_count(rates.axis_bandwidth)}B/s along an axis")
     return ", ".join(parts) or "unknown"
+
+
+def _types_of_products(module: hlo.Module) -> list[str]:
+    """The element types that the products of a module compute with, as its text has them."""
+    products = (one for opcode in ("dot", "convolution") for one in census(module).by_opcode.get(opcode, ()))
+    return sorted(
+        {
+            one.operands[0].shape.element_type.name
+            for one in products
+            if one.operands and one.operands[0].shape is not None and one.operands[0].shape.is_array
+        }
+    )
 
 
 def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:

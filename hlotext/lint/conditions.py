@@ -15,6 +15,7 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.rounds import Rounds
 from hlotext.lint.rule import Rule
 
 _PREDICATE = "True if "
@@ -73,6 +74,16 @@ class Condition:
             return " and ".join(part.text for part in parts) if all(part.text for part in parts) else ""
         numbers = [part.numbers for part in parts if part.numbers]
         return f"{self.comment} ({'; '.join(numbers)})" if numbers else self.comment
+
+    def decisive(self) -> ast.expr:
+        """The term of the test that decided, where one alone did; else the whole test."""
+        node = self.test
+        try:
+            while isinstance(node, ast.BoolOp) and self.outcome is isinstance(node.op, ast.Or):
+                node = next(one for one in node.values if bool(self._value(one)) is self.outcome)
+        except Exception:  # the names are of a moment that has passed
+            return self.test
+        return node
 
     def _parts(self, node: ast.expr, outcome: bool) -> Iterator[_Clause]:
         """Yields a clause for each term that had to be otherwise."""
@@ -268,6 +279,8 @@ def name_of(value: object) -> str:
     """The name of the instruction that a value is, or that a communication begins with; empty for anything else."""
     if isinstance(value, Communication):
         value = value.start
+    elif isinstance(value, Rounds):
+        value = value.loop
     return value.name if isinstance(value, Instruction) else ""
 
 

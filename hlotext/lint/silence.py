@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import attrs
@@ -15,6 +16,7 @@ from hlotext.ir.nodes.source import Source
 from hlotext.lint.codes import INTERNAL
 from hlotext.lint.config import Config, settable
 from hlotext.lint.engine import run
+from hlotext.lint.merged import MergedRule
 from hlotext.lint.registry import all_rules
 from hlotext.lint.rule import Context, Rule, make_context
 from hlotext.lint.stopping import Stop, stops
@@ -114,6 +116,24 @@ def _lowest(rule: type[Rule]) -> dict[str, Any]:
 
 
 def _at_its_conditions(rule: Rule, context: Context) -> Silence:
+    """The condition that the nearest candidates do not meet, of a rule of several forms that of each."""
+    if not isinstance(rule, MergedRule):
+        return _of_one(rule, context, rule.code)
+    details = []
+    for part in (make() for make in rule.parts):
+        about = (sys.modules[type(part).__module__].__doc__ or type(part).__name__).partition("\n")[0]
+        why = "modules of this kind are not looked at"
+        if part.applies_to(context):
+            why = _of_one(part, context, rule.code).reason
+        details.append(f"{about.rstrip('.')}: {why}")
+    return Silence(
+        context.module.name,
+        f"the rule looks for {len(details)} things, and finds none of them",
+        tuple(details),
+    )
+
+
+def _of_one(rule: Rule, context: Context, code: str) -> Silence:
     """The condition that the nearest candidates do not meet."""
     name = context.module.name
     candidates = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
@@ -121,7 +141,7 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
     if rule.opcodes and not candidates:
         return Silence(name, f"the module has none of {opcodes}")
     nearest = stops(rule, context)
-    if not nearest and rule.code.startswith("C") and not rule.opcodes and not context.communications:
+    if not nearest and code.startswith("C") and not rule.opcodes and not context.communications:
         return Silence(name, "nothing communicates")
     if not nearest:
         others = (
@@ -130,17 +150,17 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
         count = candidates if rule.opcodes else len(context.census.instructions)
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
         return Silence(name, f"none of {looked} matches the rule, or {others}a comment suppresses it")
-    return _of_the_nearest(rule, name, nearest)
+    return _of_the_nearest(code, name, nearest)
 
 
-def _of_the_nearest(rule: Rule, module: str, nearest: list[Stop]) -> Silence:
+def _of_the_nearest(code: str, module: str, nearest: list[Stop]) -> Silence:
     """The conditions that the nearest candidates do not meet, as far as they have words."""
     named = list(dict.fromkeys(stop for stop in nearest if stop.condition))
     if not named:
         near = f", not even {nearest[0].candidate}" if nearest[0].candidate else ""
         return Silence(
             module,
-            f"no operation matches the rule{near}: `hlotext help rule {rule.code}` says what it looks for",
+            f"no operation matches the rule{near}: `hlotext help rule {code}` says what it looks for",
         )
     first, *more = named
     others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}

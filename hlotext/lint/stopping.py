@@ -243,15 +243,26 @@ class _Watch:
         if call.last is None:
             return call.below
         test, names, candidate, held = call.last
-        leaves = isinstance(test.body[-1], _LEAVING)
-        if call.below is not None and (held != leaves or _is_asked(test.test)):
+        leaves = _gives_up(test.body)
+        condition = Condition(test.test, names, held, self.rule, call.function.comments[test.lineno])
+        is_told = condition.comment and call.below is not None and not call.below.condition.comment
+        if call.below is not None and (held != leaves or (_is_asked(condition.decisive()) and not is_told)):
             return attrs.evolve(
                 call.below, progress=(call.met + call.below.progress[0], call.below.progress[1])
             )
-        if held and not leaves:
+        if held != leaves:  # the condition was met: something behind it, which has no words, was not
             return None
-        condition = Condition(test.test, names, held, self.rule, call.function.comments[test.lineno])
         return _Ended(self.first or candidate, condition, (call.met, test.lineno))
+
+
+def _gives_up(body: list[ast.stmt]) -> bool:
+    """True if a branch is done with a candidate and reports nothing: it neither yields nor returns anything."""
+    if any(isinstance(one, ast.Yield | ast.YieldFrom) for stmt in body for one in ast.walk(stmt)):
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Return) and last.value is not None:
+        return isinstance(last.value, ast.Constant) and last.value.value in (None, False)
+    return isinstance(last, _LEAVING)
 
 
 def _is_asked(test: ast.expr) -> bool:

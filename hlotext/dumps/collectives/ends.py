@@ -42,7 +42,9 @@ from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import Sharding
 
 _TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
-"""JAX's operations that take a slice of a stacked argument."""
+"""JAX's operations that take a slice of a stacked argument, or rearrange what they take: they need no sharding themselves."""
+_HANDS_ON = _TAKES | {"convert_element_type", "copy", "expand_dims", "transpose"}
+"""Operations behind which the one that needs a sharding is looked for."""
 _Sized = tuple[str, int | None]
 """The kind of a collective, and the elements of an array that it takes."""
 
@@ -181,8 +183,10 @@ class _Ends:
         if one.kind not in SUMS and not is_asked and self._is_of_tensor(one, made, key):
             reader = self._reader(one, key)
             user = self._place(reader)
-            surest: Confidence = MEDIUM if user is not None else LOW
             wanted = CONSTRAINT if user is not None and _is_constraint(user) else OPERATION
+            # A constraint before the reader leaves no operation in the text: only the program shows that there is none.
+            is_shown = user is not None and (self.program is not None or wanted == CONSTRAINT)
+            surest: Confidence = MEDIUM if is_shown else LOW
             return _worded(RESHARD, wanted, user, tensor, axes, have, surest)
         candidates = self._candidates(named, key)
         exact = candidates[0] if len(candidates) == 1 else None
@@ -202,8 +206,9 @@ class _Ends:
             return _worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
         if one.kind == "collective-permute" and any(c.opcode in WINDOWED for c in candidates):
             return _worded(HALO, None, user, tensor, axes, have, MEDIUM)
-        if argument is not None and argument is not made and user.label in _TAKES:
-            place = self._place(self._reader(one, key))  # the slice itself needs no sharding
+        is_slice = argument is not None and argument is not made and user.label in _TAKES
+        if is_slice or (self.program is None and user.label in _HANDS_ON):
+            place = self._place(self._reader(one, key))
             who = place if place is not None and place.op_name else None
             return _worded(RESHARD, OPERATION, who, tensor, axes, have, MEDIUM if candidates else LOW)
         wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
@@ -259,7 +264,7 @@ class _Ends:
         return any(c.opcode == made.opcode for c in self._candidates(made, key))
 
     def _reader(self, one: Communication, key: Key | None) -> hlo.Instruction | None:
-        """The first operation with other metadata that reads what a collective gives, inside fusions too."""
+        """The first operation with other metadata that computes with what a collective gives, inside fusions too."""
         queue = list(one.start.user_view) or list(one.instruction.user_view)
         seen: set[hlo.Instruction] = set()
         for node in queue:
@@ -273,7 +278,8 @@ class _Ends:
                         queue.extend(inside[number].user_view)
                 continue
             found = self.final.key_of(node)
-            if found is not None and found != key:
+            label = op_name_of(node).rpartition("/")[2]
+            if found is not None and found != key and label not in _HANDS_ON:
                 return node
             home = node.computation
             if node.is_root and home is not None and home.is_fusion_body:

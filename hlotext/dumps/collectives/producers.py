@@ -8,8 +8,8 @@ from hlotext.dumps.collectives.keys import Key, Text
 from hlotext.dumps.collectives.places import op_name_of
 from hlotext.ir.tables import traits
 
-VIEWS = traits.REARRANGES_ELEMENTS | {"convert", "copy-done"}
-_SLICES = VIEWS | traits.COPY_HALVES | {"slice", "dynamic-slice"}
+VIEWS = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
+_SLICES = VIEWS | {"slice", "dynamic-slice"}
 MOST = 64
 _MOST_SLICED = 400
 """Instructions that are visited on the way to the argument which an array is a slice of."""

@@ -48,6 +48,8 @@ class UpcastDot(Rule):
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}
         wholes = {one.whole for one in found}
+        if not found:  # no product with f32 operands has them from narrower data alone
+            return
         halved = {one for around in found.values() for one in around}
         halved |= {one.whole for one in found if _is_f32(one.whole) and _is_passed_on(one)}
         largest = max(found, key=lambda one: sum(size_of(array.shape) for array in found[one]), default=None)

@@ -27,24 +27,26 @@ class WideWeights(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        least = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
+        least_bytes = _MUCH * (context.prices.chip.memory_bytes or _UNKNOWN)
         weights = [p for p in context.module.entry.parameters if p.users and _is_wide_matrix(p)]
-        total = sum(size_of(p.shape) for p in weights)
-        if total < least or _is_training(context):  # the weights are small, or the module trains them
+        total_bytes = sum(size_of(p.shape) for p in weights)
+        if total_bytes < least_bytes:  # the f32 weights are small
+            return
+        if _is_training(context):  # the module trains the weights
             return
         state = {one.parameter for one in updates_of(context)} | {p for p, _ in donors(context)}
         aliases = context.module.attributes.get("input_output_alias")
         donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
         weights = [p for p in weights if p not in state and p.parameter_number not in donated]
-        total = sum(size_of(p.shape) for p in weights)
-        if total < least:  # the wide weights are too little
+        total_bytes = sum(size_of(p.shape) for p in weights)
+        if total_bytes < least_bytes:  # the wide weights are too little
             return
         yield Report(
             max(weights, key=lambda p: size_of(p.shape)),
-            f"{len(weights):,} f32 weights of {byte_text(total)} are only read",
+            f"{len(weights):,} f32 weights of {byte_text(total_bytes)} are only read",
             "store them in bf16 (jax.tree.map(lambda w: w.astype(jnp.bfloat16), params) once, outside of the step): half the "
             "memory and half the bytes of each read, with results rounded to 8 bits of mantissa",
-            total // 2,
+            total_bytes // 2,
             is_held=True,
             cause="weights",
         )

@@ -38,7 +38,7 @@ class ScanResiduals(Rule):
             for loop in context.census.by_opcode.get("while", ())
             if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
         }
-        if not backward:  # no loop reads what another one has stored
+        if not backward:  # the module has no loop of a backward pass
             return
         taken = {one: loop for loop in backward for one in _handed_to(loop)}
         together: dict[object, list[Report]] = defaultdict(list)
@@ -65,7 +65,7 @@ def _handed_to(loop: Instruction) -> list[Instruction]:
 
 def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Context) -> Report | None:
     count = context.prices.trips(rounds.loop)
-    if count < _MANY:
+    if count < _MANY:  # it has so few iterations that what each of them keeps is an ordinary choice
         return None
     stacked, ends = dict(stacks(rounds)), taken_out(rounds)
     kept = {slot: update for slot, update in stacked.items() if any(one in taken for one in ends[slot])}
@@ -75,7 +75,7 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         for slot, given in enumerate(rounds.given)
         if slot not in rounds.passed and slot not in stacked
     )
-    if whole <= carried:
+    if whole <= carried:  # it keeps no more for a backward pass than checkpointing would
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
     body = rounds.loop.attributes.get("body")
