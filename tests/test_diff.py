@@ -241,6 +241,44 @@ def test_totals_count_collectives_as_often_as_loops_run() -> None:
     assert (total.old, total.new) == (10 * 6144, 5 * 6144)
 
 
+_SUM = "all-reduce(z), channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, to_apply=add"
+INSIDE = LOOP.replace("y = f32[1024] all-reduce(x)", "z = f32[1024] add(x, x)\n  y = f32[1024] all-reduce(z)")
+BEHIND = (
+    INSIDE.replace(f"  y = f32[1024] {_SUM}\n", "")
+    .replace("tuple(j, y)", "tuple(j, z)")
+    .replace("ROOT w", "w")
+    .replace(
+        "body=body\n",
+        f"""body=body
+  n = s32[] get-tuple-element(w), index=0
+  z = f32[1024] get-tuple-element(w), index=1
+  y = f32[1024] {_SUM}
+  ROOT r = (s32[], f32[1024]) tuple(n, y)
+""",
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "runs"),
+    [(INSIDE, BEHIND, ("10 times", "once")), (BEHIND, INSIDE, ("once", "10 times"))],
+)
+def test_an_operation_that_leaves_a_loop_says_how_often_it_runs(
+    old: str, new: str, runs: tuple[str, str]
+) -> None:
+    """A gradient's sum behind the loop over micro-batches; even where nothing else of the operation differs."""
+    found = diff.compare(old, new)
+    (change,) = [one for one in found.changes if one.opcode == "all-reduce"]
+    assert (change.parts[0].name, change.parts[0].old, change.parts[0].new) == ("runs", *runs)
+    assert f"runs {runs[0]} -> {runs[1]}" in change.what
+
+
+def test_another_trip_count_is_one_change() -> None:
+    """What is in the loop is as it was."""
+    (change,) = diff.compare(LOOP, LOOP.replace("constant(10)", "constant(5)")).changes
+    assert change.opcode == "constant"
+
+
 def test_thresholds() -> None:
     """Bounds as text, and which of them are crossed."""
     totals = diff.compare(SMALL, SMALL.replace("f32[8,16]", "f32[8,32]")).totals

@@ -14,6 +14,7 @@ import hlotext as hlo
 from hlotext import compiler, dumps, memory
 from hlotext.dumps.kinds import BY_NAME, KINDS
 from hlotext.dumps.names import read_names
+from tests.cli_support import run
 from tests.dump_cases import DUMPS, unpacked
 
 ROWS = [line.split(" :: ") for line in (DUMPS / "stages.txt").read_text().splitlines()]
@@ -280,9 +281,39 @@ def test_texts_of_modules(tmp_path: Path) -> None:
 
 
 def test_loose_texts(tmp_path: Path) -> None:
-    """Without texts of a compiler those called .hlo."""
-    write(tmp_path, "a.hlo", "b/c.hlo", "notes.txt")
+    """Those called .hlo unread, others by what they hold."""
+    write(tmp_path, "a.hlo", "b/c.hlo", text="")
+    write(tmp_path, "notes.txt", text="of a HloModule")
     assert [Path(text.path).name for text in dumps.module_texts([tmp_path])] == ["a.hlo", "c.hlo"]
+    write(tmp_path, "d.txt")
+    assert [Path(text.path).name for text in dumps.module_texts([tmp_path])] == ["a.hlo", "c.hlo", "d.txt"]
+
+
+def test_loose_texts_beside_dumps(tmp_path: Path) -> None:
+    """Modules by their contents, once each: a proto beside its text, a trace and XLA's other texts are left out."""
+    folder = unpacked("gpu.loops", tmp_path)
+    text = "HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0)\n}\n"
+    for name in (
+        "mine.txt",
+        "b/other.txt",
+        "module_0001.jit_f.oom_intermediate_module.txt",
+        "mine.before_optimizations.txt",
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "error.txt").write_text("RESOURCE_EXHAUSTED\n")
+    proto = hlo.parse(text).to_proto()
+    for name in ("mine.hlo.pb", "alone.hlo.pb", "host.xplane.pb"):
+        (folder / name).write_bytes(proto)
+    found = sorted(Path(text.path).name for text in dumps.module_texts([folder]))
+    assert found == [
+        "alone.hlo.pb",
+        "mine.txt",
+        "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt",
+        "other.txt",
+    ]
+    counted = run("grep", "-c", "f32[] parameter(0)", folder)
+    assert "mine.txt" in counted.stdout
 
 
 def test_twenty_thousand_files(tmp_path: Path) -> None:

@@ -296,6 +296,50 @@ def test_shares_are_those_of_lint(folder: Path) -> None:
     assert "of all modules, estimated" in " ".join(text.split())
 
 
+CALLBACK = """HloModule m
+
+body {
+  state = (s32[], f32[64]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  x = f32[64] get-tuple-element(state), index=1
+  y = f32[64] custom-call(x), custom_call_target="xla_ffi_python_cpu_callback", api_version=API_VERSION_TYPED_FFI
+  ROOT t = (s32[], f32[64]) tuple(next, y)
+}
+
+condition {
+  state = (s32[], f32[64]) parameter(0)
+  n = s32[] get-tuple-element(state), index=0
+  bound = s32[] constant(20)
+  ROOT less = pred[] compare(n, bound), direction=LT
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  x = f32[64] parameter(0)
+  start = (s32[], f32[64]) tuple(zero, x)
+  ROOT loop = (s32[], f32[64]) while(start), condition=condition, body=body
+}
+"""
+
+
+def test_findings_without_a_price_are_listed(tmp_path: Path) -> None:
+    """No text tells how long a Python callback takes: it stands behind what has a price, in all formats."""
+    (tmp_path / "m.txt").write_text(CALLBACK)
+    found = triage.run([tmp_path / "m.txt"], jobs=1)
+    assert [one.code for one in found.unpriced] == ["G106"]
+    listed = len(found.actions) + len(found.suspects) + len(found.unpriced)
+    assert listed == len(found.modules[0].findings)
+    shown = run("triage", tmp_path / "m.txt").stdout
+    assert "Not priced 1: G106 host-callback" in shown
+    assert "runs 20 times in a loop" in shown
+    assert "saves" not in shown.partition("Not priced")[2]
+    assert "Not priced 1" in run("triage", tmp_path / "m.txt", "--format", "markdown").stdout
+    (one,) = run_json("triage", tmp_path / "m.txt", "--format", "json")["unpriced"]
+    assert (one["code"], one["seconds"], one["peak_bytes"]) == ("G106", None, None)
+
+
 def test_a_column_that_tells_no_rows_apart_is_left_out() -> None:
     """The name of the only file stands in the heading; names that differ need no files beside them."""
     place = CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"

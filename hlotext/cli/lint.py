@@ -231,6 +231,8 @@ def command(
             say(text)
     if output_format in ("full", "concise") and not quiet and (found or not has_failed):
         _say_counts(report, compared, baseline)
+        if not findings and select is None and not statistics:
+            _say_off(config)
     if has_failed:
         raise click.exceptions.Exit(UNREADABLE)
     if any(_fails(finding, least) for finding in found) and not exit_zero:
@@ -457,6 +459,17 @@ def _shown(finding: lint.Finding, show_traceback: bool) -> lint.Finding:
     if finding.code != lint.INTERNAL or show_traceback:
         return finding
     return attrs.evolve(finding, help="--debug shows the traceback")
+
+
+def _say_off(config: lint.Config) -> None:
+    """Says that nothing found is not nothing to find: rules for costs that may be meant run only when asked for."""
+    off = [
+        code
+        for code, rule in lint.all_rules(config.rule_files).items()
+        if not rule.is_default and not config.is_selected(code, False)
+    ]
+    if off:
+        say(f"{pluralize(len(off), 'rule')} off by default did not run; --extend-select ALL runs every rule")
 
 
 def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:

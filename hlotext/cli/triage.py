@@ -24,6 +24,7 @@ from hlotext.reports.human import percent
 _ROWS = 20
 _ACTIONS = 5
 _SUSPECTS = 3
+_UNPRICED = 5
 _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     "time": lambda one: one.seconds,
     "memory": lambda one: one.peak_bytes or 0,
@@ -66,9 +67,9 @@ def command(
 ) -> None:
     """Rank many modules by time, memory and traffic, and list the most valuable repairs.
 
-    In a DIR, the last text of each compilation is used. Modules are ranked by the minimum time of one run. Below are the
-    most valuable repairs that the text proves possible, each with its saving, and the contents of memory at the
-    peak. Large costs without such a proof are listed separately.
+    Of a DIR, the last text of each compilation is used, and any other module. Modules are ranked by the minimum time of
+    one run. Below are the most valuable repairs that the text proves possible, each with its saving, and the contents of
+    memory at the peak. Large costs without such a proof, and findings whose saving is not known, are listed separately.
 
     \b
     Examples:
@@ -111,11 +112,25 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -
         for number, action in enumerate(actions, 1):
             report.heading(f"{title} {number}: {action.code} {action.rule}")
             report.facts(_action_facts(action))
+    if left := _left_out(found):
+        report.heading(left)
 
 
 def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]]]:
     yield "Action", found.actions[:_ACTIONS]
     yield "Large cost, not proved avoidable", found.suspects[:_SUSPECTS]
+    yield "Not priced", found.unpriced[:_UNPRICED]
+
+
+def _left_out(found: triage.Triage) -> str:
+    """A line for what `_chosen` leaves out; empty if nothing."""
+    counts = (
+        (len(found.actions) - _ACTIONS, "action"),
+        (len(found.suspects) - _SUSPECTS, "large cost"),
+        (len(found.unpriced) - _UNPRICED, "unpriced finding"),
+    )
+    more = [pluralize(count, noun) for count, noun in counts if count > 0]
+    return f"Not shown: {', '.join(more)}; --format json lists all." if more else ""
 
 
 def _facts(found: triage.Triage) -> list[tuple[str, str]]:
@@ -205,7 +220,8 @@ def _arrays(layer: triage.Layer) -> str:
 
 
 def _action_facts(action: triage.Action) -> list[tuple[str, str]]:
-    facts = [("saves", _saved(action)), ("because", action.message)]
+    facts = [("saves", _saved(action))] if action.is_priced else []
+    facts.append(("because", action.message))
     if action.help:
         facts.append(("do", action.help))
     if action.file:
@@ -262,6 +278,8 @@ def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: in
             yield f"\n### {title} {number}: {action.code} {markdown(action.rule)}\n"
             for name, value in _action_facts(action):
                 yield f"- **{name}**: {markdown(value)}"
+    if left := _left_out(found):
+        yield f"\n{left}"
 
 
 # ---- JSON
@@ -273,6 +291,7 @@ def _json(found: triage.Triage, ranked: Sequence[triage.Examined]) -> dict[str, 
         "modules": [_module_json(one) for one in ranked],
         "actions": [_action_json(one) for one in found.actions],
         "suspects": [_action_json(one) for one in found.suspects],
+        "unpriced": [_action_json(one) for one in found.unpriced],
     }
 
 

@@ -181,7 +181,7 @@ class _Finder:
             if old is None:
                 found.append(self._came(node))
                 continue
-            parts = tuple(self._parts(node, old))
+            parts = tuple(self._runs(node, old, tuple(self._parts(node, old))))
             if parts:
                 found.append(Change(CHANGED, _changed_what(node, old, parts), node, old, parts))
             elif node.name != old.name:
@@ -227,6 +227,33 @@ class _Finder:
         yield from self._operands(new, old)
         yield from _attribute_parts(value, new, old)
         yield from self._controls(new, old)
+
+    def _runs(self, new: hlo.Instruction, old: hlo.Instruction, parts: tuple[Part, ...]) -> Iterator[Part]:
+        """The differences of a pair, before them how often it runs where that is not the same.
+
+        What stands in a loop with another trip count is no change by itself: the loop is.
+        """
+        after, before = self._count(self._graphs[1], new), self._count(self._graphs[0], old)
+        if after != before and (parts or self._has_moved(new, old)):
+            yield Part("runs", _times(before), _times(after))
+        yield from parts
+
+    @functools.cached_property
+    def _graphs(self) -> tuple[analysis.CallGraph, analysis.CallGraph]:
+        return analysis.call_graph(self.old.module), analysis.call_graph(self.new.module)
+
+    @staticmethod
+    def _count(graph: analysis.CallGraph, node: hlo.Instruction) -> int | None:
+        return graph.runs.get(node.computation) if node.computation is not None else None
+
+    def _has_moved(self, new: hlo.Instruction, old: hlo.Instruction) -> bool:
+        """True if one of a pair stands in a loop and the other outside all loops, or in a loop that is another's partner."""
+        if new.computation is None or old.computation is None or new.opcode in _FREE:
+            return False
+        loop, was = self._graphs[1].loop_around(new.computation), self._graphs[0].loop_around(old.computation)
+        if loop is None or was is None:
+            return loop is not was
+        return self.pairing.partner.get(loop, was) is not was
 
     def _operands(self, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
         """Operands that are others. Where one is new or another gone, that alone is said."""
@@ -336,6 +363,8 @@ def _without_own_hash(value: Any) -> Any:
 _SHAPES = ("type", "dimensions", "layout", "shape", "dynamic dimensions")
 _FOLLOWING = traits.TUPLES | traits.CONTROL_FLOW | {"opt-barrier"}
 """Opcodes whose shape follows from their operands'."""
+_FREE = _FOLLOWING | {"constant"}
+"""Opcodes that do nothing themselves, wherever they stand."""
 
 
 def _wrapped(graph: Graph) -> dict[hlo.Instruction, hlo.Instruction]:
@@ -382,6 +411,10 @@ def _members(graph: Graph, wrapping: hlo.Instruction) -> list[hlo.Instruction]:
     ]
 
 
+def _times(runs: int | None) -> str:
+    return "unknown" if runs is None else "once" if runs == 1 else f"{runs:,} times"
+
+
 def _attribute_parts(value: Any, new: hlo.Instruction, old: hlo.Instruction) -> Iterator[Part]:
     """Attributes that differ, callees and control dependencies aside."""
     mine, theirs = new.attributes, old.attributes
@@ -411,7 +444,7 @@ def _changed_what(new: hlo.Instruction, old: hlo.Instruction, parts: Any) -> str
     short = [
         f"{part.name} {part.old} -> {part.new}"
         for part in parts
-        if part.name in ("type", "layout") and len(part.old) + len(part.new) < 60
+        if part.name in ("runs", "type", "layout") and len(part.old) + len(part.new) < 60
     ]
     rest = [name for name in dict.fromkeys(names) if not any(s.startswith(f"{name} ") for s in short)]
     return f"{new.opcode}: {', '.join([*short, *rest])}"

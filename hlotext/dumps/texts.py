@@ -26,9 +26,12 @@ _DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
 """Prefix of the names of files that XLA dumped."""
 _LOOSE = (".hlo", ".hlo.txt")
 """Suffixes of texts that no compiler dumped."""
-
+_EARLY = re.compile(r"(?:.+\.)?before_optimizations\.(?:txt|hlo)", re.DOTALL)
+"""Names of texts, by hand, from before optimization."""
 _MODULES = (".txt", ".hlo", ".pb", ".json")
-"""Suffixes of files that may hold a module, in folders without names of XLA's."""
+"""Suffixes of files that may hold a module without XLA's names."""
+_TRACE = ".xplane.pb"
+_ENDINGS = re.compile(r"(?:\.(?:txt|hlo|pb|json))+$")
 _HEAD = re.compile(rb"^(?:HloModule |ENTRY )", re.MULTILINE)
 _PROBED = 65_536
 
@@ -140,9 +143,9 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
 
     A file is taken as it is, whatever its name, `-` for standard input too. Of a folder the texts that XLA's names tell:
     of each compilation the final text, else the last that was written (`last`); both ends (`ends`);
-    every step (`all`); besides, files that are called like final texts, or, where there is none of all these,
-    `.hlo`, or any file that holds a module. What else lies there (memory reports, thunks, kernels, options) is no module and
-    left out. Only names are read, unless none is XLA's.
+    every step (`all`); besides, any other file that holds a module: a proto only without a text of the same name, one
+    called like a text before optimization only where no other is. What else lies there (memory reports, thunks, kernels,
+    options) is no module and left out. Of XLA's files only names are read, of others the contents.
 
     Raises InputError for a path that does not exist, or an archive that cannot be read.
     """
@@ -163,23 +166,46 @@ def texts_of(storage: Storage, which: Which = "last") -> Iterator[ModuleFile]:
 
 def _of_folder(folder: DumpFolder, which: Which) -> Iterator[ModuleFile]:
     steps = [step.file for compilation in folder.compilations for step in _chosen(compilation, which)]
-    loose = [file for file in folder.files if file.compilation is None]
-    found = [*steps, *(file for file in loose if is_loose_final(_name(file)))]
-    found = found or [file for file in loose if _name(file).endswith(_LOOSE)]
-    if not found:  # no names of XLA's: any file that holds a module
-        yield from (
-            ModuleFile(file.path, None if file.archive is None else file)
-            for file in sorted(loose, key=lambda file: file.name.path)
-            if _holds_module(file)
+    others = [file for file in folder.files if file.compilation is None]
+    if steps:  # a text of XLA's that is no step, as of a module that found no memory, is one of a module that is there
+        others = [file for file in others if not _DUMPED.match(_name(file))]
+    loose = _loose(others, without_traces=bool(steps))
+    if which == "last":
+        loose = [text for text in loose if not _EARLY.fullmatch(posixpath.basename(text.path))] or (
+            [] if steps else loose
         )
-    for file in sorted(found, key=lambda file: file.name.path) if len(found) > len(steps) else found:
-        yield ModuleFile(file.path, file)
+    found = [*(ModuleFile(file.path, file) for file in steps), *loose]
+    yield from sorted(found, key=lambda text: text.path) if loose else found
+
+
+def _loose(files: Sequence[DumpFile], *, without_traces: bool) -> list[ModuleFile]:
+    """The modules in files without XLA's names.
+
+    Protos only of modules whose text is not there, and traces, which hold the programs that ran, where there is nothing else.
+    """
+    found: list[ModuleFile] = []
+    protos: list[ModuleFile] = []
+    traces: list[ModuleFile] = []
+    for file in files:
+        name = _name(file)
+        if is_loose_final(name) or name.endswith(_LOOSE):
+            found.append(ModuleFile(file.path, file))
+        elif name.endswith(_MODULES) and _holds_module(file):
+            text = ModuleFile(file.path, None if file.archive is None else file)
+            is_text = not name.endswith((".pb", ".json"))
+            (found if is_text else traces if name.endswith(_TRACE) else protos).append(text)
+    known = {_stem(text.path) for text in found}
+    return [*found, *(text for text in protos if _stem(text.path) not in known)] or (
+        [] if without_traces else traces
+    )
+
+
+def _stem(path: str) -> str:
+    return _ENDINGS.sub("", without_packing(path))
 
 
 def _holds_module(file: DumpFile) -> bool:
     """True if a file looks like a module: text, or outside of archives a proto or its JSON."""
-    if not _name(file).endswith(_MODULES):
-        return False
     try:
         data = file.read()
     except InputError:

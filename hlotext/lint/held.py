@@ -15,6 +15,7 @@ from hlotext.analysis import (
     written_arrays,
 )
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.lint.helpers import unaliased_results
 from hlotext.lint.rule import Context
 from hlotext.memory.values import Range, Value
@@ -80,6 +81,8 @@ class Held:
     """Its producer; for loop state, the instruction outside that provides the initial value."""
     filler: Instruction
     """The last write to it: for loop state, in the body; else `writer`."""
+    index: ShapeIndex
+    """The part of the filler's result that it is."""
     bytes: int
     span: Range
     """First and last moment of everything that lies in it because it must."""
@@ -132,10 +135,12 @@ def _held(value: Value, buffer: tuple[Value, ...], size: int) -> Held | None:
     written = [v for v in buffer if not v.is_phi and v.instruction is not None and v.live_range is not None]
     if not ranges or not written:
         return None
-    first = min(written, key=lambda v: (v.live_range or (0, 0), v.number)).instruction
+    first = min(written, key=lambda v: (v.live_range or (0, 0), v.number))
     named = [v for v in written if v.instruction is not None and v.instruction.opcode not in _MOVING]
-    last = max(named or written, key=lambda v: (v.live_range or (0, 0), v.number)).instruction
-    if first is None or last is None:
+    last = max(named or written, key=lambda v: (v.live_range or (0, 0), v.number))
+    writer = first.instruction
+    if writer is None or last.instruction is None:
         return None
-    filler = first if first.opcode not in _MOVING else last
-    return Held(value, first, filler, size, (min(r[0] for r in ranges), max(r[1] for r in ranges)))
+    filled = first if writer.opcode not in _MOVING else last
+    span = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    return Held(value, writer, filled.instruction or writer, filled.index, size, span)

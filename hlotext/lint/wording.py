@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rounds import parts_of
 
@@ -57,6 +58,32 @@ def described(instruction: Instruction) -> str:
         )
     words = ", ".join(said[:3]) or instruction.opcode
     return f"{words} of {byte_text(total_of(instruction.shape).allocated_bytes)}"
+
+
+def written(instruction: Instruction, index: ShapeIndex = ()) -> str:
+    """Describes one array of a result by the operation that computes its elements, of a fusion that of the one output.
+
+    `the product of 2048x8192 and 8192x2048`, `the exponential of 8x8192x8192`; unlike `described`, which tells what a
+    fusion does in all.
+    """
+    one, left = instruction, list(index)
+    seen: set[Instruction] = set()
+    while one not in seen:
+        seen.add(one)
+        if one.opcode in ("fusion", "call") and one.called_computations:
+            one = one.called_computations[0].root
+        elif one.opcode == "tuple" and left and left[0] < len(one.operands):
+            one = one.operands[left.pop(0)]
+        elif one.opcode == "get-tuple-element" and one.operands:
+            left.insert(0, int(one.attributes.get("index", 0)))
+            one = one.operands[0]
+        elif one.opcode in _QUIET and len(one.operands) == 1 and one.opcode != "tuple":
+            one = one.operands[0]
+    if one.opcode in _QUIET or one.opcode == "custom-call" or one.shape is None or not one.shape.is_array:
+        return described(instruction)
+    return (
+        f"the product of {_pair(one)}" if one.opcode == "dot" else f"the {one.opcode} of {sizes(one.shape)}"
+    )
 
 
 def _pair(product: Instruction) -> str:

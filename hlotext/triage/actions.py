@@ -41,18 +41,22 @@ class Action:
     instruction: str
     """Its name in the first of these."""
 
+    @property
+    def is_priced(self) -> bool:
+        """True if the saving is known; what a host callback costs, for one, no text tells."""
+        return bool(self.seconds or self.peak_bytes)
+
 
 def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
-    """All actions, the most valuable first; those that nothing proves are among them."""
+    """All actions, the most valuable first, so those without a price last; those that nothing proves are among them."""
     step = sum(module.seconds for module in modules)
     peak = max((module.peak_bytes or 0 for module in modules), default=0)
     causes: dict[tuple[object, ...], list[tuple[Examined, Finding]]] = defaultdict(list)
     for module in modules:
         for finding in module.findings:
-            if finding.severity is not Severity.ERROR and (finding.seconds or finding.peak_bytes):
-                causes[_cause(finding)].append((module, finding))
+            causes[_cause(finding)].append((module, finding))
     found = [_action(places, step, peak) for places in causes.values()]
-    return tuple(sorted(found, key=lambda one: (-one.value, one.code, one.modules)))
+    return tuple(sorted(found, key=lambda one: (-one.value, not one.is_proved, one.code, one.modules)))
 
 
 def _cause(finding: Finding) -> tuple[object, ...]:
@@ -76,7 +80,7 @@ def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) 
         rule=first.rule,
         message=first.message,
         help=first.help,
-        is_proved=any(one.severity is Severity.WARNING for _, one in ranked),
+        is_proved=any(one.severity is not Severity.NOTE for _, one in ranked),
         seconds=seconds,
         peak_bytes=most,
         value=value(seconds, most),

@@ -26,6 +26,8 @@ class Triage:
     """Repairs that the text proves to be possible, the most valuable first."""
     suspects: tuple[Action, ...]
     """Large costs without such a proof, likewise."""
+    unpriced: tuple[Action, ...]
+    """Findings whose saving is not known, those proved avoidable first."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:
@@ -66,8 +68,9 @@ def run(
     return Triage(
         tuple(modules),
         tuple(failures),
-        tuple(one for one in actions if one.is_proved),
-        tuple(one for one in actions if not one.is_proved),
+        tuple(one for one in actions if one.is_priced and one.is_proved),
+        tuple(one for one in actions if one.is_priced and not one.is_proved),
+        tuple(one for one in actions if not one.is_priced),
     )
 
 

@@ -12,7 +12,7 @@ from hlotext.findings.errors import Severity
 from hlotext.lint.held import Held, at_peak, function_of, least_held, most_written
 from hlotext.lint.moving import comes_from_argument, moved_array
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.wording import described
+from hlotext.lint.wording import written
 
 _MUCH = 0.3
 """Part of the peak that one function's arrays make, from which on it is worth knowing."""
@@ -63,7 +63,7 @@ class LongLivedArray(Rule):
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
                 f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the peak of memory, the largest "
-                f"{byte_text(first.bytes)} ({described(first.filler)})",
+                f"{byte_text(first.bytes)} ({written(first.filler, first.index)})",
                 "use them up sooner, keep them in a narrower type, go over them in blocks, or compute them again "
                 "(jax.checkpoint)",
                 total,
