@@ -986,3 +986,18 @@ def test_the_reader_of_a_gathered_argument_is_a_guess_without_the_program() -> N
     _, gather = dumps.collectives.of_module(hlo.parse(named))
     assert gather.reasons[0].wanted_by == "constraint"
     assert gather.confidence == "medium"
+
+
+@pytest.mark.parametrize(
+    ("archive", "grows", "also"),
+    [("state_plain", 12288, " with result[0] sharded so too"), ("state_donate", 6144, "")],
+)
+def test_memory_counts_results_that_take_the_sharding(
+    archive: str, grows: int, also: str, tmp_path: Path
+) -> None:
+    """An updated state is sharded as its argument, and held beside it unless it is donated: so many bytes, recompiled."""
+    with tarfile.open(DATA / "collectives" / "memory" / f"cpu_0.12.{archive}.shardy.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    found = [s for one in opened(tmp_path).collectives() for s in one.suggestions if s.name == "w"]
+    assert {(s.spec, s.bytes_per_device) for s in found} == {("P(None, None)", grows)}
+    assert f"needs {grows // 1024}.0 KiB more memory{also};" in found[0].because.replace("6.00", "6.0")

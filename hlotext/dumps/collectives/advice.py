@@ -13,6 +13,7 @@ from typing import Literal
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.updates import undonated_updates
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.annotations import Annotations, Origin, Site
 from hlotext.dumps.collectives.fates import Fate
@@ -27,7 +28,7 @@ from hlotext.dumps.collectives.records import (
     RESULT,
     Suggestion,
 )
-from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
+from hlotext.dumps.collectives.specs import Spec, Specs, dimensions_of, whole
 from hlotext.dumps.collectives.traffic import Estimate, Traffic
 from hlotext.ir.tables import opcodes
 
@@ -350,7 +351,9 @@ class Advice:
         fate = self._fates.get(part.part)
         spared = round(fate.sent) if fate is not None and fate.sent is not None else None
         total = estimate.change
-        grows = self._grows(change)
+        own = self._grows(change)
+        following = self._following(change, estimate, own)
+        grows = own + sum(following.values()) if own is not None else None
         lost = [self._places.of(one) for one in change.computed] if change.rule in _TAKING else []
         because = wording.suggestion(
             change.label,
@@ -359,6 +362,7 @@ class Advice:
             spared,
             total,
             grows,
+            list(following),
             lost,
             measured,
             _MEASURED_ON[self._where],
@@ -392,6 +396,32 @@ class Advice:
         width = change.node.shape.element_type.byte_width
         new, old = (math.prod(one.local(dimensions, self.mesh)) for one in (change.spec, before))
         return int((new - old) * width)
+
+    def _following(self, change: _Change, estimate: Estimate, own: int | None) -> dict[int, int]:
+        """Bytes that each device holds more of the results that take the new sharding, by their number.
+
+        One that Shardy is free to shard follows; one that the program shards as the argument that it is the new value of has
+        to be annotated as the argument, or the next step reshards it. A result in an argument's own memory counts once.
+        """
+        if change.kind == "result":
+            return {}
+        module = self._annotations.module
+        aliases = module.attributes.get("input_output_alias")
+        shared = {one.output_index[:1] for one in aliases.entries} if aliases is not None else set()
+        found = {n: size for n, size in estimate.results.items() if not shared & {(n,), ()}}
+        if change.kind != "argument" or not own:
+            return {n: size for n, size in found.items() if size}
+        for update in undonated_updates(module):
+            number = update.index[0] if update.index else 0
+            if update.parameter is change.node and self._is_sharded_so(number, change):
+                found.setdefault(number, own)
+        return {n: size for n, size in found.items() if size}
+
+    def _is_sharded_so(self, result: int, change: _Change) -> bool:
+        """True if a result has the sharding that its argument has now."""
+        assert self.mesh is not None
+        sharding = self._partitioner.result_sharding(result)
+        return sharding is not None and Specs(self.mesh).of(sharding, change.spec.rank) == change.now
 
 
 _TAKING = frozenset({"want", "axes off", "summed off", "factor off", "edge"})

@@ -80,6 +80,8 @@ class Arrays:
             attrs.evolve(partitioner.mesh, names=tuple(self.sizes), sizes=tuple(self.sizes.values()))
         )
         self._values: dict[object, Value] = {}
+        self.results: dict[int, Value] = {}
+        """The results of the program, by their number."""
         self.operations: list[Operation] = []
         self._runs = call_graph(annotations.module).runs
         self._pinned: dict[int, list[Value]] = {}
@@ -348,7 +350,7 @@ class Arrays:
                 spec = self._specs.of(self._partitioner.result_sharding(n), len(value.dimensions))
                 fixed = spec.axes if spec is not None else None
             made = Value(value.dimensions, value.width, fixed or value.now, None, fixed)
-            self._values["result", n] = made
+            self._values["result", n] = self.results[n] = made
             self._operation(RESULT, [value], [made], rule_of_alike(value.dimensions), 1, None)
 
     def changed(
@@ -359,7 +361,7 @@ class Arrays:
         Empty if its line constrains others otherwise: one change would not be of one annotation.
         """
         if result is not None:
-            found = [self._values.get(("result", result))]
+            found = [self.results.get(result)]
         elif site is not None and site.kind == "constraint":
             others = self._constrained.get(site.line, {})
             found = list(others[site.spec]) if list(others) == [site.spec] else []

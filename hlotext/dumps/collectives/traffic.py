@@ -10,7 +10,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
-from hlotext.dumps.collectives.arrays import Arrays, Axes, Operation
+from hlotext.dumps.collectives.arrays import Arrays, Axes, Operation, Value
 from hlotext.dumps.collectives.fates import Fate, passes_of
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.specs import Spec
@@ -46,6 +46,8 @@ class Estimate:
     """True if it sends less however the changed operations are carried out, and what they send now is what was estimated."""
     is_less: bool
     """True if it sends less, surely or by a margin."""
+    results: Mapping[int, int] = {}
+    """Bytes that each device holds more of the results that change, by their number."""
 
 
 class Traffic:
@@ -147,7 +149,23 @@ class Traffic:
         is_possible = -change <= self._total
         is_sure = is_possible and is_annotated and is_known and saved > 0 and is_met(_SURE, saved, highest[1])
         is_less = is_sure or is_met(_LIKELY, -change, gross)
-        return Estimate(round(change) if is_possible else None, is_sure, is_less)
+        return Estimate(round(change) if is_possible else None, is_sure, is_less, self._grown(spec))
+
+    def _grown(self, spec: Mapping[int, Axes]) -> dict[int, int]:
+        """Bytes that each device holds more of the results whose shardings change."""
+        return {
+            number: round((self._held(one, spec[id(one)]) - self._held(one, self._now[id(one)])) * one.width)
+            for number, one in self._arrays.results.items()
+            if spec[id(one)] != self._now[id(one)]
+        }
+
+    def _held(self, one: Value, axes: Axes) -> int:
+        """Elements of an array that each device holds."""
+        sizes = self._arrays.sizes
+        return math.prod(
+            -(-size // math.prod(sizes[a] for a in cut))
+            for size, cut in zip(one.dimensions, axes, strict=True)
+        )
 
     def _counted(
         self, touched: list[Operation], new: dict[int, Sent | None]

@@ -172,6 +172,7 @@ def suggestion(
     spared: int | None,
     total: int | None,
     grows: int | None,
+    results: Sequence[int],
     lost: Sequence[Place],
     measured: tuple[int, int],
     measured_on: str,
@@ -185,7 +186,8 @@ def suggestion(
     if total is not None:
         price.append(f"an estimated {byte_text(abs(total))} {'more' if total > 0 else 'less'} in all")
     if grows:
-        price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
+        following = f" with {_listed([f'result[{n}]' for n in results])} sharded so too" if results else ""
+        price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}")
     if lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
     done = f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
