@@ -409,12 +409,10 @@ class Advice:
         aliases = module.attributes.get("input_output_alias")
         shared = {one.output_index[:1] for one in aliases.entries} if aliases is not None else set()
         found = {n: size for n, size in estimate.results.items() if not shared & {(n,), ()}}
-        if change.kind != "argument" or not own:
-            return {n: size for n, size in found.items() if size}
-        for update in undonated_updates(module):
+        for update in undonated_updates(module) if change.kind == "argument" else ():
             number = update.index[0] if update.index else 0
             if update.parameter is change.node and self._is_sharded_so(number, change):
-                found.setdefault(number, own)
+                found.setdefault(number, own or 0)
         return {n: size for n, size in found.items() if size}
 
     def _is_sharded_so(self, result: int, change: _Change) -> bool:

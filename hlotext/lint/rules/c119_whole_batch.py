@@ -9,17 +9,16 @@ import attrs
 from hlotext.analysis import byte_text
 from hlotext.analysis.entries import program_name
 from hlotext.analysis.formatting import pluralize
+from hlotext.analysis.meshes import is_invented
 from hlotext.dumps.collectives.whole_batch import WholeBatch, whole_batches
-from hlotext.ir.caches import lazy_regex
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.replica_groups import MeshAxesReplicaGroupList
 from hlotext.lint.helpers import size_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.rules.c110_replicated_parameter import feeds_product
 from hlotext.lint.taken_apart import updates_of
 
-_MADE_UP = lazy_regex(r"axis_[0-9]+")
-"""Names of axes that XLA gives to groups of none."""
 _TRAINING = 4
 """Times that the parts of a weight are sent in training, if each device works on its part of the batch: gathered for the
 forward and for the backward pass; and its gradient is summed, which counts twice where no reduce-scatter is made of it."""
@@ -43,7 +42,12 @@ class WholeBatchOnEach(Rule):
             alike = {one for one in batch.alike if context.is_stepped(one)} - batch.collectives
             part = 1 - 1 / batch.devices
             spared = 1 - instead / sent
-            summed = {operand for one in of_batch if one.kind in _SUMS for operand in one.start.operands}
+            summed = {
+                operand
+                for one in of_batch
+                if one.kind in traits.REDUCES_ACROSS_DEVICES
+                for operand in one.start.operands
+            }
             whole = {*alike, *batch.collectives, *summed}
             yield Report(
                 _writer(batch.lookup, context),
@@ -60,9 +64,6 @@ class WholeBatchOnEach(Rule):
                 origin=batch.lookup,
                 cause="whole batch",
             )
-
-
-_SUMS = frozenset({"all-reduce", "reduce-scatter"})
 
 
 def _held(whole: Iterable[Instruction], context: Context) -> Iterator[tuple[Instruction, tuple[int, ...]]]:
@@ -106,7 +107,7 @@ def _constraint(batch: WholeBatch) -> str:
     """The Python that is to be written, with the axes where the groups of the gathered indices name them."""
     groups, indices = batch.gather.groups, batch.argument.shape
     axes = [one.name for one in groups.axes] if isinstance(groups, MeshAxesReplicaGroupList) else []
-    if not axes or indices is None or batch.dimension is None or any(map(_MADE_UP().fullmatch, axes)):
+    if not axes or indices is None or batch.dimension is None or any(map(is_invented, axes)):
         return "with_sharding_constraint to the sharding of the indices, with None for the features,"
     spec = ["None"] * (indices.rank + 1)
     spec[batch.dimension] = repr(axes[0]) if len(axes) == 1 else f"({', '.join(map(repr, axes))})"

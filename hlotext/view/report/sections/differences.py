@@ -15,6 +15,7 @@ from hlotext.memory import MemoryModelError, usage
 from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut, signed_bytes
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
+from hlotext.view.report.sections.memory import is_mostly_static
 from hlotext.view.report.templates import shown as shown_text
 
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
@@ -194,7 +195,7 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     title = f"{new.name}: the peak is {byte_text(old.peak)} before and {byte_text(new.peak)} after"
     title += f", {signed_text(change)} ({format_change(change / old.peak)})" if change and old.peak else ""
     # What is held throughout on both sides would make both lines flat: then only what lives beside it is drawn.
-    is_flat = all(one.peak > one.static > _FLAT * one.peak for one in (old, new))
+    is_flat = all(is_mostly_static(one.static, one.peak) for one in (old, new))
     drawn = (
         [[size - one.static for size in line] for line, one in zip(lines, (old, new), strict=True)]
         if is_flat
@@ -263,10 +264,6 @@ def _overlay(lines: Sequence[Sequence[int]], sign: str) -> str:
         f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{escape.html(label)}">'
         f"{scale}{''.join(drawn)}</svg></div>"
     )
-
-
-_FLAT = 0.6
-"""Share of the peak from which on what is held throughout is not drawn."""
 
 
 def _points(line: Sequence[int], top: int) -> str:

@@ -169,7 +169,7 @@ def _data(
             "heap": max(1, space.heap),
             "top": max(1, top),
             "above": top - space.static,
-            "is_whole": not top > space.static > _MOSTLY * top,
+            "is_whole": not is_mostly_static(space.static, top),
         },
         "peak": {"time": space.peak_time, "bytes": space.peak, "name": space.peak_instruction},
         "left_out": left_out,
@@ -190,8 +190,9 @@ def _data(
     }
 
 
-_MOSTLY = 0.6
-"""Share of the peak from which on what is held throughout is not drawn to scale: what is above it would be flat."""
+def is_mostly_static(static: int, peak: int) -> bool:
+    """True if what is held throughout is not drawn to scale, since what is above it would be flat."""
+    return peak > static > 0.6 * peak
 
 
 def _place(row: LiveArray) -> str:
