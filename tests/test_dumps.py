@@ -290,9 +290,37 @@ def test_loose_texts(tmp_path: Path) -> None:
 
 
 def test_loose_texts_beside_dumps(tmp_path: Path) -> None:
-    """Modules by their contents, once each: a proto beside its text, a trace and XLA's other texts are left out."""
+    """Modules by their contents; a trace and XLA's other texts are left out."""
+    folder = _beside_loose_texts(tmp_path)
+    assert _names_of_modules(folder) == [
+        "mine.txt",
+        "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt",
+        "other.txt",
+    ]
+    counted = run("grep", "-c", "f32[] parameter(0)", folder)
+    assert "mine.txt" in counted.stdout
+
+
+def test_loose_protos_beside_dumps(tmp_path: Path) -> None:
+    """A proto beside its text is the same module."""
+    pytest.importorskip("google.protobuf")
+    folder = _beside_loose_texts(tmp_path)
+    proto = hlo.parse(_LOOSE).to_proto()
+    for name in ("mine.hlo.pb", "alone.hlo.pb", "host.xplane.pb"):
+        (folder / name).write_bytes(proto)
+    assert _names_of_modules(folder) == [
+        "alone.hlo.pb",
+        "mine.txt",
+        "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt",
+        "other.txt",
+    ]
+
+
+_LOOSE = "HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0)\n}\n"
+
+
+def _beside_loose_texts(tmp_path: Path) -> Path:
     folder = unpacked("gpu.loops", tmp_path)
-    text = "HloModule m\n\nENTRY e {\n  ROOT a = f32[] parameter(0)\n}\n"
     for name in (
         "mine.txt",
         "b/other.txt",
@@ -300,20 +328,13 @@ def test_loose_texts_beside_dumps(tmp_path: Path) -> None:
         "mine.before_optimizations.txt",
     ):
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
+        (folder / name).write_text(_LOOSE)
     (folder / "error.txt").write_text("RESOURCE_EXHAUSTED\n")
-    proto = hlo.parse(text).to_proto()
-    for name in ("mine.hlo.pb", "alone.hlo.pb", "host.xplane.pb"):
-        (folder / name).write_bytes(proto)
-    found = sorted(Path(text.path).name for text in dumps.module_texts([folder]))
-    assert found == [
-        "alone.hlo.pb",
-        "mine.txt",
-        "module_0001.jit_f.sm_9.0a_gpu_after_optimizations.txt",
-        "other.txt",
-    ]
-    counted = run("grep", "-c", "f32[] parameter(0)", folder)
-    assert "mine.txt" in counted.stdout
+    return folder
+
+
+def _names_of_modules(folder: Path) -> list[str]:
+    return sorted(Path(text.path).name for text in dumps.module_texts([folder]))
 
 
 def test_twenty_thousand_files(tmp_path: Path) -> None:
