@@ -39,6 +39,8 @@ class _Row:
     """The mark itself, as a regular expression; empty where the words are all."""
     holds: Callable[[str], bool] | None = None
     """Further condition on the whole text."""
+    in_parts: bool = True
+    """True if the words stand in headers, shapes or attributes: not in names, operands or between them."""
 
 
 _COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast"
@@ -85,7 +87,10 @@ _ALWAYS = (
         Mark("is_spmd_generated", since=date(2026, 6, 15)), ('is_spmd_generated="',),
         r'[{,]is_spmd_generated="true"',
     ),
-    _Row(Mark("operands NAME#I", since=date(2026, 6, 16)), ("#",), r"^[^\"\n]*? = [^\"\n]*?[(, ]%?[\w.-]+#\d"),
+    _Row(
+        Mark("operands NAME#I", since=date(2026, 6, 16)), ("#",),
+        r"^[^\"\n]*? = [^\"\n]*?[(, ]%?[\w.-]+#\d", in_parts=False,
+    ),
     _Row(Mark("xla.pdl_launch=", since=date(2026, 6, 29)), ("xla.pdl_launch=",), r'[{,]"?xla\.pdl_launch"?='),
     _Row(Mark("num_tiles_per_pid", since=date(2026, 7, 23)), ('"num_tiles_per_pid":',)),
     _Row(Mark("communication_domain", since=date(2026, 8, 10)), ('"communication_domain":',)),
@@ -127,19 +132,20 @@ _LINE = r"^  (?:ROOT )?"
 _BY_DEFAULT = (
     _Row(
         Mark("short form with names behind computations", until=date(2025, 2, 16), is_weak=True),
-        ("\n} // ",), r"^\} // [\w.-]+$",
+        ("\n} // ",), r"^\} // [\w.-]+$", in_parts=False,
     ),
     _Row(
         Mark("operands with shapes", until=date(2025, 3, 10), is_weak=True), (" = ",),
         rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\([a-z]\w*\[[\d,]*\]\S* %",
+        in_parts=False,
     ),
     _Row(
         Mark("long form without shapes of operands", since=date(2025, 3, 11), is_weak=True), (" = ",),
-        rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\(%",
+        rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\(%", in_parts=False,
     ),
     _Row(
         Mark("get-tuple-element written out", until=date(2026, 7, 12), is_weak=True), (" get-tuple-element(",),
-        r"^  (?!ROOT )%[\w.-]+ = .* get-tuple-element\(%",
+        r"^  (?!ROOT )%[\w.-]+ = .* get-tuple-element\(%", in_parts=False,
     ),
 )  # fmt: skip
 """Marks of the texts that XLA dumps, by default options."""
@@ -158,7 +164,18 @@ def age_of(module: Module) -> XlaAge:
     source = module.source
     if source is None:
         return joined(text_marks(str(module)))
-    return joined(text_marks(str(source.text), is_dumped=_DUMPED.search(source.name) is not None))
+    text = str(source.text)
+    is_dumped = _DUMPED.search(source.name) is not None
+    return joined(text_marks(text, is_dumped=is_dumped, parts=_parts_once(module, text)))
+
+
+def _parts_once(module: Module, text: str) -> str:
+    """A text without names and operands, in which shapes and attributes that lines share stand once; else all of it."""
+    computations = module.computations
+    if module.is_modified or not computations or not all(c._parts_read for c in computations):
+        return text
+    before, behind = text[: computations[0]._start], text[computations[-1]._end :]
+    return "\n".join([before, *[part[0] for part in module._parts], behind])
 
 
 def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
@@ -166,11 +183,15 @@ def age_for(module: Module, age: XlaAge | date | str | None = None) -> XlaAge:
     return as_age(age) or age_of(module)
 
 
-def text_marks(text: str, *, is_dumped: bool = False) -> Iterator[Mark]:
-    """The marks of a text; of one that XLA dumped by default options, those of its form as well."""
+def text_marks(text: str, *, is_dumped: bool = False, parts: str | None = None) -> Iterator[Mark]:
+    """The marks of a text; of one that XLA dumped by default options, those of its form as well.
+
+    `parts` has all shapes, attributes and headers of the text, where that is known: much less to look through.
+    """
     for row in (*_ALWAYS, *_BY_DEFAULT) if is_dumped else _ALWAYS:
+        looked = parts if parts is not None and row.in_parts else text
         if (
-            any(words in text for words in row.words)
+            any(words in looked for words in row.words)
             and (not row.form or re.search(row.form, text, re.MULTILINE) is not None)
             and (row.holds is None or row.holds(text))
         ):

@@ -83,7 +83,9 @@ def _fill(
     for instruction in instructions:
         value = own(instruction)
         source = MetadataSource.OWN
-        if value is None and instruction.opcode in _WRAPPERS:
+        if value is None:
+            if instruction._head.opcode not in _WRAPPERS:
+                continue
             value, source = _inside(instruction, own), MetadataSource.BODY
         if value is not None:
             found[instruction] = pairs.of(value, source)

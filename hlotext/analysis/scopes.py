@@ -133,6 +133,7 @@ class _OpNames:
         self._root = _root_name(module)
         self._graph = call_graph(module)
         self._bases: dict[Computation, str] = {}
+        self._named: dict[str, dict[int, _Named]] = {}
         for computation in callers_first(module):
             self._bases[computation] = self._base(computation)
 
@@ -152,19 +153,24 @@ class _OpNames:
 
     def of(self, instruction: Instruction) -> _Named | None:
         """Parsed op_name of an instruction; None if it has none with a scope."""
-        if instruction.opcode == "parameter":
+        if instruction._head.opcode == "parameter":
             return None  # the name of an argument
-        metadata = instruction.metadata
+        metadata = instruction._attributes.get("metadata")
         if metadata is None or not metadata.op_name:
             return None
-        op_name, computation = metadata.op_name, instruction.computation
+        op_name, computation = metadata.op_name, instruction._computation
         base = self._bases.get(computation, "") if computation is not None else ""
         if "/" not in op_name:
             # A compiler's own name, or the operation alone, as in reducers; in a called computation it continues the call.
             call = self._graph.call(computation)
             if call is None or call.use != CALLED or not base or op_name.startswith(self._root):
                 return None
-        return read_op_name(self._full(op_name, base), self._root)
+        # By identity, since equal metadata of a module are nearly always one object.
+        known = self._named.setdefault(base, {})
+        found = known.get(id(metadata))
+        if found is None:
+            found = known[id(metadata)] = read_op_name(self._full(op_name, base), self._root)
+        return found
 
 
 def _root_name(module: Module) -> str:

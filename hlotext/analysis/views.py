@@ -39,7 +39,13 @@ def entered(value: Value, known: Container[Instruction] = ()) -> Value:
 
     An instruction outside of all fusions that is known is not looked behind.
     """
-    one, fusions = value.instruction, value.fusions
+    one, fusions = _entered(value.instruction, value.fusions, known)
+    return value if one is value.instruction else Value(one, fusions)
+
+
+def _entered(
+    one: Instruction, fusions: tuple[Instruction, ...], known: Container[Instruction] = ()
+) -> tuple[Instruction, tuple[Instruction, ...]]:
     for _ in range(_MOST_STEPS):
         opcode = one.opcode
         if not fusions and one in known:
@@ -75,19 +81,19 @@ def entered(value: Value, known: Container[Instruction] = ()) -> Value:
             one, fusions = given[index], (*fusions, made)
         else:
             break
-    return value if one is value.instruction else Value(one, fusions)
+    return one, fusions
 
 
 def source(value: Value, through: Iterable[str]) -> Value:
     """Where a value comes from, looking through fusions and through the first operand of these opcodes."""
-    passed = frozenset(through)
+    passed = through if isinstance(through, frozenset) else frozenset(through)
+    one, fusions = value.instruction, value.fusions
     for _ in range(_MOST_STEPS):
-        value = entered(value)
-        one = value.instruction
-        if one.opcode not in passed or not one.operands:
-            return value
-        value = Value(one.operands[0], value.fusions)
-    return value
+        one, fusions = _entered(one, fusions)
+        if one.opcode not in passed or not (operands := one.operands):
+            break
+        one = operands[0]
+    return value if one is value.instruction else Value(one, fusions)
 
 
 def array_of(shape: Shape | None) -> Shape | None:

@@ -285,7 +285,7 @@ def _times(interval: Interval) -> list[tuple[int, int]]:
 
 _REPAIRS = 64
 """Maximum number of repeated placements."""
-_MOST_PLACED = 20_000
+_MOST_PLACED = 10_000
 """Places that these tries may ask for together."""
 
 
