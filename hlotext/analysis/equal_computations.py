@@ -29,6 +29,9 @@ def equal_computations(module: Module) -> Mapping[Computation, Computation]:
     known: dict[int, Hashable] = {}
     begun = {one.instruction: one.participants for one in communications(module)}
     for computation in post_order(module.computations):
+        if computation is module.entry:  # often a quarter of a module, and nothing calls it
+            found[computation] = computation
+            continue
         place = {}
         rows: list[Hashable] = [computation.execution_thread]
         for number, node in enumerate(computation._instructions):

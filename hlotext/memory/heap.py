@@ -181,12 +181,7 @@ def _ending(
 
 def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
     """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
-
-    def place(order: Sequence[Interval], limit: int | None) -> HeapResult | Interval:
-        return _placed(simulation, alignment, order, limit)
-
-    _, best = _best_of_two(simulation, alignment, place)
-    return best
+    return _best_of_two(simulation, alignment, _placer(simulation, alignment))[1]
 
 
 def _best_of_two(simulation: Simulation, alignment: int, place: _Place) -> tuple[HeapResult, HeapResult]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from hlotext.ir.caches import text_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.heap import HeapEvent, Interval, Simulation
@@ -101,15 +102,21 @@ def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...
     config = instruction.backend_config
     if config is None or instruction.opcode != "fusion" or instruction.shape is None:
         return
-    found = _ALIASING.search(config.text)
-    if found is None or any(o.shape is None or not o.shape.is_array for o in instruction.operands):
+    pairs = _aliasing_operands(config.text)
+    if not pairs or any(o.shape is None or not o.shape.is_array for o in instruction.operands):
         return
     leaves = [index for index, _ in instruction.shape.leaves()]
     count = len(instruction.operands)
-    for match in _INDICES.finditer(found[1]):
-        place, leaf = int(match[1]), int(match[2]) - count
-        if place < count and 0 <= leaf < len(leaves):
-            yield place, leaves[leaf]
+    for place, number in pairs:
+        if place < count and 0 <= number - count < len(leaves):
+            yield place, leaves[number - count]
+
+
+@text_cache(1 << 12)
+def _aliasing_operands(config: str) -> tuple[tuple[int, int], ...]:
+    """The pairs of a fusion's configuration, of which a module has few distinct ones."""
+    found = _ALIASING.search(config)
+    return tuple((int(a), int(b)) for a, b in _INDICES.findall(found[1])) if found is not None else ()
 
 
 def is_joined(instruction: Instruction) -> bool:
