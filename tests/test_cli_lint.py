@@ -205,17 +205,25 @@ ENTRY e {
 """
 
 
-def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
-    """As `hlotext memory` says it, where the chip is known."""
+def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    """As `hlotext memory` says it, where the chip is known; a finding like others, at any share."""
     file = tmp_path / "m.hlo"
     file.write_text(LARGE)
     told = "32.0 GiB of HBM needed, 15.8 GiB usable: 16.2 GiB too much"
     assert told in run("memory", file, "--chip", "v5e").stdout
-    assert f"{file}: m does not fit: {told}" in run("lint", file, "--chip", "v5e").stderr
-    for arguments in ((file,), (file, "--chip", "v5p"), (file, "--chip", "v5e", "--quiet")):
-        assert "does not fit" not in run("lint", *arguments).stderr
+    found = run("lint", file, "--chip", "v5e", "--fail-on", "share>3%", "--quiet")
+    assert found.exit_code == 1
+    assert f"error[M118]: the module does not fit into the memory of v5e: {told}" in found.stdout
+    for arguments in (
+        (file,),
+        (file, "--chip", "v5p"),
+        (file, "--chip", "h100"),
+        (file, "--chip", "v5e", "--ignore", "M118"),
+    ):
+        assert "does not fit" not in run("lint", *arguments).stdout
     shown = run("triage", file, "--chip", "v5e").stdout.splitlines()
     assert shown[1].split() == ["does", "not", "fit", "m:", *told.split()]
+    assert shown[-1].split()[1:] == ["hlotext", "lint", str(file), "--select", "M118", "--chip", "v5e"]
 
 
 @pytest.mark.parametrize("option", [["--explain-silence", "M103"], ["--fix"]], ids=lambda one: one[0])

@@ -198,7 +198,7 @@ def command(
         if what_if:
             raise click.UsageError("--fix cannot be used with --what-if")
         _fix(files, config, quiet)
-    findings, has_failed, bodies, excess = _lint(files, config, jobs, not quiet)
+    findings, has_failed, bodies = _lint(files, config, jobs, not quiet)
     if not has_failed:
         _check_trips(trips_of(trips), bodies)
     if diff_against is not None:
@@ -226,9 +226,6 @@ def command(
         say_cut(len(found), most)
     else:
         write_report(cut(report, limit), output_format, output_file)
-    if output_format in ("full", "concise") and not quiet:
-        for text in excess:
-            say(text)
     if output_format in ("full", "concise") and not quiet and (found or not has_failed):
         _say_counts(report, compared, baseline)
         if not findings and select is None and not statistics:
@@ -393,12 +390,10 @@ def _fix(files: Sequence[str | ModuleFile], config: lint.Config, quiet: bool) ->
 
 def _lint(
     files: Sequence[str | ModuleFile], config: lint.Config, jobs: int | None, show: bool
-) -> tuple[list[lint.Finding], bool, frozenset[str], list[str]]:
-    """The findings of all files, whether a file could not be read or a rule failed, the names of all loop bodies, and which
-    modules do not fit into memory."""
+) -> tuple[list[lint.Finding], bool, frozenset[str]]:
+    """The findings of all files, whether a file could not be read or a rule failed, and the names of all loop bodies."""
     found: list[lint.Finding] = []
     bodies: frozenset[str] = frozenset()
-    excess: list[str] = []
     has_failed = False
     number = 1 if "-" in files else jobs or os.cpu_count() or 1
     is_slow = show and len(files) > _MANY and sys.stderr.isatty()
@@ -412,8 +407,7 @@ def _lint(
                 found += result.linted.findings
                 has_failed = has_failed or result.linted.has_failed
                 bodies |= result.linted.loop_bodies
-                excess += [f"{result.file}: {text}" for text in result.linted.excess]
-    return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies, excess
+    return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies
 
 
 def _check_trips(trips: Mapping[str, int], bodies: frozenset[str]) -> None:

@@ -83,16 +83,16 @@ def command(
     found = triage.run(paths, triage.Settings(config), jobs)
     ranked = sorted(found.modules, key=lambda one: -_KEYS[sort](one))
     for failure in found.failures:
-        place = "" if failure.problem.startswith(failure.place) else f"{failure.place}: "
+        place = "" if failure.place in failure.problem else f"{failure.place}: "
         Unreadable(f"{place}{failure.problem}", where={"file": failure.place}).show()
     if output_format == "json":
-        write_json(_json(found, ranked))
+        write_json(_json(found, ranked, config.chip))
     elif not found.modules:
         pass
     elif output_format == "markdown":
-        emit_report("\n".join(_markdown(found, ranked, limit)))
+        emit_report("\n".join(_markdown(found, ranked, limit, config.chip)))
     else:
-        _show(found, ranked, limit)
+        _show(found, ranked, limit, config.chip)
     if found.failures:
         raise click.exceptions.Exit(Unreadable.exit_code)
 
@@ -100,7 +100,7 @@ def command(
 # ---- text
 
 
-def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> None:
+def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int, chip: str) -> None:
     report = output()
     places = {one.place for one in found.modules}
     where = f" in {printable(next(iter(places)))}" if len(places) == 1 else ""
@@ -111,7 +111,7 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -
     for title, actions in _chosen(found):
         for number, action in enumerate(actions, 1):
             report.heading(f"{title} {number}: {action.code} {action.rule}")
-            report.facts(_action_facts(action))
+            report.facts(_action_facts(action, chip))
     if left := _left_out(found):
         report.heading(left)
 
@@ -219,7 +219,7 @@ def _arrays(layer: triage.Layer) -> str:
     return f"{byte_text(layer.bytes)} in {layer.arrays:,} arrays, {most} {byte_text(layer.largest)}"
 
 
-def _action_facts(action: triage.Action) -> list[tuple[str, str]]:
+def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
     facts = [("saves", _saved(action))] if action.is_priced else []
     facts.append(("because", action.message))
     if action.help:
@@ -228,7 +228,7 @@ def _action_facts(action: triage.Action) -> list[tuple[str, str]]:
         facts.append(("line", f"{action.file}:{action.line}"))
     if len(action.modules) > 1:
         facts.append(("in", f"{len(action.modules)} modules, most in {action.modules[0]}"))
-    facts.append(("more", Command(_command(action))))
+    facts.append(("more", Command(_command(action, chip))))
     return facts
 
 
@@ -246,8 +246,10 @@ def _shares(action: triage.Action) -> str:
     return own if own == of_all else f"{own} of {where}, {of_all} of all modules"
 
 
-def _command(action: triage.Action) -> str:
-    return f"hlotext lint {shlex.quote(_readable(action.modules[0]))} --select {action.code}"
+def _command(action: triage.Action, chip: str) -> str:
+    """The command that shows the action alone, on the chip that triage was told."""
+    on = f" --chip {shlex.quote(chip)}" if chip else ""
+    return f"hlotext lint {shlex.quote(_readable(action.modules[0]))} --select {action.code}{on}"
 
 
 def _readable(place: str) -> str:
@@ -259,7 +261,9 @@ def _readable(place: str) -> str:
 # ---- markdown
 
 
-def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int) -> Iterator[str]:
+def _markdown(
+    found: triage.Triage, ranked: Sequence[triage.Examined], limit: int, chip: str
+) -> Iterator[str]:
     yield f"## {pluralize(len(found.modules), 'module')}"
     yield ""
     for name, value in _facts(found):
@@ -276,7 +280,7 @@ def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: in
     for title, actions in _chosen(found):
         for number, action in enumerate(actions, 1):
             yield f"\n### {title} {number}: {action.code} {markdown(action.rule)}\n"
-            for name, value in _action_facts(action):
+            for name, value in _action_facts(action, chip):
                 yield f"- **{name}**: {markdown(value)}"
     if left := _left_out(found):
         yield f"\n{left}"
@@ -285,13 +289,13 @@ def _markdown(found: triage.Triage, ranked: Sequence[triage.Examined], limit: in
 # ---- JSON
 
 
-def _json(found: triage.Triage, ranked: Sequence[triage.Examined]) -> dict[str, Any]:
+def _json(found: triage.Triage, ranked: Sequence[triage.Examined], chip: str) -> dict[str, Any]:
     return {
         "seconds": _step(found),
         "modules": [_module_json(one) for one in ranked],
-        "actions": [_action_json(one) for one in found.actions],
-        "suspects": [_action_json(one) for one in found.suspects],
-        "unpriced": [_action_json(one) for one in found.unpriced],
+        "actions": [_action_json(one, chip) for one in found.actions],
+        "suspects": [_action_json(one, chip) for one in found.suspects],
+        "unpriced": [_action_json(one, chip) for one in found.unpriced],
     }
 
 
@@ -318,5 +322,5 @@ def _module_json(one: triage.Examined) -> dict[str, Any]:
     }
 
 
-def _action_json(action: triage.Action) -> dict[str, Any]:
-    return {**attrs.asdict(action), "command": _command(action)}
+def _action_json(action: triage.Action, chip: str) -> dict[str, Any]:
+    return {**attrs.asdict(action), "command": _command(action, chip)}

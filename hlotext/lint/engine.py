@@ -22,7 +22,6 @@ from hlotext.ir.nodes.source import Source, Span
 from hlotext.lint.causes import Place, cause_of, merged
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.config import Config
-from hlotext.lint.excess import excess_lines
 from hlotext.lint.fingerprints import fingerprint, text_fingerprint
 from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
@@ -157,8 +156,6 @@ class Linted:
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
     """Names of the loop bodies, to which trip counts may be given."""
-    excess: tuple[str, ...] = ()
-    """The modules that do not fit into the memory of their chip, and by how much: a line for each."""
 
     @property
     def has_failed(self) -> bool:
@@ -190,8 +187,7 @@ def lint_source(
     for module in result.modules:
         found += run(module, config, compilation=compilation)
     instructions = sum(len(c) for m in result.modules for c in m.computations)
-    excess = excess_lines(result.modules, config, compilation)
-    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), excess)
+    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules))
 
 
 def loop_bodies(source: Source) -> frozenset[str]:
@@ -224,8 +220,7 @@ def lint_proto(data: bytes, name: str, config: Config | None = None) -> Linted:
     except proto.ProtoError as error:
         damage = attrs.evolve(error.diagnostic, span=NOWHERE, source=Source("", name))
         return Linted((_adopted(damage, SYNTAX_CODES[damage.code]),), 0, 0)
-    excess = excess_lines(modules, config, None)
-    return Linted(tuple(found), len(modules), instructions, _loop_bodies(modules), excess)
+    return Linted(tuple(found), len(modules), instructions, _loop_bodies(modules))
 
 
 def _reports(
