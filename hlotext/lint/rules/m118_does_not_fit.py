@@ -43,7 +43,8 @@ class DoesNotFit(Rule):
         yield Report(
             None,
             f"the module does not fit into the memory of {choice.chip.name}: {text}",
-            f"`hlotext memory FILE --chip {choice.chip.name}` shows what is held at the peak, and findings of memory what lowers it",
+            f"`hlotext memory FILE --chip {choice.chip.name}` shows what is held at the peak; "
+            "other findings of memory tell what lowers it",
             usage.space_usage(assigned, 0).needed - usable,
             is_held=True,
         )
