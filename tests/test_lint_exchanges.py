@@ -399,14 +399,23 @@ def test_what_a_scheme_or_the_program_asks_for_is_no_reshard(name: str) -> None:
     assert all(linted is not None and not linted.findings for linted in results)
 
 
-def test_of_a_gather_then_sliced_only_what_is_not_used_is_saved() -> None:
-    """Time and bytes are of the same part: seven of eight pieces, not the exchange as a whole."""
+OWN_PART = """  p = u32[] partition-id()
+  size = u32[] constant(65536)
+  i = u32[] multiply(p, size)
+"""
+
+
+@pytest.mark.parametrize(("place", "saved"), [("  i = s32[] parameter(1)\n", 6 / 8), (OWN_PART, 7 / 8)])
+def test_of_a_gather_then_sliced_what_still_moves_is_not_saved(place: str, saved: float) -> None:
+    """A device's own part comes in one exchange. Before a slice at a place that the run tells pieces are exchanged, and then
+    the slice is sent: compiled so for CPU, GPU and TPU, of 48 MiB 16.5 are left with slices of 9.4 % on four devices."""
     text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
-    module = hlo.parse(text)
+    module = hlo.parse(text.replace("  i = s32[] parameter(1)\n", place))
     (finding,) = lint.run(module, lint.Config(select=("C108",), chip="v5e", **support.SAY_ALL))
     (transfer,) = cost.estimate(module, chip("v5e")).transfers
-    assert finding.seconds == pytest.approx(transfer.seconds * 7 / 8)
-    assert finding.bytes == round(7 * 65536 * 4 * 7 / 8)
+    assert finding.seconds == pytest.approx(transfer.seconds * saved)
+    assert finding.bytes == round(7 * 65536 * 4 * saved)
+    assert ("before the slice" in finding.help) == (saved == 6 / 8)
 
 
 def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:

@@ -17,6 +17,7 @@ from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import COLLECTIVES
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
@@ -202,17 +203,35 @@ def slices_of(value: Instruction) -> list[Instruction] | None:
 
 def depends_on_device(value: Instruction, context: Context) -> bool:
     """True if a value is computed from the number of the device, as the place of its own part in an array is."""
+    return any(one.opcode in traits.DEVICE_IDS for one in _upstream(value, context))
+
+
+def is_known_by_device(value: Instruction, context: Context) -> bool:
+    """True if the number of the device alone decides a value, so that before the run it is known what each device takes."""
+    seen = list(_upstream(value, context))
+    return len(seen) < _FARTHEST and all(
+        one.opcode in _KNOWN or (_sources(one, context) and not _is_loop_state(one)) for one in seen
+    )
+
+
+_KNOWN = traits.KNOWN_VALUES | traits.DEVICE_IDS
+
+
+def _is_loop_state(value: Instruction) -> bool:
+    """True for what a round of a loop may leave otherwise than it was at first."""
+    return value.opcode == "get-tuple-element" and value.operands[0].opcode == "parameter"
+
+
+def _upstream(value: Instruction, context: Context) -> Iterator[Instruction]:
+    """A value and what it is computed from, the nearest `_FARTHEST`."""
     seen: set[Instruction] = set()
     pending = [value]
     while pending and len(seen) < _FARTHEST:
         current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if current.opcode in ("partition-id", "replica-id"):
-            return True
-        pending += _sources(current, context)
-    return False
+        if current not in seen:
+            seen.add(current)
+            yield current
+            pending += _sources(current, context)
 
 
 _FARTHEST = 500

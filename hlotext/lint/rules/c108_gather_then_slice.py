@@ -14,15 +14,21 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.beside import is_worth_time
 from hlotext.lint.demand import Demand
 from hlotext.lint.demanded import demands
-from hlotext.lint.helpers import results, size_of
+from hlotext.lint.helpers import is_known_by_device, results, size_of
+from hlotext.lint.own_parts import own_part
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.shifts import shift_remedy
+from hlotext.lint.values import Value
 
 _EXCHANGE = (
     "lax.all_to_all in place of the all-gather and the slice: each device gets only the part that it uses "
     "(lax.ppermute, where that is all of another device's)"
 )
-_RESHARD = "change the sharding in steps, or so that no device needs the whole array"
+_STEPS = "change the sharding in steps, or so that no device needs the whole array"
+_BEFORE = (
+    "change the sharding before the slice (with_sharding_constraint) to one that leaves the sliced dimension whole, or shard "
+    "the array so from the start"
+)
 
 
 @attrs.frozen
@@ -51,14 +57,20 @@ class GatherThenSlice(Rule):
             if not whole:  # each device needs all of it
                 continue
             part = sum(size_of(value.shape) * kept for value, kept in cut) / whole
-            needless = whole / one.result_bytes * (1 - part)
+            remedy = _remedy(one, part, all(_is_own_part(value, context) for value, _ in cut))
+            # Before a slice at a place that the run tells each device exchanges all that it has, and then the slice is sent.
+            first = one.operand_bytes / one.result_bytes if remedy.startswith(_BEFORE) else 0.0
+            remaining = part + first
+            needless = whole / one.result_bytes * (1 - remaining)
+            if needless <= 0:  # an exchange before the slice sends as much
+                continue
             if not is_worth_time(one.start, context, self.min_percent / needless):
                 continue
             of_them = f", {len(cut)} arrays of one that gathers more," if whole < one.result_bytes else ""
             yield Report(
                 one.start,
                 f"all-gather of {byte_text(whole)}{of_them} of which {100 * part:.3g} % is used",
-                _remedy(one, part),
+                remedy,
                 round(one.sent_bytes * needless) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, needless),
             )
@@ -76,14 +88,18 @@ class GatherThenSlice(Rule):
         return asked.fraction(value.shape)
 
 
-def _remedy(one: Communication, part: float) -> str:
+def _is_own_part(value: Instruction, context: Context) -> bool:
+    """True if each device takes a part that is known before the run: one exchange brings it."""
+    cut = own_part(Value(value), context)
+    return cut is not None and all(is_known_by_device(place, context) for place in cut.operands[1:])
+
+
+def _remedy(one: Communication, part: float, is_own: bool) -> str:
     """A shard_map is written by hand: it has no sharding that a step could change, but operations for parts."""
     named = one.instruction if one.instruction.metadata is not None else one.start
-    return (
-        _EXCHANGE
-        if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE
-        else shift_remedy(one, _RESHARD)
-    )
+    if is_by_hand(named) and part * (one.participants or math.inf) <= _SHARE:
+        return _EXCHANGE
+    return shift_remedy(one, _STEPS if is_own else _BEFORE)
 
 
 _SHARE = 1.01
