@@ -299,6 +299,49 @@ ENTRY e {
 """
 
 
+BRANCHES = """HloModule m, num_partitions=4
+
+all {
+  x = f32[8] parameter(0)
+  g = f32[32] all-gather(x), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true
+  ROOT y = f32[8] slice(g), slice={[0:8]}
+}
+next {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] collective-permute(x), channel_id=2, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+}
+ENTRY e {
+  p = pred[] parameter(0)
+  x = f32[8] parameter(1)
+  y = f32[8] conditional(p, x, x), true_computation=all, false_computation=next
+  ROOT z = f32[8] collective-permute(y), channel_id=3, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+}
+"""
+
+
+def test_of_a_conditional_the_dearest_branch_counts() -> None:
+    """A limit holds whichever branch is taken; `hlotext comm` says that its sum of both is the most."""
+    found = inspect(BRANCHES).collectives()
+    assert (found.bytes, found.wire_bytes, found.is_at_most) == (128 + 32, 96 + 32, True)
+    assert found[0].runs is None
+    kept = inspect(BRANCHES).collectives("collective-permute")
+    assert (kept.bytes, kept.is_at_most) == (64, True)
+    (total,) = traffic(hlo.parse(BRANCHES)).by_link().values()
+    assert (total.mark, total.bytes) == ("<= ", 96 + 32 + 32)
+
+
+def test_a_branch_in_a_loop_counts_in_each_round() -> None:
+    """The most that eight rounds can send, not one."""
+    body = LOOP.replace("START", "constant(0)").replace(
+        "  y = f32[8] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}\n",
+        "  y = f32[8] conditional(i, x, x), branch_computations={next, keep}\n",
+    )
+    branches = BRANCHES[BRANCHES.index("next {") : BRANCHES.index("ENTRY")]
+    keep = "keep {\n  ROOT x = f32[8] parameter(0)\n}\n"
+    found = inspect(body.replace("cond {", branches + keep + "cond {", 1)).collectives()
+    assert (found.bytes, found.is_at_most) == (5 * 32 + 128, True)
+
+
 def test_bytes_in_loops_count_once_per_iteration() -> None:
     """As `hlotext comm` counts them; of a loop of unknown length there is no sum, lest a limit pass."""
     found = inspect(LOOP.replace("START", "constant(0)")).collectives()

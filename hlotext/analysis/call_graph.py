@@ -80,6 +80,8 @@ class CallGraph:
 
     Those that are never reached from the entry are missing.
     """
+    most_runs: Mapping[Computation, int | None]
+    """The same if every branch of a conditional is taken whenever the conditional runs: the most that it can be."""
     stepped: frozenset[Computation]
     """The computations whose instructions run one by one, the entry first of all."""
     trips: Mapping[tuple[Computation, int], int | None]
@@ -142,13 +144,45 @@ class CallGraph:
             there = f"bodies: {', '.join(bodies)}" if bodies else "the module has no loops"
             raise ValueError(f"no loop body is named {missing[0]}; {there}")
         known = {**self.trips, **{bodies[name]: count for name, count in trips.items()}}
-        callees: dict[Computation, list[CallEdge]] = {}
+        callees = self._callees()
+        order = _callers_first(self.module.entry, callees)
+        return attrs.evolve(
+            self,
+            trips=known,
+            runs=_runs(self.module.entry, order, callees, known),
+            most_runs=_runs(self.module.entry, order, callees, known, per_branch=1),
+        )
+
+    def most(self, own: Mapping[Computation, int]) -> int | None:
+        """The most that one run of the module can add up to, of what each computation adds in each of its runs.
+
+        Of a conditional the branch counts that adds most. None where a loop of unknown trip count adds anything.
+        """
+        callees = self._callees()
+        totals: dict[Computation, int] = {}
+        for computation in reversed(_callers_first(self.module.entry, callees)):
+            total, branches = own.get(computation, 0), dict[int, int]()
+            for edge in callees.get(computation, ()):
+                inside = totals.get(edge.callee, 0)
+                if not inside:
+                    continue
+                if edge.use == BRANCH:
+                    branches[edge.place] = max(inside, branches.get(edge.place, 0))
+                    continue
+                factor = _runs_per_call(edge, self.trips)
+                if factor is None:
+                    return None
+                total += factor * inside
+            totals[computation] = total + sum(branches.values())
+        return totals[self.module.entry]
+
+    def _callees(self) -> Mapping[Computation, tuple[CallEdge, ...]]:
+        """The calls that stand in each computation."""
+        found: dict[Computation, list[CallEdge]] = {}
         for edges in self.callers.values():
             for edge in edges:
-                callees.setdefault(edge.computation, []).append(edge)
-        found = {computation: tuple(edges) for computation, edges in callees.items()}
-        order = _callers_first(self.module.entry, found)
-        return attrs.evolve(self, trips=known, runs=_runs(self.module.entry, order, found, known))
+                found.setdefault(edge.computation, []).append(edge)
+        return {computation: tuple(edges) for computation, edges in found.items()}
 
     def loop_around(self, computation: Computation) -> Instruction | None:
         """The innermost while in which a computation runs; None outside all loops."""
@@ -197,10 +231,12 @@ class Calls:
         by_place = {
             (c, place): trip for c in module.computations if c in trips for place, trip in trips[c].items()
         }
+        has_branches = any(edge.use == BRANCH for edges in callees.values() for edge in edges)
         return CallGraph(
             module,
             {callee: tuple(edges) for callee, edges in callers.items()},
-            _runs(module.entry, order, callees, by_place),
+            runs := _runs(module.entry, order, callees, by_place),
+            _runs(module.entry, order, callees, by_place, per_branch=1) if has_branches else runs,
             _stepped(module.entry, order, callees),
             by_place,
         )
@@ -238,13 +274,15 @@ def _runs(
     order: Iterable[Computation],
     callees: Mapping[Computation, tuple[CallEdge, ...]],
     trips: Mapping[tuple[Computation, int], int | None],
+    per_branch: int | None = None,
 ) -> dict[Computation, int | None]:
-    """Execution count of each computation; `order` has callers before callees."""
+    """Execution count of each computation; `order` has callers before callees. `per_branch` is how often each branch is taken
+    when a conditional runs, which the text does not say."""
     runs: dict[Computation, int | None] = {entry: 1}
     for computation in order:
         outer = runs.setdefault(computation, 0)
         for edge in callees.get(computation, ()):
-            factor = _runs_per_call(edge, trips)
+            factor = _runs_per_call(edge, trips) if edge.use != BRANCH else per_branch
             known = runs.get(edge.callee, 0)
             count = None if outer is None or factor is None or known is None else known + outer * factor
             runs[edge.callee] = None if count is None or count > MOST_RUNS else count

@@ -75,6 +75,8 @@ class Communication:
     """Slices and devices named by a transfer between slices, verbatim."""
     runs: int | None
     """Execution count in one run of the module; None if it depends on values."""
+    most_runs: int | None
+    """The same if conditionals take its branches each time: the most that it can be. None if a loop depends on values."""
 
     @property
     def computation(self) -> Computation | None:
@@ -231,6 +233,7 @@ class Surroundings:
     fusion_call: CallEdge | None
     loop_call: CallEdge | None
     runs: int | None
+    most_runs: int | None
 
     def is_pair(self, found: Exchange) -> bool:
         """True if it is written as a start and a done."""
@@ -255,6 +258,7 @@ def surroundings(graph: CallGraph, computation: Computation | None) -> Surroundi
         fusion_call=around if around is not None and around.opcode == "fusion" else None,
         loop_call=graph.loop_call(home) if home is not None else None,
         runs=graph.runs.get(home, 0) if home is not None else 0,
+        most_runs=graph.most_runs.get(home, 0) if home is not None else 0,
     )
 
 
@@ -288,6 +292,7 @@ def _communication(graph: CallGraph, joined: Slices, instruction: Instruction) -
         result_bytes=result_bytes,
         target=instruction.frontend_attributes.get(TARGET) if link is Interconnect.DCN else None,
         runs=around.runs,
+        most_runs=around.most_runs,
     )
 
 

@@ -130,8 +130,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
 def _sum_text(total: cost.TrafficTotal) -> str:
     if total.unknown == total.count:
         return "?"
-    mark = "<= " if total.is_at_most else ">= " if total.is_at_least or total.unknown else ""
-    return f"{mark}{byte_text(total.bytes)}"
+    return f"{total.mark}{byte_text(total.bytes)}"
 
 
 def _show_matrix(report: Output, found: cost.Traffic) -> None:

@@ -186,8 +186,7 @@ def _sent(one: triage.Examined) -> str:
         return ""
     if one.sent.unknown == one.sent.count:
         return "?"
-    mark = "<= " if one.sent.is_at_most else ">= " if one.sent.is_at_least or one.sent.unknown else ""
-    return f"{mark}{byte_text(one.sent.bytes)}"
+    return f"{one.sent.mark}{byte_text(one.sent.bytes)}"
 
 
 def _memory(found: triage.Triage, limit: int) -> TerminalTable:

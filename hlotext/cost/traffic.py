@@ -47,8 +47,9 @@ class CollectiveTraffic:
 
     @property
     def total(self) -> int | None:
-        """Bytes in all runs, an unknown number of runs taken for one."""
-        return None if self.sent is None else self.sent * (1 if self.runs is None else self.runs)
+        """Bytes in all runs; an unknown number is the most that conditionals allow, in a loop of unknown length one."""
+        most = self.communication.most_runs if self.runs is None else self.runs
+        return None if self.sent is None else self.sent * (1 if most is None else most)
 
     @property
     def row(self) -> str:
@@ -81,16 +82,23 @@ class TrafficTotal:
     is_at_least: bool = False
     """True if one of them runs in a loop of unknown trip count, counted once."""
     is_at_most: bool = False
-    """True if the size of one of them is known at run time only."""
+    """True if the size of one of them, or whether it runs, is known at run time only."""
+
+    @property
+    def mark(self) -> str:
+        """The bound that the bytes are, before their text: `<= `, `>= `; `~ ` where they are neither."""
+        is_at_least = self.is_at_least or self.unknown > 0
+        return "~ " if is_at_least and self.is_at_most else ">= " if is_at_least else "<= " * self.is_at_most
 
     def plus(self, flow: CollectiveTraffic) -> TrafficTotal:
         """With one more."""
+        one = flow.communication
         return TrafficTotal(
             self.count + 1,
             self.bytes + (flow.total or 0),
             self.unknown + (flow.total is None),
-            self.is_at_least or flow.runs is None,
-            self.is_at_most or flow.communication.is_at_most,
+            self.is_at_least or one.most_runs is None,
+            self.is_at_most or one.is_at_most or (one.runs is None and one.most_runs is not None),
         )
 
 

@@ -25,6 +25,7 @@ from hlotext.analysis.entries import EntryArray
 from hlotext.analysis.formatting import pluralize
 from hlotext.cost import RunCost, ScopeCost, analyze, matrix_products, scope_tree
 from hlotext.findings.errors import Severity
+from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import opcodes
@@ -147,11 +148,12 @@ class Collectives(Sequence[Collective]):
     @property
     def bytes(self) -> int:
         """Bytes that each device gets from all of them in one run of the module, those in loops once per iteration, as
-        `hlotext comm` counts; of what only sends the bytes sent.
+        `hlotext comm` counts; of what only sends the bytes sent. Of a conditional the branch counts that gets most, so that a
+        limit holds whichever is taken: `is_at_most` tells.
 
         Raises ValueError if one of them runs in a loop of unknown trip count.
         """
-        return sum(_received(one) * self._runs(one) for one in self._plain)
+        return self._total(_received)
 
     @property
     def wire_bytes(self) -> int:
@@ -159,23 +161,28 @@ class Collectives(Sequence[Collective]):
 
         Raises ValueError if the number of participants or of executions of one of them is unknown.
         """
-        total = 0
-        for one in self._plain:
-            sent = one.wire_bytes
-            if sent is None:
-                raise ValueError(
-                    f"nothing tells how many devices {one.start.name} joins, so not what it sends"
-                )
-            total += sent * self._runs(one)
-        return total
+        return self._total(_sent)
 
-    def _runs(self, one: Communication) -> int:
-        """Executions in one run of the module. Raises ValueError if that is unknown."""
-        if one.runs is None:
-            raise ValueError(
-                f"the text does not tell how often {one.start.name} runs, so there is no sum: .table() has the bytes of each"
-            )
-        return one.runs
+    @property
+    def is_at_most(self) -> bool:
+        """True if a conditional decides whether one of them runs: `bytes` and `wire_bytes` then count the dearest branch."""
+        return any(one.runs is None and one.most_runs is not None for one in self._plain)
+
+    def _total(self, size: Callable[[Communication], int]) -> int:
+        """Sizes over all executions in one run of the module. Raises ValueError if their number is unknown."""
+        if all(one.runs is not None for one in self._plain):
+            return sum(size(one) * (one.runs or 0) for one in self._plain)
+        own: dict[Computation, int] = {}
+        for one in self._plain:
+            if one.most_runs is None:
+                raise ValueError(
+                    f"the text does not tell how often {one.start.name} runs, so there is no sum: "
+                    ".table() has the bytes of each"
+                )
+            if (home := one.computation) is not None:
+                own[home] = own.get(home, 0) + size(one)
+        module = next(home.module for home in own)
+        return (call_graph(module).most(own) or 0) if module is not None else 0
 
     @property
     def dtypes(self) -> frozenset[str]:
@@ -213,6 +220,13 @@ class Collectives(Sequence[Collective]):
 
     def __repr__(self) -> str:
         return "\n".join([f"{len(self)} collectives", *self.explain()])
+
+
+def _sent(one: Communication) -> int:
+    """Bytes that a device sends in one execution. Raises ValueError if the number of devices is not known and matters."""
+    if one.wire_bytes is None:
+        raise ValueError(f"nothing tells how many devices {one.start.name} joins, so not what it sends")
+    return one.wire_bytes
 
 
 def _received(one: Communication) -> int:

@@ -162,10 +162,12 @@ def _change(one: dumps.Suggestion) -> tuple[Cell, ...]:
     return name, one.now, one.spec, one.bytes_spared, one.bytes_per_device, measured, one.confidence
 
 
+_BOUNDS = {"": "", "<= ": "at most ", ">= ": "at least ", "~ ": "about "}
+
+
 def _sum(total: cost.TrafficTotal) -> str:
     known = total.count - total.unknown
-    mark = "at most " if total.is_at_most else "at least " if total.is_at_least or total.unknown else ""
-    size = f"{mark}{byte_text(total.bytes)} sent by each device" if known else "sizes unknown"
+    size = f"{_BOUNDS[total.mark]}{byte_text(total.bytes)} sent by each device" if known else "sizes unknown"
     return f"{size}, {pluralize(total.count, 'operation')}"
 
 
