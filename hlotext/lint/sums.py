@@ -57,7 +57,7 @@ def slots_added_to(value: Value, rounds: Rounds, same: Same) -> list[int]:
                     return []
                 found.append(slot)
             elif made.opcode in LINEAR and all(
-                _is_same(other, same) for k, other in enumerate(user.operands()) if k != number
+                is_same(other, same) for k, other in enumerate(user.operands()) if k != number
             ):
                 if made.opcode == "divide" and number != 0:
                     return []
@@ -88,7 +88,7 @@ def _is_filled(value: Value) -> bool:
     return source(value, ("broadcast",)).instruction.opcode == "constant"
 
 
-def _is_same(value: Value, same: Same) -> bool:
+def is_same(value: Value, same: Same) -> bool:
     value = entered(value)
     while value.instruction.opcode in ("broadcast", "bitcast", "convert") and value.instruction.operands:
         value = entered(value.operands()[0])

@@ -1,0 +1,121 @@
+"""Values of a loop that its state does not determine: only counters do, and arrays that no iteration changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hlotext.analysis.loops import operands_first
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rounds import Purity, Rounds, Same
+from hlotext.lint.slots import given_in, stacks, taken_out
+from hlotext.lint.sums import is_same
+from hlotext.lint.values import VIEWS, Value, consumers, entered, source
+
+_MOST_STEPS = 200
+_STACKED = VIEWS | {"convert", "transpose"}
+
+
+def apart_from_state(rounds: Rounds, purity: Purity, fixed: Collection[int]) -> frozenset[Instruction]:
+    """The instructions of a body that do not depend on what earlier iterations computed, but for counters, and of what no
+    iteration changes on no other slots than `fixed`."""
+    counters = {
+        slot
+        for slot, given in enumerate(rounds.given)
+        if slot not in rounds.passed
+        and given.shape is not None
+        and given.shape.is_array
+        and not given.shape.rank
+    }
+    order = operands_first(rounds.body)
+    while True:
+        found = _made_of({*fixed, *counters}, rounds, order, purity)
+        wrong = {slot for slot in counters if rounds.given[slot] not in found}
+        if not wrong:
+            return found
+        counters -= wrong
+
+
+def _made_of(
+    slots: Collection[int], rounds: Rounds, order: list[Instruction], purity: Purity
+) -> frozenset[Instruction]:
+    found: set[Instruction] = set()
+    for one in order:
+        if one.opcode == "get-tuple-element" and one.operands[0].opcode == "parameter":
+            if one.attributes.get("index") in slots:
+                found.add(one)
+        elif purity.is_pure(one) and all(operand in found for operand in one.operands):
+            found.add(one)
+    return frozenset(found)
+
+
+def is_made_of(value: Value, known: Collection[Instruction], purity: Purity) -> bool:
+    """True if a value, perhaps inside of fusions, is computed from these instructions of a body alone."""
+    pending, seen = [value], {value}
+    while pending and len(seen) < _MOST_STEPS:
+        current = pending.pop()
+        if current.instruction in known:
+            continue
+        current = entered(current)
+        one = current.instruction
+        if one in known:
+            continue
+        if not current.fusions or one.opcode == "parameter" or not purity.is_pure(one):
+            return False
+        new = [operand for operand in current.operands() if operand not in seen]
+        pending += new
+        seen.update(new)
+    return not pending
+
+
+def not_of_loops(rounds: Rounds) -> frozenset[int]:
+    """The slots that no iteration changes, but for those that another loop filled, as with what a backward pass needs."""
+    found = set()
+    for slot in rounds.passed:
+        first = given_in(rounds.loop, slot)
+        if first is None or not _is_of_loop(source(Value(first), VIEWS).instruction):
+            found.add(slot)
+    return frozenset(found)
+
+
+def _is_of_loop(one: Instruction) -> bool:
+    return one.opcode == "get-tuple-element" and one.operands[0].opcode in traits.CONTROL_FLOW
+
+
+def is_only_stacked(value: Value, rounds: Rounds, same: Same) -> bool:
+    """True if a value goes into a stack of the loop's results alone, perhaps after elementwise work with what is the same in
+    every iteration."""
+    updates = {update for slot, update in stacks(rounds) if taken_out(rounds)[slot]}
+    pending, seen, found = [value], 0, False
+    while pending:
+        current = pending.pop()
+        for user, number in consumers(current, _STACKED):
+            seen += 1
+            made = user.instruction
+            if made.opcode == "dynamic-update-slice" and number == 1 and _writes(user, updates):
+                found = True
+            elif (
+                seen < _MOST_STEPS
+                and made.opcode in ELEMENTWISE
+                and size_of(made.shape) <= 2 * size_of(value.instruction.shape)
+                and all(is_same(other, same) for k, other in enumerate(user.operands()) if k != number)
+            ):
+                pending.append(user)
+            else:
+                return False
+    return found
+
+
+def _writes(user: Value, updates: Collection[Instruction]) -> bool:
+    return user.instruction.operands[1] in updates or _seen(user.operands()[1]) in updates
+
+
+def _seen(value: Value) -> Instruction:
+    value = entered(value)
+    for _ in range(_MOST_STEPS):
+        if value.instruction.opcode not in VIEWS or not value.instruction.operands:
+            break
+        value = entered(value.operands()[0])
+    return value.instruction

@@ -1,0 +1,100 @@
+"""Sums over products that are computed element by element where a matrix product would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import Backend
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.alike_fusions import alike
+from hlotext.lint.helpers import size_of, times
+from hlotext.lint.rounds import parts_of
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.separable import Separable, separable_sums
+from hlotext.lint.wording import sizes
+
+_TILES = {Backend.TPU: 128, Backend.GPU: 16}
+"""To a multiple of this the unit for products pads the summed dimension and the columns."""
+_NEEDED = frozenset({"broadcast", "reduce"})
+_WRITTEN = "/dot_general"
+"""A product of the program that the compiler writes out in elements, as those with vectors."""
+
+
+@attrs.frozen
+class ProductByElements(Rule):
+    code = "G123"
+    name = "product-by-elements"
+    title = "a sum over products computed element by element, where a matrix multiplication would do"
+    waste = "dense"
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        bodies = alike(context.module)
+        for whole in context.graph.sequential_instructions():
+            if whole.opcode != "fusion" or not bodies.opcodes(whole) >= _NEEDED:
+                continue  # it sums no products
+            for body in whole.called_computations:
+                for found in separable_sums(body):
+                    if not _is_written_out(found.reduce):
+                        yield from _report(whole, found, context)
+
+
+def _is_written_out(reduce: Instruction) -> bool:
+    return reduce.metadata is not None and reduce.metadata.op_name.endswith(_WRITTEN)
+
+
+def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[Report]:
+    prices, runs = context.prices, context.prices.runs(whole.computation)
+    now = prices.seconds(whole) * _part(whole, found)
+    saved = now - _instead(whole, found, context) * runs
+    if saved <= 0:  # the unit for products would take as long
+        return
+    summand = found.reduce.operands[0]
+    cancels = (
+        "; |x - y|^2 = |x|^2 - 2 x.y + |y|^2 needs precision=jax.lax.Precision.HIGHEST, with which the saving is "
+        "computed, and loses digits of distances that are small beside the vectors"
+        if found.is_difference
+        else ""
+    )
+    yield Report(
+        whole,
+        f"{sizes(summand.shape)} terms are multiplied and summed element by element{times(context.runs(whole))}: "
+        "every term is a product of factors of two smaller arrays",
+        f"write it as a matrix multiplication of the factors (jnp.einsum, x @ y.T){cancels}",
+        seconds=saved,
+        origin=found.reduce,
+    )
+
+
+def _part(whole: Instruction, found: Separable) -> float:
+    """The part of a fusion's work that is the sum's, by elements."""
+    working = ELEMENTWISE | traits.REDUCTIONS
+    every = sum(_elements(one) for one in parts_of(whole) if one.opcode in working)
+    return min(1.0, sum(map(_elements, found.work)) / every) if every else 0.0
+
+
+def _elements(one: Instruction) -> int:
+    shapes = [one.shape, *(operand.shape for operand in one.operands)]
+    return max((s.element_count or 0 for s in shapes if s is not None and s.is_array), default=0)
+
+
+def _instead(whole: Instruction, found: Separable, context: Context) -> float:
+    """Seconds of the matrix products: of f32 in full precision; a result that is not written now is written and read."""
+    prices = context.prices
+    shape = found.reduce.operands[0].shape
+    name = shape.element_type.name if shape is not None else "f32"
+    peak, launch = prices.chip.rates.peak(name), prices.chip.rates.launch
+    tile = _TILES.get(context.backend, 1) if context.backend is not None else 1
+    padded = found.flops
+    for size in (found.summed, found.columns):
+        padded = padded // size * (-(-size // tile) * tile)
+    compute = padded / peak.value if peak is not None else 0.0
+    factors = sum(size_of(one.operands[0].shape) for side in found.factors for one in side if one.operands)
+    result = size_of(found.reduce.shape)
+    reading = prices.reading(factors + result)
+    started = launch.value if launch is not None else 0.0
+    return started + max(compute, reading) + (0.0 if found.reduce.is_root else prices.reading(2 * result))

@@ -1,0 +1,178 @@
+"""Products of a loop's body that could be one product over all iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.products import Product, concatenated, products
+from hlotext.lint.recurrence import apart_from_state, is_made_of, is_only_stacked, not_of_loops
+from hlotext.lint.rounds import Purity, Rounds, Same, same_in_rounds, stepped_rounds
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.sums import slots_added_to
+from hlotext.lint.values import Value
+from hlotext.lint.wording import described, every_round
+
+
+@attrs.frozen(eq=False)
+class _Moved:
+    """A product that need not wait for the state."""
+
+    why: str
+    remedy: str
+    held: int
+    """Bytes of an iteration that are kept for the one product."""
+    read: int
+    """Bytes that each iteration reads of it, or writes for it."""
+    part: float = 1.0
+    """The part of its terms that need not wait."""
+
+
+_BEFORE = (
+    "move it out of the loop: multiply the rows of all iterations at once before it (x @ w outside of the scan), and "
+    "scan over the result"
+)
+
+
+@attrs.frozen
+class OffTheRecurrence(Rule):
+    code = "G124"
+    name = "off-the-recurrence"
+    title = "small products in a loop that could be one product over all iterations"
+    waste = "again"
+    needs_optimized = True
+    yields_to = frozenset({"G116"})
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        by_body: dict[Computation | None, list[Product]] = {}
+        for product in products(context) if context.census.by_opcode.get("while") else ():
+            by_body.setdefault(product.whole.computation, []).append(product)
+        purity = Purity()
+        for rounds in stepped_rounds(context):
+            count = context.prices.trips(rounds.loop)
+            found = by_body.get(rounds.body)
+            if (
+                found and count > 1 and rounds.loop not in context.prices.rounds
+            ):  # nobody knows its rows beforehand
+                yield from _reports(rounds, count, found, purity, context)
+
+
+def _reports(
+    rounds: Rounds, count: int, found: list[Product], purity: Purity, context: Context
+) -> Iterator[Report]:
+    body = _Body(
+        rounds,
+        same_in_rounds(rounds, purity),
+        apart_from_state(rounds, purity, rounds.passed),
+        apart_from_state(rounds, purity, not_of_loops(rounds)),
+        purity,
+    )
+    if not any(
+        body.waits(product) for product in found
+    ):  # no product needs the state: iterations are parts of a batch
+        return
+    together: dict[Instruction, int] = {}
+    for product in found:
+        together[product.whole] = together.get(product.whole, 0) + context.flops(product.dot)
+    for product in found:
+        moved = _moved(product, body)
+        if moved is None:
+            continue
+        saved = _saved(product, moved, together[product.whole], count, context)
+        if saved <= 0:  # one product over all iterations would take as long
+            continue
+        held = moved.held * count
+        room = context.prices.chip.usable_bytes(0)
+        yield Report(
+            product.whole,
+            f"{'a part of ' if moved.part < 1 else ''}{described(product.dot)} is computed {every_round(count, True)}, "
+            f"although {moved.why}",
+            f"{moved.remedy}; it takes {byte_text(held)}",
+            context.flops(product.dot),
+            seconds=saved,
+            is_proved=None if room is None or held + (context.peak or 0) <= room else False,
+        )
+
+
+@attrs.frozen(eq=False)
+class _Body:
+    """A loop's body, and the values in it that are known before it runs."""
+
+    rounds: Rounds
+    same: Same
+    apart: frozenset[Instruction]
+    """Instructions that do not depend on the state."""
+    given: frozenset[Instruction]
+    """The same, without what another loop computed."""
+    purity: Purity
+
+    def waits(self, product: Product) -> bool:
+        return not all(is_made_of(value, self.apart, self.purity) for value in product.operands)
+
+    def is_same(self, value: Value) -> bool:
+        return is_made_of(value, self.same.whole, self.purity)
+
+
+def _moved(product: Product, body: _Body) -> _Moved | None:
+    made = size_of(product.dot.shape)
+    for side, value in enumerate(product.operands):
+        other = product.operands[1 - side]
+        if body.is_same(value):
+            continue
+        if body.is_same(other):
+            part = _part(value, body.apart, body.purity)
+            if part:
+                return _Moved("its operands do not depend on the loop's state", _BEFORE, made, 2 * made, part)
+            if is_only_stacked(product.value, body.rounds, body.same):
+                rows = size_of(value.instruction.shape)
+                return _Moved(
+                    "its result is only stacked",
+                    "stack what is multiplied, and multiply all of it after the loop",
+                    max(0, rows - made),
+                    2 * rows,
+                )
+        elif is_made_of(value, body.given, body.purity) and slots_added_to(
+            product.value, body.rounds, body.same
+        ):
+            rows = size_of(other.instruction.shape)
+            return _Moved(
+                "its result is only added up, and an operand does not depend on the loop's state",
+                f"{_BEFORE}: its gradient is then one product, too",
+                rows,
+                2 * rows,
+            )
+    return None
+
+
+def _part(value: Value, apart: frozenset[Instruction], purity: Purity) -> float:
+    """The part of an operand's summed elements that do not depend on the state: all, or what is concatenated of such."""
+    if is_made_of(value, apart, purity):
+        return 1.0
+    joined = concatenated(value)
+    if joined is None:
+        return 0.0
+    sizes = [size_of(part.instruction.shape) for part in joined[0]]
+    free = sum(size for size, part in zip(sizes, joined[0], strict=True) if is_made_of(part, apart, purity))
+    return free / sum(sizes) if sum(sizes) else 0.0
+
+
+def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Context) -> float:
+    """Seconds saved in all runs: one product reads what is the same once, and is bound by its operations; `flops` are those
+    of all products that run as one operation with it."""
+    prices = context.prices
+    least = prices.own_least.get(product.whole)
+    if least is None or not flops:
+        return 0.0
+    times = prices.runs(product.whole.computation)
+    shapes = (product.dot.shape, *(operand.shape for operand in product.dot.operands[:2]))
+    wide = max(size_of(shape) for shape in shapes)
+    narrow = sum(size_of(shape) for shape in shapes) - wide
+    part = moved.part * context.flops(product.dot) / flops
+    compute = (least.compute or 0.0) * times * part
+    once = prices.reading(narrow) * times + prices.reading(wide) * (times / count)
+    return prices.seconds(product.whole) * part - max(compute, once) - prices.reading(moved.read) * times / 2
