@@ -11,6 +11,8 @@ import attrs
 from hlotext.analysis import arrays_of, byte_text
 from hlotext.analysis.updates import tree_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.values.aliasing import InputOutputAlias
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.equal import replicated_state
 from hlotext.lint.held import at_peak
@@ -18,7 +20,7 @@ from hlotext.lint.helpers import donors, is_product_call, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import updates_of
-from hlotext.lint.values import is_looked_up
+from hlotext.lint.values import VIEWS, Value, is_looked_up, source
 
 
 @attrs.frozen
@@ -38,6 +40,7 @@ class ReplicatedParameter(Rule):
         if devices < 2:  # the module runs on one device
             return
         if _is_data_parallel(context):  # all the state that it updates is replicated, as for data parallelism
+            yield from _of_optimizer(devices, context)
             return
         spread = _spread_state(context)
         large = [parameter for parameter, size in sizes.items() if size >= self.min_bytes]
@@ -83,6 +86,68 @@ class ReplicatedParameter(Rule):
             else total - total // devices,
             cause="replicated",
         )
+
+
+def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
+    """State that only the update of the parameters reads: data parallelism can spread it without other traffic."""
+    written = {alias.parameter_number: _result(alias.output_index, context) for alias in _aliases(context)}
+    own = {
+        parameter: made
+        for parameter in _aliased(context)
+        if len(_dimensions(parameter)) > 1
+        and _is_of_update(parameter)
+        and (made := written.get(parameter.parameter_number or 0)) is not None
+    }
+    if not own or not any(one.kind in ("all-reduce", "reduce-scatter") for one in context.communications):
+        return
+    total, part = sum(size_of(one.shape) for one in own), 1 - 1 / devices
+    first = max(own, key=lambda one: size_of(one.shape))
+    yield Report(
+        first,
+        f"{byte_text(total)} of state that only the update reads, such as an optimizer's moments, is held and updated "
+        f"alike on each of {devices} devices",
+        "shard it over the devices (ZeRO-1): constrain gradients and moments to be split, and the new parameters to be "
+        "replicated; a reduce-scatter and an all-gather take the place of the all-reduce",
+        round(total * part),
+        is_held=True,
+        seconds=part * context.prices.together(own.values()),
+        spares=dict.fromkeys(own, part),
+        is_proved=False,  # data parallelism is a choice
+        cause="replicated",
+    )
+
+
+def _is_of_update(parameter: Instruction) -> bool:
+    """True if no product or loop reads a parameter as it is, rather than in a narrower copy, as of master weights."""
+    bits = _bits(parameter)
+    pending, seen = [parameter], {parameter}
+    while pending and len(seen) < _MOST_STEPS:
+        for user in pending.pop().users:
+            if user in seen or (user.opcode == "tuple" and user.is_root) or 0 < _bits(user) < bits:
+                continue
+            opcodes = {one.opcode for one in parts_of(user)}
+            if (
+                opcodes & (traits.CONTRACTIONS | traits.CONTROL_FLOW)
+                or user.opcode == "tuple"
+                or is_product_call(user)
+            ):
+                return False
+            seen.add(user)
+            pending.append(user)
+    return len(seen) < _MOST_STEPS
+
+
+def _bits(one: Instruction) -> int:
+    """Bits of an element; 0 for several arrays."""
+    return one.shape.element_type.bits if one.shape is not None and one.shape.is_array else 0
+
+
+def _result(index: tuple[int, ...], context: Context) -> Instruction | None:
+    """The operation that writes a result of the module."""
+    root = context.module.entry.root
+    if len(index) != 1 or root.opcode != "tuple" or index[0] >= len(root.operands):
+        return None
+    return source(Value(root.operands[index[0]]), VIEWS).writer
 
 
 def _is_replicated(parameter: Instruction) -> bool:
@@ -222,6 +287,10 @@ def _state(context: Context) -> set[Instruction]:
 
 def _aliased(context: Context) -> list[Instruction]:
     """The parameters that the header says a result is written over."""
-    config = context.module.attributes.get("input_output_alias")
-    numbers = {alias.parameter_number for alias in config.entries} if config is not None else set()
+    numbers = {alias.parameter_number for alias in _aliases(context)}
     return [p for p in context.module.entry.parameters if p.parameter_number in numbers]
+
+
+def _aliases(context: Context) -> tuple[InputOutputAlias, ...]:
+    config = context.module.attributes.get("input_output_alias")
+    return config.entries if config is not None else ()

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import size_of, times
+from hlotext.lint.helpers import fusions_around, is_of_convolution, size_of, times
 from hlotext.lint.masks import zeros
 from hlotext.lint.products import Product, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import Selector, selector, writers, written
 from hlotext.lint.sums import slots_added_to
-from hlotext.lint.values import Value
+from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import sizes
 
 _LEAST = 2
@@ -47,6 +48,8 @@ class OneHotProduct(Rule):
                 if rate is not None and rate.part <= _SPARSE:  # no factor of a product is seen to be one-hot
                     yield _of_sparse(product, value, rate.part, context)
                     break
+        for convolution in context.census.by_opcode.get("convolution", ()):
+            yield from _of_diagonal_kernel(convolution, context)
 
 
 def _report(
@@ -140,3 +143,54 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
 def _other(product: Product, value: Value) -> int:
     """The size of the dimension that the result has of a matrix."""
     return product.rows if value == product.operands[0] else product.columns
+
+
+def _of_diagonal_kernel(convolution: Instruction, context: Context) -> Iterator[Report]:
+    """A convolution whose kernel has each channel of the result depend on the one channel of the same number."""
+    labels, window = convolution.attributes.get("dim_labels"), convolution.attributes.get("window")
+    fusions = fusions_around(convolution, context)
+    if labels is None or window is None or product_sizes(convolution) is not None:
+        return
+    kernel = Value(convolution.operands[1], fusions)
+    found, shape = selector(kernel), convolution.operands[1].shape
+    if (
+        found is None
+        or not found.is_diagonal
+        or shape is None
+        or shape.dimensions.count(found.classes) < _LEAST
+    ):
+        return
+    if convolution.attributes.get("feature_group_count", 1) != 1 or _is_expanded(kernel):
+        return
+    whole, prices = (*fusions, convolution)[0], context.prices
+    flops = context.flops(convolution)
+    vector = prices.chip.rates.vector
+    runs = prices.runs(whole.computation)
+    moved = sum(size_of(one.shape) for one in (convolution, convolution.operands[0]))
+    by_channel = (
+        context.in_all_rounds(flops, whole) / found.classes / vector.value if vector is not None else 0.0
+    )
+    yield Report(
+        convolution,
+        f"a convolution with a kernel of {sizes(shape)}{times(context.runs(whole))} multiplies by zeros: the kernel is "
+        f"diagonal, and each of {found.classes:,} channels is convolved by itself",
+        f"give it the kernel of each channel, and feature_group_count={found.classes}",
+        flops=flops,
+        seconds=max(0.0, prices.seconds(whole) - max(by_channel, prices.reading(moved) * runs)),
+    )
+
+
+def _is_expanded(kernel: Value) -> bool:
+    """True if a mask in a kernel is the compiler's, which writes out some convolutions by channel."""
+    pending, seen = [kernel], {kernel}
+    while pending and len(seen) < _MOST_STEPS:
+        value = entered(pending.pop())
+        if value.instruction.opcode == "compare" and is_of_convolution(value.instruction):
+            return True
+        new = [operand for operand in value.operands() if operand not in seen]
+        pending += new
+        seen.update(new)
+    return False
+
+
+_MOST_STEPS = 100

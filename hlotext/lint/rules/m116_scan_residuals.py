@@ -11,11 +11,11 @@ from hlotext.analysis import byte_text, responsible_frame
 from hlotext.analysis.formatting import seconds
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_computed_again, size_of
+from hlotext.lint.helpers import size_of
+from hlotext.lint.residuals import backward_loops, handed_to
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.slots import in_calls, memory_of, stacks, taken_out
-from hlotext.lint.values import VIEWS, Value, source
+from hlotext.lint.slots import memory_of, stacks, taken_out
 
 _MANY = 32
 """Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice."""
@@ -33,14 +33,10 @@ class ScanResiduals(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        backward = {
-            loop: None
-            for loop in context.census.by_opcode.get("while", ())
-            if loop.metadata is not None and "transpose(jvp" in loop.metadata.op_name
-        }
+        backward = backward_loops(context)
         if not backward:  # the module has no loop of a backward pass
             return
-        taken = {one: loop for loop in backward for one in _handed_to(loop)}
+        taken = {one: loop for loop in backward for one in handed_to(loop)}
         together: dict[object, list[Report]] = defaultdict(list)
         for rounds in stepped_rounds(context):
             report = _report(rounds, taken, context) if rounds.loop not in backward else None
@@ -53,14 +49,6 @@ class ScanResiduals(Rule):
                 saved and context.peak and saved >= _MUCH * context.peak
             ):  # loops store too little for each other
                 yield from reports
-
-
-def _handed_to(loop: Instruction) -> list[Instruction]:
-    """The initial values of a loop, seen through views."""
-    state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
-    if state.opcode != "tuple" or any(map(is_computed_again, loop.attributes["body"])):
-        return []
-    return [source(Value(operand), VIEWS).instruction for operand in state.operands]
 
 
 def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Context) -> Report | None:

@@ -1,0 +1,154 @@
+"""Wide products that are held for all rows at once, although each row is worked on by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text
+from hlotext.analysis.formatting import seconds
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.helpers import size_of
+from hlotext.lint.products import Product, products
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import VIEWS, Value, consumers
+from hlotext.lint.wording import sizes
+
+_MUCH = 0.3
+"""Part of the peak that blocks save, from which on they are worth the time of a second product."""
+_WIDE = 8
+"""Minimum ratio of a row of the result to the row that it is made of."""
+_BLOCKS = 8
+_MOST_STEPS = 400
+_PASSED = ELEMENTWISE | VIEWS | {"transpose"}
+
+
+@attrs.define(eq=False)
+class _Rows:
+    """Uses of the rows of a product, as far as one is worked on by itself."""
+
+    arrays: dict[object, Instruction] = attrs.field(factory=dict)
+    """Arrays of all rows that are written to memory, as `Context.saved_peak` takes them, with the operation."""
+    readers: set[Instruction] = attrs.field(factory=set)
+    """The operations that read rows."""
+    made: set[Instruction] = attrs.field(factory=set)
+    """Operations that make something smaller of them: a few values for each row, or sums over rows."""
+    is_reduced: bool = False
+    is_multiplied: bool = False
+
+
+@attrs.frozen
+class WideRows(Rule):
+    code = "M120"
+    name = "wide-rows"
+    title = "a wide product held for all rows at once, although each row is worked on by itself"
+    waste = "held"
+    is_proved = False  # whether time or memory is short is for the author to say
+    needs_optimized = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        by_place = {(one.dot, one.whole): one for one in products(context)}
+        for product in by_place.values():
+            sides = sorted((product.rows, product.columns))
+            if not context.peak or size_of(product.dot.shape) < _MUCH * context.peak:
+                continue  # no product is large enough
+            if sides[1] < _WIDE * product.summed or sides[0] == sides[1]:
+                continue  # no product is much wider than its operand
+            found = _followed(product, by_place)
+            if found is not None and not _flows_back(found, _elements(product.dot) // sides[1]):
+                yield from _report(product, found, context)
+
+
+def _followed(product: Product, by_place: dict[tuple[Instruction, Instruction], Product]) -> _Rows | None:
+    """Uses of the rows of a product; None if anything needs several of them at once, or keeps all."""
+    whole, columns = _elements(product.dot), max(product.rows, product.columns)
+    found, pending, seen = _Rows(), [product.value], {product.value}
+    while pending:
+        value = pending.pop()
+        if value.instruction.is_root and not value.fusions:
+            return None
+        _add_written(value, found)
+        for user, _ in consumers(value):
+            made = user.instruction
+            found.readers.add(user.writer)
+            if user in seen:
+                continue
+            seen.add(user)
+            if len(seen) > _MOST_STEPS:
+                return None
+            if (made, user.writer) in by_place:
+                found.is_multiplied = True
+                found.made.add(user.writer)
+            elif made.opcode in traits.REDUCTIONS:
+                found.is_reduced = found.is_reduced or _elements(made) * columns == whole
+                found.made.add(user.writer)
+            elif made.opcode in _PASSED and _elements(made) == whole:
+                pending.append(user)
+            else:
+                return None
+    return found if found.is_reduced else None
+
+
+def _add_written(value: Value, found: _Rows) -> None:
+    """Notes an array that leaves the operation in which it is made."""
+    one, fusions = value.instruction, value.fusions
+    while fusions:
+        root = fusions[-1].called_computations[0].root
+        if root is not one and (root.opcode != "tuple" or len(fusions) > 1):
+            return
+        if root is not one:
+            for index, part in enumerate(root.operands):
+                if part is one:
+                    found.arrays[fusions[-1], (index,)] = fusions[-1]
+            return
+        one, fusions = fusions[-1], fusions[:-1]
+    if one.opcode not in VIEWS:
+        found.arrays[one] = one
+
+
+def _flows_back(found: _Rows, rows: int) -> bool:
+    """True if something that is made of several rows is used with them again, as by a norm over a batch."""
+    pending = [(one, False) for one in found.made]
+    seen = set(pending)
+    while pending:
+        one, is_of_all = pending.pop()
+        for user in one.users:
+            if user in found.readers and is_of_all:
+                return True
+            state = (user, is_of_all or _elements(user) < rows)
+            if state not in seen and user not in found.readers:
+                if len(seen) > _MOST_STEPS:
+                    return True
+                seen.add(state)
+                pending.append(state)
+    return False
+
+
+def _elements(one: Instruction) -> int:
+    shape = one.shape
+    shapes = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
+    return max((each.element_count or 0 for each in shapes if each is not None and each.is_array), default=0)
+
+
+def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report]:
+    spares = dict.fromkeys(found.arrays, 1 - 1 / _BLOCKS)
+    saved = context.saved_peak(spares)
+    if not saved or not context.peak or saved < _MUCH * context.peak:
+        return
+    again = context.prices.seconds(product.whole)
+    costs = f"; the backward pass multiplies again, in {seconds(again)}" if found.is_multiplied else ""
+    block = "jax.checkpoint(loss of a block)" if found.is_multiplied else "a function of a block"
+    size = size_of(product.dot.shape)
+    yield Report(
+        product.whole,
+        f"{byte_text(size)}, {sizes(product.dot.shape)}, is held for all rows at once, although each row is worked on by "
+        "itself and nothing as large is kept",
+        f"go over blocks of rows, as of an {_BLOCKS}th: lax.scan over {block}{costs}",
+        saved,
+        is_held=True,
+        spares=spares,
+        origin=product.dot,
+    )
