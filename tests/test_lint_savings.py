@@ -45,6 +45,25 @@ def test_f64_costs_what_the_same_text_takes_less_in_f32() -> None:
     assert saving(finding).startswith("at most ")
 
 
+EXACT = """HloModule exact, is_scheduled=true
+
+ENTRY main {
+  x = f32[4096,4096]{1,0:T(8,128)} parameter(0)
+  ROOT c = f32[4096,4096]{1,0:T(8,128)} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}PRECISION
+}
+"""
+
+
+def test_six_passes_cost_what_one_pass_takes_less() -> None:
+    """One pass remains."""
+    exact, plain = (
+        EXACT.replace("PRECISION", words) for words in (", operand_precision={highest,highest}", "")
+    )
+    finding = only(exact, "D101", profile=Backend.TPU)
+    before, after = (cost.estimate(hlo.parse(text), "v5e").seconds for text in (exact, plain))
+    assert finding.seconds == pytest.approx(before - after)
+
+
 TRANSFORMS = """HloModule transforms, is_scheduled=true
 
 ENTRY main {

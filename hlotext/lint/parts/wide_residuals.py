@@ -11,10 +11,9 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import SAME, Product, products
-from hlotext.lint.residuals import backward_loops, handed_to
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.slots import memory_of, stacks, taken_out
+from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
 from hlotext.lint.values import Value, entered
 
 _NARROW = 16
