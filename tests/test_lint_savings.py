@@ -64,6 +64,13 @@ def test_six_passes_cost_what_one_pass_takes_less() -> None:
     assert finding.seconds == pytest.approx(before - after)
 
 
+def test_an_array_that_is_not_gathered_leaves_the_peak() -> None:
+    """But for the part that is used, and as much that is exchanged before."""
+    text = (support.DATA / "lint" / "C108.txt").read_text().split("\n\nHloModule silent")[0]
+    finding = only(text, "C108", chip="v5e")
+    assert finding.peak_bytes == pytest.approx(4 * 524288 * (1 - 2 / 8), rel=0.01)
+
+
 TRANSFORMS = """HloModule transforms, is_scheduled=true
 
 ENTRY main {

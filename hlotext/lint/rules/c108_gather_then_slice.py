@@ -73,6 +73,7 @@ class GatherThenSlice(Rule):
                 remedy,
                 round(one.sent_bytes * needless) * context.runs(one.start),
                 seconds=context.prices.spared(one.start, needless),
+                spares={one.start: needless},
             )
 
     def _kept(self, value: Instruction, context: Context) -> float | None:
