@@ -137,7 +137,7 @@ def test_the_sentence(tmp_path: Path) -> None:
     (one,) = compilation.collectives()
     (reason,) = one.reasons
     assert one.why == (
-        "because dot_general (line 30) needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+        "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
     )
     assert reason.origin == "P('dp', 'tp') comes from arguments x: P('dp', None) and w1: P(None, 'tp')"
     assert (reason.confidence, one.confidence) == ("high", "high")
@@ -311,7 +311,8 @@ def test_the_command_groups_what_is_alike() -> None:
     result = run("dump", "collectives", str(DATA / "collectives" / "cpu.mlp_second_wrong.shardy.tar.xz"))
     assert result.exit_code == 0
     assert (
-        "dot_general (line 30) needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')" in result.stdout
+        "dot_general (line 30) needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+        in result.stdout
     )
     assert "argument w1 as P(None, None)" in result.stdout
 
@@ -559,7 +560,7 @@ ENTRY e {
         assert one.reasons[0].want == want
     (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(program.replace("OPEN", ""))
     (one,) = opened(tmp_path).collectives()
-    assert one.why == "because the constraint sharding_constraint needs neg as P(None)"
+    assert one.why == "because the sharding constraint needs the result of neg as P(None)"
 
 
 def test_the_graph_says_why(tmp_path: Path) -> None:
@@ -633,7 +634,7 @@ def test_slices_across_shards_are_tensors_too(tmp_path: Path) -> None:
     gathers = [one for one in found if one.communication.kind == "all-gather"]
     permutes = [one for one in found if one.communication.kind == "collective-permute"]
     assert {one.why for one in gathers} == {
-        "because reshape (line 80) needs split (line 79) in another sharding, and it is P('dp', None, 'tp')"
+        "because reshape (line 80) needs the result of split (line 79) in another sharding, and it is P('dp', None, 'tp')"
     }
     assert {one.confidence for one in gathers} == {"medium"}
     assert {one.reasons[0].cause for one in permutes} == {"halo"}

@@ -352,12 +352,12 @@ FOLDERS = support.DATA / "collectives"
     [
         (
             "cpu.mlp_second_wrong.shardy",
-            "needs mul (line 29) as P('dp', None), and it is P('dp', 'tp')",
+            "needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')",
             "argument w1",
         ),
         (
             "cpu.loop_constraint_inside.shardy",
-            "the constraint sharding_constraint",
+            "the sharding constraint (line 465)",
             "the constraint in line 465",
         ),
         ("cpu_0.12.mlp_second_wrong.shardy", "as P('dp', None), and it is P('dp', 'tp')", "argument w1"),

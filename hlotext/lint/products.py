@@ -8,6 +8,7 @@ from hlotext import cost
 from hlotext.analysis import CallGraph, call_graph, census, fact
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.lint.helpers import is_product_call
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered, source
 
@@ -18,22 +19,28 @@ _LEAST_PARTS, _MOST_PARTS = 2, 50
 
 
 @attrs.frozen(eq=False)
-class Product:
-    """One product of two arrays."""
+class Multiplication:
+    """One product or convolution of two arrays, perhaps a library's call."""
 
     dot: Instruction
     whole: Instruction
     """The fusion that it stands in, or itself."""
     operands: tuple[Value, Value]
+
+    @property
+    def value(self) -> Value:
+        return Value(self.dot, (self.whole,) if self.whole is not self.dot else ())
+
+
+@attrs.frozen(eq=False)
+class Product(Multiplication):
+    """One product of two matrices, or of batches of them."""
+
     batch: int
     """Elements of the dimensions that both operands have and that are not summed."""
     rows: int
     summed: int
     columns: int
-
-    @property
-    def value(self) -> Value:
-        return Value(self.dot, (self.whole,) if self.whole is not self.dot else ())
 
 
 def products(context: Context) -> tuple[Product, ...]:
@@ -48,7 +55,22 @@ def _products(module: Module) -> tuple[Product, ...]:
     return tuple(found for dot in every if (found := _product(dot, call_graph(module))) is not None)
 
 
-def _product(dot: Instruction, graph: CallGraph) -> Product | None:
+def multiplications(context: Context) -> tuple[Multiplication, ...]:
+    """Every product and convolution of two arrays, libraries' calls too, in the order of the text."""
+    graph, by_opcode = context.graph, context.census.by_opcode
+    every = [dot for opcode in ("dot", "convolution") for dot in by_opcode.get(opcode, ())]
+    every += [call for call in by_opcode.get("custom-call", ()) if is_product_call(call)]
+    found = ((one, _fusions(one, graph)) for one in every if len(one.operands) > 1)
+    return tuple(_multiplication(one, fusions) for one, fusions in found if fusions is not None)
+
+
+def _multiplication(dot: Instruction, fusions: tuple[Instruction, ...]) -> Multiplication:
+    operands = Value(dot.operands[0], fusions), Value(dot.operands[1], fusions)
+    return Multiplication(dot, fusions[0] if fusions else dot, operands)
+
+
+def _fusions(dot: Instruction, graph: CallGraph) -> tuple[Instruction, ...] | None:
+    """The fusions that an instruction stands in, the outermost first; None where it does not run by itself in one place."""
     fusions: list[Instruction] = []
     home = dot.computation
     while home is not None and home not in graph.stepped:
@@ -57,12 +79,16 @@ def _product(dot: Instruction, graph: CallGraph) -> Product | None:
             return None
         fusions.insert(0, caller)
         home = caller.computation
-    sizes = cost.product_sizes(dot)
-    if sizes is None:
+    return tuple(fusions)
+
+
+def _product(dot: Instruction, graph: CallGraph) -> Product | None:
+    fusions, sizes = _fusions(dot, graph), cost.product_sizes(dot)
+    if fusions is None or sizes is None:
         return None
     batch, rows, columns, summed = sizes
-    operands = Value(dot.operands[0], tuple(fusions)), Value(dot.operands[1], tuple(fusions))
-    return Product(dot, fusions[0] if fusions else dot, operands, batch, rows, summed, columns)
+    one = _multiplication(dot, fusions)
+    return Product(one.dot, one.whole, one.operands, batch, rows, summed, columns)
 
 
 def product_behind(

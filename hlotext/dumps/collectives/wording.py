@@ -213,7 +213,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         if want is None:
             return f"because {number} is returned in another sharding than that of {tensor}{f', {have}' if have else ''}"
         return f"because {number} must be {want}{f', and {tensor} is {have}' if have else ''}"
-    user = _acting(reason.user)
+    user = _asking(reason)
     if reason.readers > 1:
         user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
     if (
@@ -226,22 +226,45 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         return f"because {user} reduces {over}: what each shard found is gathered and reduced again"
     if part is not None and part.side == "result":
         return f"because {user} was carried out in another sharding than its result's, {want or 'which is unknown'}"
-    who = {CONSTRAINT: "the constraint ", LOOP: "the loop "}.get(reason.wanted_by or "", "")
+    is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
+    value = _value(reason.tensor, "what it carries" if is_loop else "what it reads")
     if tensor == user and not (have or want):
         # Of a roll, slices and their concatenation have one name: the operation moves elements along a sharded dimension.
-        return f"because {who}{user} needs elements that other devices hold"
+        return f"because {user} needs elements that other devices hold"
     as_ = f"as {want}" if want else "in another sharding"
     is_ = f", and it is {have}" if have else ""
     cut = "; it is gathered whole and cut again, which moves the most" if reason.is_rematerialized else ""
     if reason.tensor is not None and reason.tensor.label and user in ("an operation", tensor):
-        return f"because {tensor} is needed {as_}{is_}{cut}"
+        return f"because {value} is needed {as_}{is_}{cut}"
     needs = "need" if reason.readers > 1 else "needs"
-    return f"because {who}{user} {needs} {tensor} {as_}{is_}{cut}"
+    return f"because {user} {needs} {value} {as_}{is_}{cut}"
+
+
+def _asking(reason: Reason) -> str:
+    """What needs a sharding; loops and constraints, whose op_names say only their primitives, by what they are."""
+    user = reason.user
+    if user is None:
+        return _acting(user)
+    is_loop = reason.wanted_by == LOOP or user.opcode == "while"
+    called = "the sharding constraint" if reason.wanted_by == CONSTRAINT else "the loop" if is_loop else ""
+    line = f" (line {user.line})" if user.line else ""
+    return called + line if called else _acting(user)
 
 
 def _acting(place: Place | None) -> str:
     """The operation that needs or sums something; an argument, which does neither, only marks where it is."""
     return _named(place if place is None or place.opcode != "parameter" else None, "an operation")
+
+
+def _value(place: Place | None, otherwise: str) -> str:
+    """An array: an argument by its name, else as the result of the operation that computes it."""
+    named = _named(place, otherwise)
+    return named if place is None or named == otherwise or not _computes(place) else f"the result of {named}"
+
+
+def _computes(place: Place) -> bool:
+    """False for an argument, whose name a collective of it may carry too."""
+    return place.opcode not in ("", "parameter") and ("/" in place.op_name or not place.op_name)
 
 
 def _named(place: Place | None, otherwise: str) -> str:

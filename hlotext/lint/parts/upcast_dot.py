@@ -6,11 +6,12 @@ from collections.abc import Container, Iterator
 
 import attrs
 
-from hlotext.analysis import Backend
+from hlotext import cost
+from hlotext.analysis import Backend, responsible_frame
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
-from hlotext.lint.products import Product, products
+from hlotext.lint.products import Multiplication, multiplications
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, behind_views, consumers, entered
 from hlotext.lint.wording import sizes
@@ -42,7 +43,7 @@ class UpcastDot(Rule):
         return super().applies_to(context) and context.backend is not Backend.CPU
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        every = [one for one in products(context) if _is_wide(one)]
+        every = [one for one in multiplications(context) if _is_wide(one)]
         if not every:  # no product has operands that were widened before
             return
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
@@ -55,12 +56,13 @@ class UpcastDot(Rule):
         largest = max(found, key=lambda one: sum(size_of(array.shape) for array in found[one]), default=None)
         for product, around in found.items():
             beside = [one for one in around if one not in wholes]
+            factors = " and ".join(sizes(one.shape) for one in product.dot.operands[:2])
             yield Report(
                 product.dot,
-                f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} is computed in f32 "
-                "from narrower operands",
-                "keep the operands narrow, with preferred_element_type=f32 where the sum has to be: convert what is added to "
-                "them (such as a table of positions), not them",
+                f"the {_kind(product)} of {factors} is computed in f32 from narrower operands",
+                f"keep the operands narrow{_where(product, narrow)}: convert what is added to them, such as a table of "
+                "positions, and convert back what had to be f32, such as a normalization; preferred_element_type=f32 keeps "
+                "the sum wide",
                 flops=context.flops(product.dot),
                 seconds=_spared(product, halved, context)
                 + sum(_less_moved(one, halved, context) for one in beside),
@@ -69,7 +71,22 @@ class UpcastDot(Rule):
             )
 
 
-def _spared(product: Product, halved: Container[Instruction], context: Context) -> float:
+def _kind(product: Multiplication) -> str:
+    """What it is called in a message: TPUs write products of matrices as convolutions too."""
+    is_product = product.dot.opcode == "dot" or cost.product_sizes(product.dot) is not None
+    return "product" if is_product else "convolution"
+
+
+def _where(product: Multiplication, narrow: _Narrow) -> str:
+    """The line at which an operand becomes wide, of two the one of which more than the conversion is seen."""
+    found = [one for operand in product.operands if (one := narrow.widening(operand)) is not None]
+    for convert, _ in sorted(found, key=lambda one: not one[1]):
+        if (frame := responsible_frame(convert)) is not None:
+            return f" (f32 from {frame.file}:{frame.line} on)"
+    return ""
+
+
+def _spared(product: Multiplication, halved: Container[Instruction], context: Context) -> float:
     """Seconds that a product takes less: at the peak of the narrow type, with half of the bytes of what is wide for it."""
     rates = context.prices.chip.rates
     wide, half = rates.peak("tf32"), rates.peak("bf16")
@@ -96,7 +113,7 @@ def _halved_bytes(one: Instruction, halved: Container[Instruction]) -> float:
     return sum(size_of(array.shape) / 2 for array in arrays if array in halved)
 
 
-def _is_passed_on(product: Product) -> bool:
+def _is_passed_on(product: Multiplication) -> bool:
     """True if a result goes to products and results of the program alone, element by element: what is added up, as softmax
     does, is wanted in f32."""
     pending, seen = [product.value], {product.value}
@@ -113,7 +130,7 @@ def _is_passed_on(product: Product) -> bool:
     return not pending
 
 
-def _is_wide(product: Product) -> bool:
+def _is_wide(product: Multiplication) -> bool:
     return any(
         operand.shape is not None and operand.shape.is_array and operand.shape.element_type.name == "f32"
         for operand in product.dot.operands[:2]
@@ -123,7 +140,7 @@ def _is_wide(product: Product) -> bool:
 class _Narrow:
     """32-bit values computed only from data of at most 16 bits and small tables."""
 
-    def __init__(self, found: dict[tuple[Instruction, tuple[Instruction, ...]], Product]) -> None:
+    def __init__(self, found: dict[tuple[Instruction, tuple[Instruction, ...]], Multiplication]) -> None:
         self._products = found
         self._known: dict[tuple[Instruction, tuple[Instruction, ...]], bool] = {}
         self.widened: dict[Instruction, None] = {}
@@ -144,16 +161,18 @@ class _Narrow:
 
     def _was(self, value: Value) -> bool:
         one = value.instruction
+        if (one, value.fusions) in self._products:
+            return all(map(self.was, self._products[one, value.fusions].operands))
         shape = one.shape
         if shape is None or not shape.is_array or not shape.element_type.is_floating:
             return False
         if shape.element_type.bits <= 16:
             return one.opcode not in ("constant", "iota")
+        if one.opcode == "get-tuple-element" and (one.operands[0], value.fusions) in self._products:
+            return self.was(value.operands()[0])
         if one.opcode == "convert":
             before = one.operands[0].shape
             return before is not None and before.element_type.is_floating and self.was(value.operands()[0])
-        if (one, value.fusions) in self._products:
-            return all(map(self.was, self._products[one, value.fusions].operands))
         if one.opcode in _PASSING and one.operands and one.opcode != "parameter":
             return self.was(value.operands()[0])
         if one.opcode in ELEMENTWISE:
@@ -161,6 +180,29 @@ class _Narrow:
             large = [o for o in value.operands() if _SMALL * _elements(o) > size and not _is_filled(o)]
             return bool(large) and all(map(self.was, large))
         return False
+
+    def widening(self, value: Value) -> tuple[Instruction, bool] | None:
+        """The conversion that made a value wide, and whether anything was computed since; None for a product."""
+        is_computed = False
+        for _ in range(_DEEPEST):
+            value = entered(value)
+            one = value.instruction
+            if not one.operands:
+                return None
+            if one.opcode == "convert" and _is_narrow(one.operands[0]):
+                return one, is_computed
+            if one.opcode == "convert" or one.opcode in _PASSING:
+                value = value.operands()[0]
+            elif one.opcode in ELEMENTWISE:
+                is_computed = True
+                value = max(value.operands(), key=_elements)
+            else:
+                return None
+        return None
+
+
+def _is_narrow(one: Instruction) -> bool:
+    return one.shape is not None and one.shape.is_array and one.shape.element_type.bits <= 16
 
 
 def _repeated(value: Value) -> Value:
@@ -189,7 +231,7 @@ def _is_filled(value: Value) -> bool:
     )
 
 
-def _around(product: Product, narrow: _Narrow) -> list[Instruction]:
+def _around(product: Multiplication, narrow: _Narrow) -> list[Instruction]:
     """Instructions that only produce the wide operands; each belongs to the first product that reads it."""
     found: list[Instruction] = []
     for operand in product.operands:
