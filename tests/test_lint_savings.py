@@ -398,6 +398,29 @@ def test_what_a_scan_keeps_is_told_without_its_state() -> None:
     assert finding.peak_bytes == pytest.approx(64 * 3 * 1024 * 4, rel=0.02)
 
 
+def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
+    """As of the scores of attention in each of some layers; what is as large as its origin is an ordinary choice."""
+    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
+    few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
+    finding = only(few, "M116")
+    assert finding.peak_bytes == pytest.approx(7 * 4 * 1024 * 4, rel=0.03)
+    assert "again from 4.00 KiB or less" in finding.message
+    large = few.replace(
+        "wide = f32[4,1024]{1,0} broadcast(h), dimensions={1}",
+        "wide = f32[4,1024]{1,0} iota(), iota_dimension=1",
+    )
+    config = lint.Config(select=("M116",), **support.SAY_ALL)
+    assert not lint.run(hlo.parse(large), config)
+
+
+def test_what_the_forward_pass_keeps_falls_to_one_array_of_each_line() -> None:
+    """Of three arrays of 16 KiB two are spared, as `jax.checkpoint` of attention did on TPU and GPU."""
+    text = (support.DATA / "lint" / "M121.txt").read_text("utf-8").partition("HloModule silent")[0]
+    finding = only(text, "M121")
+    assert finding.severity.value == "note"
+    assert finding.peak_bytes == pytest.approx(2 * 64 * 64 * 4, rel=0.04)
+
+
 SHIFTED = """HloModule shifted, is_scheduled=true
 
 shifting {

@@ -210,7 +210,7 @@ def is_known_by_device(value: Instruction, context: Context) -> bool:
     """True if the number of the device alone decides a value, so that before the run it is known what each device takes."""
     seen = list(_upstream(value, context))
     return len(seen) < _FARTHEST and all(
-        one.opcode in _KNOWN or (_sources(one, context) and not _is_loop_state(one)) for one in seen
+        one.opcode in _KNOWN or (sources(one, context) and not _is_loop_state(one)) for one in seen
     )
 
 
@@ -231,14 +231,14 @@ def _upstream(value: Instruction, context: Context) -> Iterator[Instruction]:
         if current not in seen:
             seen.add(current)
             yield current
-            pending += _sources(current, context)
+            pending += sources(current, context)
 
 
 _FARTHEST = 500
 """Bound on instructions visited upstream of a value."""
 
 
-def _sources(value: Instruction, context: Context) -> list[Instruction]:
+def sources(value: Instruction, context: Context) -> list[Instruction]:
     """Sources of a value: its operands; for a fusion's parameter the fusion's operand; for an element of a
     loop's state its initial value."""
     caller = context.graph.caller(value.computation)

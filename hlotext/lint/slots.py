@@ -94,7 +94,7 @@ def memory_of(rounds: Rounds, slot: int) -> list[object]:
     return [*places, *((one, (slot,)) for one in (rounds.loop, *bodies))]
 
 
-def stacks(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
+def stacks(rounds: Rounds, times: int = SMALL) -> Iterator[tuple[int, Instruction]]:
     """The slots into which each iteration only writes a slice, with what writes it."""
     for slot, given in enumerate(rounds.given):
         if slot in rounds.passed:
@@ -106,7 +106,7 @@ def stacks(rounds: Rounds) -> Iterator[tuple[int, Instruction]]:
         kept = source(changed, VIEWS)
         if kept.fusions or rounds.slot_of(kept.instruction) != slot:
             continue
-        if SMALL * size_of(update.instruction.shape) > size_of(given.shape):
+        if times * size_of(update.instruction.shape) > size_of(given.shape):
             continue
         readers = [user for element in rounds.elements[slot] for user, _ in consumers(Value(element), VIEWS)]
         if all(user.instruction is writer.instruction for user in readers):

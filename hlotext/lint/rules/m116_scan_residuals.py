@@ -15,6 +15,7 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
+from hlotext.lint.small_origins import REPAIR, small_origin
 
 _MANY = 32
 """Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice."""
@@ -52,10 +53,10 @@ class ScanResiduals(Rule):
 
 def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Context) -> Report | None:
     count = context.prices.trips(rounds.loop)
-    if count < _MANY:  # it has so few iterations that what each of them keeps is an ordinary choice
-        return None
-    stacked, ends = dict(stacks(rounds)), taken_out(rounds)
+    stacked, ends = dict(stacks(rounds, 2)), taken_out(rounds)
     kept = {slot: update for slot, update in stacked.items() if any(one in taken for one in ends[slot])}
+    if count < _MANY:
+        return _of_few(rounds, count, kept, context) if count > 1 else None
     whole = sum(size_of(rounds.given[slot].shape) for slot in kept)
     carried = count * sum(
         size_of(given.shape)
@@ -77,5 +78,25 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
         whole - carried,
         is_held=True,
         spares=dict.fromkeys(places, 1 - carried / whole),
+        origin=kept[largest],
+    )
+
+
+def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: Context) -> Report | None:
+    """Of layers only those values that much smaller ones would give again, such as the scores of attention."""
+    found = {slot: small_origin(update, size_of(update.shape), context) for slot, update in kept.items()}
+    origins = {slot: origin for slot, origin in found.items() if origin is not None}
+    if not origins:  # it has so few iterations that what each of them keeps is an ordinary choice
+        return None
+    whole = sum(size_of(rounds.given[slot].shape) for slot in origins)
+    largest = max(origins, key=lambda slot: size_of(rounds.given[slot].shape))
+    return Report(
+        rounds.given[largest],
+        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, which could "
+        f"compute those of each again from {byte_text(origins[largest].bytes)} or less",
+        f"{REPAIR} the backward pass computes them again",
+        whole - whole // count,
+        is_held=True,
+        spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},
         origin=kept[largest],
     )

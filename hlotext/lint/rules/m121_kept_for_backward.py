@@ -1,0 +1,72 @@
+"""M121: large values that the forward pass keeps, though the backward pass could compute them again from small ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import attrs
+
+from hlotext.analysis import byte_text, responsible_frame
+from hlotext.analysis.formatting import pluralize, seconds
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.held import Held, at_peak, function_of, least_held, written_in_main
+from hlotext.lint.helpers import is_computed_again
+from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.small_origins import REPAIR, Origin, small_origin
+from hlotext.lint.wording import written
+
+_MUCH = 0.3
+"""Part of the peak that computing them again saves, from which on it is worth its time."""
+
+
+@attrs.frozen
+class KeptForBackward(Rule):
+    code = "M121"
+    name = "kept-for-backward"
+    title = "large values kept for the backward pass that small ones would give again"
+    waste = "held"
+    is_proved = False  # whether time or memory is short is for the author to say
+    needs_schedule = True
+
+    def check_module(self, context: Context) -> Iterator[Report]:
+        kept = [(one, size) for one, size in written_in_main(context) if _is_forward(one)]
+        total = sum(size for _, size in kept)
+        if total < _MUCH * (least_held(context) + total):  # the forward pass of no derivative writes much
+            return
+        peak = at_peak(context)
+        if peak is None:
+            return
+        groups: dict[tuple[str, str], list[tuple[Held, Origin]]] = defaultdict(list)
+        for held in peak.held:
+            if (
+                _is_forward(held.filler)
+                and (origin := small_origin(held.writer, held.bytes, context)) is not None
+            ):
+                groups[function_of(held.filler)].append((held, origin))
+        for (_, name), group in groups.items():
+            first, origin = max(group, key=lambda pair: pair[0].bytes)
+            # The backward pass needs one of each line at a time.
+            needed = {responsible_frame(held.filler): held for held, _ in reversed(group)}.values()
+            spared = [held for held, _ in group if held not in needed]
+            saved = context.saved_peak({(held.filler, tuple(held.index)): 1.0 for held in spared})
+            if not saved or not context.peak or saved < _MUCH * context.peak:  # the peak hardly falls
+                continue
+            again = context.prices.together(one for _, origin in group for one in origin.computed)
+            yield Report(
+                first.filler,
+                f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'}, the largest "
+                f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are kept for the backward pass, which "
+                f"could compute each again from {byte_text(origin.bytes)} or less",
+                f"{REPAIR} the backward pass computes them again, in about {seconds(again)}",
+                sum(held.bytes for held in spared),
+                "kept",
+                is_held=True,
+                peak_bytes=saved,
+            )
+
+
+def _is_forward(one: Instruction) -> bool:
+    """True for what the forward pass of a derivative computes, for the first time."""
+    name = one.metadata.op_name if one.metadata is not None else ""
+    return "jvp(" in name and "transpose(jvp" not in name and not is_computed_again(one)

@@ -1,0 +1,59 @@
+"""Small arrays that a large one is computed from, so that it need not be kept."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.lint.helpers import size_of, sources
+from hlotext.lint.rule import Context
+from hlotext.lint.values import VIEWS
+
+REPAIR = "jax.checkpoint around what computes them, or for attention a fused kernel (jax.nn.dot_product_attention):"
+"""What to do about arrays that are kept though they need not be; what it costs follows."""
+_SMALLER = 4
+"""How many times smaller they must be together: most activations of a layer are not so much larger than its input."""
+_MOST = 32
+"""Instructions that are looked through."""
+_PASSING = VIEWS | traits.COPY_HALVES
+
+
+@attrs.frozen
+class Origin:
+    """What a large array is computed from."""
+
+    computed: tuple[Instruction, ...]
+    """The operations in between."""
+    bytes: int
+
+
+def small_origin(made: Instruction, size: int, context: Context) -> Origin | None:
+    """What an array of so many bytes is computed from; None where that is not much smaller, or may be other state."""
+    most = size // _SMALLER
+    computed: dict[Instruction, None] = {}
+    given: dict[Instruction, int] = {}
+    pending = [made]
+    while pending:
+        one = pending.pop()
+        before = sources(one, context)
+        if one.opcode not in _PASSING and not _is_handed_in(one, before):
+            if one in computed:
+                continue
+            if len(computed) == _MOST or not before or (one.called_computations and one.opcode != "fusion"):
+                return None
+            computed[one] = None
+        for operand in before:
+            shape = operand.shape
+            bytes_ = size_of(shape) if shape is not None and shape.is_array else None
+            if bytes_ is not None and bytes_ <= most:
+                given[operand] = bytes_
+            else:
+                pending.append(operand)
+    total = sum(given.values())
+    return Origin(tuple(computed), total) if total <= most else None
+
+
+def _is_handed_in(one: Instruction, before: list[Instruction]) -> bool:
+    """True for a parameter of a fusion, which is an operand of it."""
+    return one.opcode == "parameter" and bool(before)
