@@ -196,6 +196,16 @@ def test_size() -> None:
     assert run("grep", "_", TPU, "--min-bytes", "large").exit_code == 2
 
 
+def test_values_inside_fusions_have_no_size_in_memory() -> None:
+    """They are left out, and how many there are is said."""
+    inside = {i.name for c in hlo.load(TPU).computations if c.is_fusion_body for i in c}
+    found = run("grep", "_", TPU, "--min-bytes", "16KiB", "--limit", "0", "--format", "json")
+    names = {match["instruction"] for match in json.loads(found.stdout)["matches"]}
+    assert names
+    assert not names & inside
+    assert "in fusions and functions of elements" in run("grep", "_", TPU, "--min-bytes", "16KiB").stderr
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("4096", 4096), ("1MiB", 1 << 20), ("1.5 GiB", 3 << 29), ("2kB", 2000), ("64K", 64000)]
 )

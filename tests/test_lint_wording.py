@@ -47,3 +47,28 @@ def test_an_array_is_named_by_the_operation_that_writes_it() -> None:
         "8,512,512] bitcast(e)", "8,512,512] bitcast(x)"
     )
     assert "reduce-window" in wording.written(hlo.parse(text).entry.root, (1,))
+
+
+ADDED = """HloModule added
+
+fused {
+  x = bf16[64,32] parameter(0)
+  w = bf16[32,16] parameter(1)
+  y = f32[64,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  narrow = bf16[64,16] convert(y)
+  bias = bf16[64,16] parameter(2)
+  ROOT sum = bf16[64,16] add(bias, narrow)
+}
+
+ENTRY main {
+  x = bf16[64,32] parameter(0)
+  w = bf16[32,16] parameter(1)
+  b = bf16[64,16] parameter(2)
+  ROOT f = bf16[64,16] fusion(x, w, b), kind=kOutput, calls=fused
+}
+"""
+
+
+def test_a_product_to_which_something_is_added_is_named_as_the_product() -> None:
+    """Its bias or the residual says nothing of what takes the memory."""
+    assert wording.written(hlo.parse(ADDED).entry.root) == "the product of 64x32 and 32x16"

@@ -188,7 +188,12 @@ def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResu
         if isinstance(place, str):
             data, name = read_data(place)
             if isinstance(data, bytes) and is_foreign(data) and (not with_errors or is_json(data)):
-                data = hlo.proto.converted(data, name)
+                made = hlo.proto.converted(data, name)
+                if made is not data and not is_json(data):
+                    say(
+                        f"{name}: no HLO, but converted to it by jaxlib (`hlotext convert` writes what is shown here)"
+                    )
+                data = made
             if is_binary(data):
                 return _read_proto(data, name)
             source = as_source(data, name)

@@ -11,7 +11,14 @@ import attrs
 import click
 
 import hlotext as hlo
-from hlotext.analysis import MetadataSource, SourceLocations, byte_text, total_of, written_bytes
+from hlotext.analysis import (
+    MetadataSource,
+    SourceLocations,
+    byte_text,
+    call_graph,
+    total_of,
+    written_bytes,
+)
 from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.selection import Selection
 from hlotext.analysis.sizes import parse_bytes
@@ -53,6 +60,8 @@ class _Asked:
     full: bool
     width: int | None
     is_coloured: bool
+    inside: list[str] = attrs.field(factory=list)
+    """Names of matches that `min_bytes` leaves out because they stand in fusions and functions of elements."""
 
 
 @click.command()
@@ -77,7 +86,9 @@ class _Asked:
     help="Only instructions in this op_name scope: layer_0/attention; * matches any text.",
 )
 @click.option(
-    "--min-bytes", metavar="SIZE", help="Only instructions with a result of at least this size: 4096, 1MiB."
+    "--min-bytes",
+    metavar="SIZE",
+    help="Only instructions that write a result of at least this size to memory: 4096, 1MiB.",
 )
 @click.option("--why", metavar="NAME", help="Explain why the instruction of this name does not match.")
 @click.option(
@@ -203,6 +214,11 @@ def _search(
         return bool(total)
     if total > most and not (count or names_only):
         say(f"{most:,} of {total:,} matches shown (all: --limit 0, count: -c)")
+    if asked.inside:
+        many = pluralize(len(asked.inside), "match", "matches")
+        say(
+            f"--min-bytes leaves out {many} in fusions and functions of elements, which have no memory of their own"
+        )
     if inferred:
         say(f"inferred from neighbors: {inferred:,} of {total:,}; --own leaves these out")
     return any(counts.values())
@@ -211,9 +227,13 @@ def _search(
 def _matching(module: hlo.Module, asked: _Asked) -> Iterator[tuple[Instruction, Match, MetadataSource]]:
     """Yields matches, with the origin of their source metadata."""
     said = None if asked.selection.is_everything else asked.selection.sources(module)
+    stepped = call_graph(module).stepped if asked.min_bytes else frozenset()
     for instruction in module.instructions():
         match = asked.pattern.match(instruction)
         if match is None or (asked.min_bytes and _result_bytes(instruction) < asked.min_bytes):
+            continue
+        if asked.min_bytes and instruction.computation not in stepped:
+            asked.inside.append(instruction.name)
             continue
         source = MetadataSource.OWN if said is None else said(instruction)
         if source is not None and (source is MetadataSource.OWN or not asked.own):

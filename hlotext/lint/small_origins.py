@@ -11,9 +11,9 @@ from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS
 
 REPAIR = "jax.checkpoint around what computes them, or for attention a fused kernel (jax.nn.dot_product_attention):"
-"""What to do about arrays that are kept though they need not be; what it costs follows."""
+"""The repair for arrays that are kept though they need not be; its price follows."""
 _SMALLER = 4
-"""How many times smaller they must be together: most activations of a layer are not so much larger than its input."""
+"""Minimum ratio of the array to all of them: most activations of a layer are not so much larger than its input."""
 _MOST = 32
 """Instructions that are looked through."""
 _PASSING = VIEWS | traits.COPY_HALVES
@@ -21,7 +21,7 @@ _PASSING = VIEWS | traits.COPY_HALVES
 
 @attrs.frozen
 class Origin:
-    """What a large array is computed from."""
+    """The small arrays that a large one is computed from."""
 
     computed: tuple[Instruction, ...]
     """The operations in between."""
@@ -29,7 +29,7 @@ class Origin:
 
 
 def small_origin(made: Instruction, size: int, context: Context) -> Origin | None:
-    """What an array of so many bytes is computed from; None where that is not much smaller, or may be other state."""
+    """The origin of an array of so many bytes; None where that is not much smaller, or may be other state."""
     most = size // _SMALLER
     computed: dict[Instruction, None] = {}
     given: dict[Instruction, int] = {}

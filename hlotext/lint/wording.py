@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hlotext import cost
 from hlotext.analysis import byte_text, total_of
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rounds import parts_of
@@ -79,11 +81,19 @@ def written(instruction: Instruction, index: ShapeIndex = ()) -> str:
             one = one.operands[0]
         elif one.opcode in _QUIET and len(one.operands) == 1 and one.opcode != "tuple":
             one = one.operands[0]
+    if one.opcode == "add" and (product := next(filter(None, map(_product_behind, one.operands)), None)):
+        one = product
     if one.opcode in _QUIET or one.opcode == "custom-call" or one.shape is None or not one.shape.is_array:
         return described(instruction)
-    return (
-        f"the product of {_pair(one)}" if one.opcode == "dot" else f"the {one.opcode} of {sizes(one.shape)}"
-    )
+    is_product = one.opcode == "dot" or cost.product_sizes(one) is not None
+    return f"the product of {_pair(one)}" if is_product else f"the {one.opcode} of {sizes(one.shape)}"
+
+
+def _product_behind(one: Instruction) -> Instruction | None:
+    """The product that an array is, perhaps in another form: a bias or a residual is added to it on the way out."""
+    while one.opcode in _QUIET and len(one.operands) == 1:
+        one = one.operands[0]
+    return one if one.opcode in traits.CONTRACTIONS else None
 
 
 def _pair(product: Instruction) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from hlotext.ir.nodes.module import Module
+from hlotext.proto import pool
 from hlotext.proto.errors import MissingProtobuf, ProtoError
 from hlotext.proto.json import from_json
 from hlotext.proto.reader import read_module
@@ -38,6 +39,8 @@ class Held:
     """Its serialized HloModuleProto; ImportError without jaxlib."""
     help: str = ""
     """Where there is none: the call that gives HLO."""
+    has_own_lines: bool = False
+    """True if places without a file are lines of the data itself."""
 
 
 _MLIR = re.compile(
@@ -70,6 +73,7 @@ def _is_mlir_text(data: bytes) -> bool:
     return b"HloModule" not in head and _MLIR.match(head) is not None
 
 
+STABLEHLO = "StableHLO"
 KINDS = (
     Held(
         "a module in protobuf's JSON",
@@ -113,7 +117,12 @@ KINDS = (
         is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
         help="in the process that made it, compiled.as_text() gives HLO",
     ),
-    Held("StableHLO", is_data=_is_mlir_text, proto=lambda data: _computation(data.decode())),
+    Held(
+        STABLEHLO,
+        is_data=_is_mlir_text,
+        proto=lambda data: _computation(data.decode()),
+        has_own_lines=True,
+    ),
 )
 """Every kind, the first that fits counts."""
 
@@ -133,8 +142,28 @@ def converted(data: bytes, name: str) -> bytes:
     """The serialized HloModuleProto of what is a program of another kind; all else as it is. Raises InputError as above."""
     for kind in KINDS:
         if kind.is_data is not None and kind.is_data(data):
-            return _proto(kind, data, name)
+            made = _proto(kind, data, name)
+            return _with_lines_of(made, name) if kind.has_own_lines else made
     return data
+
+
+_NO_FILE = "-"
+"""MLIR's name of a text that it reads from memory."""
+
+
+def _with_lines_of(made: bytes, name: str) -> bytes:
+    """The module with places in the text of that name, where MLIR knew no file."""
+    module = pool.full().HloModuleProto.FromString(made)
+    files = module.stack_frame_index.file_names
+    for place, file in enumerate(files):
+        if file == _NO_FILE:
+            files[place] = name
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if instruction.metadata.source_file == _NO_FILE:
+                instruction.metadata.source_file = name
+    raw: bytes = module.SerializeToString()
+    return raw
 
 
 def _proto(kind: Held, value: Any, name: str) -> bytes:

@@ -241,7 +241,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
 
 
 def _asking(reason: Reason) -> str:
-    """What needs a sharding; loops and constraints, whose op_names say only their primitives, by what they are."""
+    """The operation that needs a sharding; loops and constraints, whose op_names say only their primitives, by their kind."""
     user = reason.user
     if user is None:
         return _acting(user)

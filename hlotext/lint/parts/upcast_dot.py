@@ -72,7 +72,7 @@ class UpcastDot(Rule):
 
 
 def _kind(product: Multiplication) -> str:
-    """What it is called in a message: TPUs write products of matrices as convolutions too."""
+    """Its name in a message: TPUs write products of matrices as convolutions too."""
     is_product = product.dot.opcode == "dot" or cost.product_sizes(product.dot) is not None
     return "product" if is_product else "convolution"
 
