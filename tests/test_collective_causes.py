@@ -21,7 +21,8 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import communications, parse_mesh
 from hlotext.dumps.collectives import wording
-from hlotext.dumps.collectives.advice import MOST, RULES, Advice
+from hlotext.dumps.collectives.advice import MOST, Advice
+from hlotext.dumps.collectives.advice_rules import RULES
 from hlotext.dumps.collectives.following import reshaped_dimension, sources
 from hlotext.dumps.collectives.partitioner import Written
 from hlotext.dumps.collectives.records import PARTIAL, PROGRAM, RESHARD, UNKNOWN, Place, Reason

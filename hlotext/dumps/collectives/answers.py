@@ -12,7 +12,8 @@ from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
 from hlotext.analysis.entries import program_name
 from hlotext.analysis.facts import fact
 from hlotext.dumps.collectives import ends, wording
-from hlotext.dumps.collectives.advice import Advice, Where
+from hlotext.dumps.collectives.advice import Advice
+from hlotext.dumps.collectives.advice_rules import Where
 from hlotext.dumps.collectives.annotations import Annotations
 from hlotext.dumps.collectives.fates import fates_of
 from hlotext.dumps.collectives.finals import Match, item, match

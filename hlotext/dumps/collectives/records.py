@@ -75,7 +75,7 @@ class Suggestion:
     because: str
     """The change and its price, in one sentence."""
     rule: str
-    """The rule that found it, one of `hlotext.dumps.collectives.advice.RULES`."""
+    """The rule that found it, one of `hlotext.dumps.collectives.advice_rules.RULES`."""
     measured: tuple[int, int]
     """Recompilations with changes by this rule on this platform: the number that sent less, and of how many. All that the
     rule finds count, also those that are not suggested since they would send more."""
