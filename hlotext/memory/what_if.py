@@ -104,7 +104,8 @@ _MOST_NAMES = 4
 
 def _names(module: Module, numbers: Sequence[int]) -> str:
     """The names in the program of parameters, as far as they have one: a number is the parameter's, not the function's."""
-    metadata = [module.entry.parameters[number].metadata for number in numbers]
+    parameters = module.entry.parameters
+    metadata = [parameters[number].metadata for number in numbers]
     names = [one.op_name for one in metadata if one is not None and one.op_name]
     if not names:
         return ""

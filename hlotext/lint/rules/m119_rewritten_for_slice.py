@@ -47,16 +47,16 @@ class RewrittenForSlice(Rule):
 def _places(context: Context) -> Iterator[tuple[Instruction, Callable[[Instruction], bool]]]:
     """Arrays that are written to memory of their former values, with a test of these: results in donated arguments, and the
     state of loops."""
-    entry, aliases = context.module.entry, context.module.attributes.get("input_output_alias")
+    root, parameters = context.module.entry.root, context.module.entry.parameters
+    aliases = context.module.attributes.get("input_output_alias")
     for alias in aliases.entries if aliases is not None else ():
         index, number = alias.output_index, alias.parameter_number
-        if len(index) > 1 or alias.parameter_index or number >= len(entry.parameters):
+        if len(index) > 1 or alias.parameter_index or number >= len(parameters):
             continue
-        root = entry.root
         if index and (root.opcode != "tuple" or index[0] >= len(root.operands)):
             continue
-        parameter = entry.parameters[number]
-        yield root.operands[index[0]] if index else root, lambda one, first=parameter: one is first  # type: ignore[misc]
+        given = root.operands[index[0]] if index else root
+        yield given, lambda one, first=parameters[number]: one is first  # type: ignore[misc]
     for rounds in stepped_rounds(context):
         for slot, given in enumerate(rounds.given):
             if slot not in rounds.passed:
