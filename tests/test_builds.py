@@ -23,8 +23,10 @@ pytest.importorskip("duckdb")
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.figures import TABLES as NEEDED
-from hlotext.tables.history import BuildStep, History, ModuleHistory, history
+from hlotext.tables.history import BuildStep, Grown, History, ModuleHistory, NewFinding, history
 from hlotext.view.report import benchmark, builds_comment, builds_page, figure_texts
+from hlotext.view.report.builds_text import cause_of
+from hlotext.view.report.templates import codes
 
 TABLES = ",".join(NEEDED)
 
@@ -132,7 +134,7 @@ def test_the_page_and_its_exit_status(dataset: Path, tmp_path: Path) -> None:
     assert run("report", dataset, "-o", place, "--fail-on", "speed").exit_code == 2
 
 
-ALL_LINES = r"Lines that accept all of it</summary><pre>(.*?)</pre>"
+ALL_LINES = r'Lines that accept all of it</summary><pre class="paste">(.*?)</pre>'
 
 
 def test_the_lines_of_the_verdict_accept_all_of_it(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Pa
     written = grown["instructions"]
     assert (written.name, written.alike, written.more_bytes) == ("b0", 3, 3 * 64 * 4096 * 4)
     comment = builds_comment(found, list(FIGURES))
-    assert "3 broadcast of one scope, such as b0" in comment
+    assert "3 broadcast of one scope, writes +3.00 MiB" in comment
     assert re.search(r"\| flops \|.*\| d f32", comment)
     rows = {
         row["operation"]: row
@@ -245,6 +247,86 @@ def made(values: list[float | None], accepted: tuple[int, ...] = ()) -> History:
     return History(tuple(map(str, range(len(values)))), (ModuleHistory("m", {}, figures),), steps, (), ())
 
 
+def operations_of(found: History) -> dict[str, list[str]]:
+    """The operations of each build's card, as they stand there."""
+    text = builds_page(found)
+    builds = re.findall(r'<h3><a href="#(step-[0-9]+)">([^<]*)</a>', text)
+    tables = Page(text).tables
+    return {
+        build: [str(row["operation"]) for row in tables[f"{card}-operations"].records()]
+        for card, build in builds
+        if f"{card}-operations" in tables
+    }
+
+
+def test_a_build_has_what_it_added_and_not_what_moved(tmp_path: Path) -> None:
+    """A new collective is the first of its build, also where a dozen others write more; under another scope it is none."""
+    wide = "".join(
+        f'  b{n} = f32[64,{4096 + n}]{{1,0}} broadcast(c), dimensions={{}}, metadata={{op_name="w{n}/b"}}\n'
+        for n in range(12)
+    )
+    one = f"  c = f32[] constant(1)\n{GATHER}{wide}"
+    sine = '  s = f32[64,64]{1,0} sine(a), metadata={op_name="late/s" source_file="m.py" source_line=5}\n'
+    moved = one.replace("layer/gather", "layer/deep/gather").replace("w3/b", "other/b")
+    texts = {"b1": program(), "b2": program(one), "b3": program(f"{moved}{sine}")}
+    for build, text in texts.items():
+        (tmp_path / "dumps" / build).mkdir(parents=True)
+        (tmp_path / "dumps" / build / "step.after_optimizations.txt").write_text(text)
+    run("table", tmp_path / "dumps", "-o", tmp_path / "tables", "--tables", TABLES, "-j", "1")
+    found = history(str(tmp_path / "tables"))
+    shown = operations_of(found)
+    assert shown["b2"][0] == "g"
+    assert len(shown["b2"]) == 10
+    assert shown["b3"] == ["s"]
+    assert "and 4 more" in builds_page(found), "13 kinds and the constant"
+    # What made a figure worse is told of the build where it rose, not of the newest.
+    (row,) = re.findall(r"\| bytes sent \|.*", builds_comment(found, ["wire_bytes"]))
+    assert "| b2 (new) |" in row
+    assert "g f32" in row
+    assert "m.py:9 |" in row
+    (told,) = (
+        row
+        for row in Page(builds_page(found)).tables["newest-verdict"].records()
+        if row["figure"] == "bytes sent"
+    )
+    assert (str(told["build"]).split()[0], told["place"]) == ("b2", "m.py:9")
+
+
+def test_memory_that_is_held_is_the_cause_before_operations_that_write_less() -> None:
+    grown = Grown("slice", "async slice", "f32[4]", 4096, 0.0, 1, "m.py", 3)
+    held = NewFinding("warning", "M103", "not donated", "p", "m.py", 7, 1 << 20)
+    step = BuildStep("m", "b", "a", "peak_bytes", 1.0, 2.0, (grown,), findings=(held,))
+    assert cause_of(step).name == "M103"
+    assert cause_of(attrs.evolve(step, figure="least_seconds")).name == "slice"
+    assert cause_of(attrs.evolve(step, grown=(attrs.evolve(grown, more_bytes=1 << 21),))).name == "slice"
+
+
+def test_what_is_to_be_pasted_is_whole() -> None:
+    """Lines that accept and commands are never shortened, whatever their length; names still are."""
+    name = "module_" + "x" * 400
+    text = builds_page(named(name))
+    (lines,) = re.findall(ALL_LINES, text, re.DOTALL)
+    assert lines.splitlines() == [f"{name} 1 peak_bytes"]
+    command = f"hlotext diff {'a' * 400} b"
+    assert f'<code class="command">{command}</code>' in codes(f"see `{command}`")
+    assert len(codes(f"`{name * 3}`")) < 400
+
+
+def named(name: str) -> History:
+    """A module of that name whose peak rose."""
+    found = made([5, 7])
+    steps = tuple(attrs.evolve(one, module=name) for one in found.steps)
+    return attrs.evolve(found, modules=(attrs.evolve(found.modules[0], name=name),), steps=steps)
+
+
+def test_what_costs_less_is_not_accepted_but_better() -> None:
+    """A line for all figures of a build fits falls too, which need none."""
+    text = builds_page(made([5, 7, 6], accepted=(1, 2)))
+    assert re.findall(r'<article class="step (\w+)"', text) == ["better", "accepted"]
+    assert re.findall(r'class="dot (\w+)"', text) == ["accepted", "better"]
+    assert "all that costs more is accepted" in text
+
+
 @pytest.mark.parametrize(
     ("values", "accepted", "good"),
     [
@@ -305,10 +387,10 @@ def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
     ]
     # Lines of Python have short names and lead nowhere, as the page embeds no operations.
     assert 'data-full="/a/b/m.py:9"' in text
-    assert ">m.<wbr>py:9</td>" in text or ">m.py:9</td>" in text
+    assert ' title="/a/b/m.py:9">m.py:9</td>' in text
     assert "#line=" not in text
     tiles = dict(re.findall(r"<li><span>([^<]*)</span><b>([^<]*)</b>", text))
-    assert tiles["steps"] == str(len(found.steps))
+    assert tiles["worst"] == "new", "nothing was sent before"
     assert tiles["not accepted"] == str(sum(one.is_worse for one in found.steps))
     missing = attrs.evolve(
         found,

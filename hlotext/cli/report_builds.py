@@ -68,7 +68,7 @@ def write(
         except OSError as error:
             raise Unreadable(f"{place} cannot be written: {error.strerror}") from None
         say(
-            f"{place} written: {pluralize(len(found.builds), 'build')}, {pluralize(len(found.steps), 'step')}"
+            f"{place} written: {pluralize(len(found.builds), 'build')}, {pluralize(len(found.steps), 'changed figure')}"
         )
     worse = found.regressions(fail_on)
     for one in worse:

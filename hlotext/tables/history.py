@@ -10,149 +10,32 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import attrs
 
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables import queries, sql
+from hlotext.tables.build_steps import AcceptedLine as AcceptedLine
+from hlotext.tables.build_steps import BuildStep as BuildStep
+from hlotext.tables.build_steps import Coming as Coming
+from hlotext.tables.build_steps import Grown as Grown
+from hlotext.tables.build_steps import Missing as Missing
+from hlotext.tables.build_steps import ModuleHistory as ModuleHistory
+from hlotext.tables.build_steps import NewFinding as NewFinding
+from hlotext.tables.build_steps import Regression as Regression
 from hlotext.tables.dataset import OK, Dataset
 from hlotext.tables.figures import FIGURES, MISSING, TABLES
 from hlotext.tables.programs import UNTOLD
 
-MOST_OPERATIONS = 5
-"""Operations that are named for one step."""
+MOST_OPERATIONS = 10
+"""Kinds of operations that are named for one step, besides new collectives."""
 ALL = "*"
 
 
 @attrs.frozen
-class Grown:
-    """Operations that a build has, or has more of, than the one before."""
-
-    name: str
-    """One of them."""
-    label: str
-    """The opcode, with the kind of a fusion or the target of a custom call."""
-    shape: str
-    more_bytes: int
-    """Bytes that they all write in one run, more than before. So are the flops."""
-    more_flops: float
-    alike: int
-    """Number of operations of its label and scope that write something."""
-    file: str | None
-    line: int | None
-
-
-@attrs.frozen
-class NewFinding:
-    """A finding that a build has and the one before does not, or of other arrays."""
-
-    severity: str
-    code: str
-    message: str
-    instruction: str
-    file: str | None
-    line: int | None
-
-
-@attrs.frozen
-class BuildStep:
-    """A figure of a module that is another than in the build before."""
-
-    module: str
-    build: str
-    before_build: str
-    figure: str
-    """One of `FIGURES`."""
-    before: float
-    value: float
-    grown: tuple[Grown, ...] = ()
-    """Operations that appeared or grew, most first; empty for a figure that fell."""
-    accepted: str | None = None
-    """Why it is accepted, as the file says, or an empty text; None if it is not."""
-    findings: tuple[NewFinding, ...] = ()
-    """Findings that are new or changed, of a figure that rose: errors and warnings first."""
-
-    @property
-    def is_worse(self) -> bool:
-        """True if the figure rose."""
-        return self.value > self.before
-
-    @property
-    def line(self) -> str:
-        """The line that accepts it."""
-        return f"{self.module} {self.build} {self.figure}"
-
-
-@attrs.frozen
-class ModuleHistory:
-    """Figures of one module over the builds."""
-
-    name: str
-    """With what tells it from others of that name where there are any: `jit_step@lm`."""
-    paths: Mapping[str, str]
-    """The text of each build that has one, by build."""
-    values: Mapping[str, Mapping[str, float]]
-    """By figure and build; what is not known is left out."""
-    header_name: str = ""
-    """The name in its header, where several have it; else empty."""
-    unknown: Mapping[str, str] = attrs.field(factory=dict)
-    """Builds that may have it, each with why that is not known."""
-
-
-@attrs.frozen
-class Coming:
-    """A module that is in a build and was not in the one before, or the other way round."""
-
-    module: str
-    build: str
-    before_build: str
-    """Of what is gone, back or untold the last build that has it; of what is new the last one that has it not."""
-    kind: Literal["new", "back", "gone", "untold"]
-    why: str = ""
-    """Of what is untold."""
-    accepted: str | None = None
-    """As of a step, where the module is gone or cannot be told."""
-
-
-@attrs.frozen
-class Regression:
-    """A figure of a module that is worse in the newest build than in the last good one."""
-
-    module: str
-    figure: str
-    good_build: str
-    good: float
-    value: float
-
-
-@attrs.frozen
-class Missing:
-    """A module that the newest build lacks, or may lack."""
-
-    module: str
-    build: str
-    """The first that lacks it, or may."""
-    why: str
-
-    @property
-    def line(self) -> str:
-        """The line that accepts it."""
-        return f"{self.module} {self.build} {MISSING}"
-
-
-class AcceptedLine(NamedTuple):
-    """A line of the file of accepted changes; `*` is any."""
-
-    module: str
-    build: str
-    figure: str
-    why: str
-
-
-@attrs.frozen
 class History:
-    """Builds of a dataset, in their order."""
+    """Builds of a dataset, in their order, which is that of their names."""
 
     builds: tuple[str, ...]
     modules: tuple[ModuleHistory, ...]
@@ -166,6 +49,15 @@ class History:
     """By build and module."""
     accepted: tuple[AcceptedLine, ...] = ()
     """The lines that accept what is meant."""
+    steps_of: Mapping[tuple[str, str], Sequence[BuildStep]] = attrs.field(init=False, eq=False, repr=False)
+    """The steps of each module and figure, by build."""
+
+    @steps_of.default
+    def _grouped(self) -> Mapping[tuple[str, str], Sequence[BuildStep]]:
+        found: dict[tuple[str, str], list[BuildStep]] = {}
+        for one in self.steps:
+            found.setdefault((one.module, one.figure), []).append(one)
+        return found
 
     @property
     def missing(self) -> list[Missing]:
@@ -220,6 +112,15 @@ class History:
                     found.append(Regression(module.name, figure, good_build, good, values[newest]))
         return found
 
+    def largest_rise(self, rise: Regression) -> BuildStep | None:
+        """The change that made a figure worse by most since the last good build."""
+        return max(self.open_rises(rise), key=lambda one: one.value - one.before, default=None)
+
+    def open_rises(self, rise: Regression) -> list[BuildStep]:
+        """The changes since the last good build that made a figure worse and that nobody accepted, by build."""
+        mine = self.steps_of.get((rise.module, rise.figure), ())
+        return [one for one in mine if one.is_worse and one.accepted is None and one.build > rise.good_build]
+
 
 def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> History:
     """The history of a dataset.
@@ -246,10 +147,12 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     modules = _modules(rows, _records(sql.run(_PROGRAMS, dataset)), lacking)
     reasons = [_accepted(line) for line in accepted if line.partition("#")[0].strip()]
     given = {"build": None, "percent": percent, "rows": MOST_OPERATIONS}
-    grown = _grown(_records(sql.run(queries.query("slower").sql, dataset, given)))
+    slower = _records(sql.run(queries.query("slower").sql, dataset, given))
+    grown = _grown(slower)
+    kinds = {(row["module"], row["build"]): row["grew"] for row in slower if row["grew"] is not None}
     appeared = _appeared(dataset) if "findings" not in lacking else {}
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
-    steps = tuple(_steps(builds, modules, grown, appeared, reasons, percent))
+    steps = tuple(_steps(builds, modules, grown, kinds, appeared, reasons, percent))
     comings = tuple(_comings(builds, modules, reasons))
     return History(builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons))
 
@@ -327,6 +230,9 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
                 row["alike"],
                 row["file"],
                 row["line"],
+                float(row["more_seconds"]),
+                row["scope"] or "",
+                row["is_new_collective"],
             )
             found.setdefault((row["module"], row["build"], row["figure"]), {})[one] = None
     return {key: tuple(each) for key, each in found.items()}
@@ -342,7 +248,8 @@ keys as (
     union
     select m.program, m.build, unnest(f.other_fingerprints) as key from findings f join programs m using (module)
 )
-select b.program as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line
+select b.program as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line,
+    if(f.is_held, f.bytes, 0) as held_bytes
 from builds b
 join programs m on m.program = b.program and m.build = b.build
 join findings f using (module)
@@ -358,7 +265,13 @@ def _appeared(dataset: Dataset) -> dict[tuple[str, str], tuple[NewFinding, ...]]
     found: dict[tuple[str, str], list[NewFinding]] = {}
     for row in _records(sql.run(_APPEARED, dataset)):
         one = NewFinding(
-            row["severity"], row["code"], row["message"], row["instruction"] or "", row["file"], row["line"]
+            row["severity"],
+            row["code"],
+            row["message"],
+            row["instruction"] or "",
+            row["file"],
+            row["line"],
+            int(row["held_bytes"] or 0),
         )
         found.setdefault((row["module"], row["build"]), []).append(one)
     return {key: tuple(each) for key, each in found.items()}
@@ -390,6 +303,7 @@ def _steps(
     builds: Sequence[str],
     modules: Sequence[ModuleHistory],
     grown: Mapping[tuple[str, str, str], tuple[Grown, ...]],
+    kinds: Mapping[tuple[str, str], int],
     appeared: Mapping[tuple[str, str], tuple[NewFinding, ...]],
     reasons: Sequence[AcceptedLine],
     percent: float,
@@ -406,5 +320,7 @@ def _steps(
                 why = _reason(reasons, module, new, figure)
                 what = grown.get(key, ()) if value > before else ()
                 new_findings = appeared.get(key[:2], ()) if value > before else ()
-                found.append(BuildStep(module.name, new, old, figure, before, value, what, why, new_findings))
+                grew = kinds.get(key[:2], 0) if value > before else 0
+                one = BuildStep(module.name, new, old, figure, before, value, what, why, new_findings, grew)
+                found.append(one)
     return sorted(found, key=lambda one: (one.build, one.module, list(FIGURES).index(one.figure)))

@@ -1,7 +1,7 @@
 -- Which builds cost more than the one before, in which figure, and which operation brought most of it
 -- $build = : only this build
 -- $percent = 0: only what grew by more than this
--- $rows = 1: how many operations of each build and module
+-- $rows = 1: how many operations of each build, module and figure; new collectives stand below them
 with long as (
     unpivot (
         select p.program as module, p.build, m.peak_bytes::double as peak_bytes, m.least_seconds::double as least_seconds,
@@ -24,60 +24,103 @@ steps as (
 grown as (
     select * from steps where value > before * (1 + cast($percent as double) / 100) and ($build is null or build = $build)
 ),
+-- Operations of one label and scope are one row. What has only moved, to another scope or kind of fusion, is neither new nor
+-- more: gains and losses of one opcode and shape (without its layout) cancel out, those of one outermost scope first.
 weights as (
-    select i.module, i.id, coalesce(i.written_bytes * coalesce(i.runs, 1), 0) as written, coalesce(c.flops, 0) as flops
-    from instructions i left join (select module, id, sum(flops) as flops from costs group by all) c using (module, id)
-    where i.written_bytes > 0 or c.flops > 0
+    select m.program as module, m.build, i.id, i.name as operation, i.shape, i.file, i.line, i.scope,
+        coalesce(s.kind, i.label) as label, coalesce(s.kind, i.opcode) as opcode,
+        regexp_replace(i.shape, '\{[^}]*\}|/\*[^*]*\*/', '', 'g') as bare, s.kind is not null as is_sent,
+        if(i.opcode like '%-done', 0.0, 1.0) as number, coalesce(i.written_bytes * coalesce(i.runs, 1), 0)::double as bytes,
+        coalesce(c.flops, 0)::double as flops, coalesce(t.seconds, 0)::double as seconds, coalesce(s.wire, 0)::double as wire
+    from instructions i
+    join programs m using (module)
+    left join (select module, id, sum(flops) as flops from costs group by all) c using (module, id)
+    left join (
+        select module, id, sum(if("on" = 'core', seconds, coalesce(exposed_seconds, 0))) as seconds from times group by all
+    ) t using (module, id)
+    left join (
+        select module, id, any_value(kind) as kind, sum(coalesce(wire_bytes, 0) * coalesce(runs, 1)) as wire
+        from collectives group by all
+    ) s using (module, id)
+    where i.written_bytes > 0 or c.flops > 0 or t.seconds > 0 or s.kind is not null
 ),
-sums as (
-    select m.program as module, m.build, i.label, i.scope, count(*) filter (w.written > 0) as number, sum(w.written) as written,
-        sum(w.flops) as flops
-    from weights w join instructions i using (module, id) join programs m using (module)
+measured as (unpivot weights on number, bytes, flops, seconds, wire into name measure value amount),
+sums as (select module, build, label, scope, opcode, bare, is_sent, measure, sum(amount) as amount from measured group by all),
+sides as (
+    select distinct module, build as new, build as build, 1 as sign from grown
+    union all
+    select distinct module, build, before_build, -1 from grown
+),
+changes as (
+    select d.module, d.new as build, s.label, s.scope, s.opcode, s.bare, s.is_sent, s.measure, sum(d.sign * s.amount) as more
+    from sides d join sums s on s.module = d.module and s.build = d.build
     group by all
 ),
-rose as (
-    select g.module, g.build, g.before_build, n.label, n.scope, n.number, n.written - coalesce(o.written, 0) as more_bytes,
-        n.flops - coalesce(o.flops, 0) as more_flops,
-        n.label like 'all-%' or n.label like '%-to-all%' or n.label like 'reduce-scatter%' or n.label like 'collective-%' as is_sent
-    from (select distinct module, build, before_build from grown) g
-    join sums n on n.module = g.module and n.build = g.build
-    left join sums o on o.module = g.module and o.build = g.before_build and o.label = n.label and o.scope = n.scope
-    where n.written > coalesce(o.written, 0) or n.flops > coalesce(o.flops, 0)
+near as (
+    select *, min(more) over same < 0 and max(more) over same > 0 as is_near
+    from changes
+    window same as (partition by module, build, opcode, bare, measure, split_part(scope, '/', 1))
 ),
+running as (
+    select *, sum(greatest(more, 0)) over up_to as up, sum(greatest(-more, 0)) over up_to as down,
+        sum(greatest(more, 0)) over alike as all_up, sum(greatest(-more, 0)) over alike as all_down
+    from near
+    window alike as (partition by module, build, opcode, bare, measure),
+        up_to as (partition by module, build, opcode, bare, measure order by not is_near, scope, label rows unbounded preceding)
+),
+net as (
+    select module, build, label, scope, opcode, bare, is_sent, measure,
+        greatest(0, least(more, up - all_down)) - greatest(0, least(-more, down - all_up)) as more
+    from running
+),
+totals as (
+    select module, build, label, scope, bool_or(is_sent) as is_sent, coalesce(sum(more) filter (measure = 'number'), 0) as number,
+        coalesce(sum(more) filter (measure = 'bytes'), 0) as bytes, coalesce(sum(more) filter (measure = 'flops'), 0) as flops,
+        round(coalesce(sum(more) filter (measure = 'seconds'), 0), 12) as seconds,
+        coalesce(sum(more) filter (measure = 'wire'), 0) as wire
+    from net group by all
+),
+rose as (
+    select *, is_sent and number > 0 and sum(number) over (partition by module, build, label) > 0 as is_new_collective
+    from totals
+    qualify is_new_collective or greatest(bytes, flops, seconds, wire) > 0
+),
+counted as (select *, count(*) over (partition by module, build) as grew from rose),
 members as (
-    select m.program as module, m.build, i.label, i.scope, i.id, i.name as operation, i.shape, i.file, i.line, w.written, w.flops,
-        exists (
-            select 1 from instructions p join programs b using (module)
-            where b.program = m.program and b.build = r.before_build and p.label = i.label and p.scope = i.scope and p.shape = i.shape
-        ) as is_old
-    from weights w
-    join instructions i using (module, id)
-    join programs m using (module)
-    join rose r on r.module = m.program and r.build = m.build and r.label = i.label and r.scope = i.scope
+    select m.*, n.measure, n.more, count(*) filter (m.bytes > 0) over alike as alike
+    from weights m
+    join net n using (module, build, label, scope, opcode, bare)
+    window alike as (partition by m.module, m.build, m.label, m.scope, n.measure)
 ),
 shown as (
-    select *, row_number() over (alike order by is_old, written desc, id) as by_bytes,
-        row_number() over (alike order by is_old, flops desc, id) as by_flops
-    from members
-    window alike as (partition by module, build, label, scope)
+    select * from members
+    qualify row_number() over (
+        partition by module, build, label, scope, measure
+        order by more <= 0, case measure when 'flops' then flops when 'seconds' then seconds when 'wire' then wire else bytes end
+            desc, id
+    ) = 1
+),
+figures as (
+    select *, case figure when 'flops' then 'flops' when 'least_seconds' then 'seconds' when 'wire_bytes' then 'wire'
+        when 'instructions' then 'number' else 'bytes' end as measure
+    from grown
 ),
 ranked as (
-    select g.module, g.build, g.figure, s.operation, s.label, s.shape, r.more_bytes, r.more_flops, r.number, s.file, s.line,
-        row_number() over (
-            partition by g.module, g.build, g.figure
-            order by g.figure = 'wire_bytes' and not r.is_sent, case g.figure when 'flops' then r.more_flops else r.more_bytes end
-                desc, s.operation
-        ) as place
-    from grown g
-    join rose r on r.module = g.module and r.build = g.build
-        and case g.figure when 'flops' then r.more_flops else r.more_bytes end > 0
-    join shown s on s.module = g.module and s.build = g.build and s.label = r.label and s.scope = r.scope
-        and case g.figure when 'flops' then s.by_flops else s.by_bytes end = 1
+    select f.module, f.build, f.figure, s.operation, c.label, c.scope, s.shape, c.bytes, c.flops, c.seconds, s.alike, c.is_new_collective,
+        c.grew, s.file, s.line,
+        case f.measure when 'flops' then c.flops when 'seconds' then c.seconds when 'wire' then c.wire when 'number' then c.number
+            else c.bytes end as gain,
+        row_number() over (partition by f.module, f.build, f.figure order by gain desc, c.bytes desc, s.operation) as place
+    from figures f
+    join counted c using (module, build)
+    join shown s using (module, build, label, scope, measure)
 )
 select
     g.module, g.build, g.before_build, g.figure, g.before, g.value,
     round(100 * (g.value - g.before) / nullif(g.before, 0), 4) as percent,
-    r.operation, r.label, r.shape, r.more_bytes, r.more_flops, r.number as alike, r.file, r.line
+    r.operation, r.label, r.scope, r.shape, r.bytes::bigint as more_bytes, r.flops as more_flops, r.seconds as more_seconds, r.alike,
+    r.is_new_collective, r.grew, r.file, r.line
 from grown g
-left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure and r.place <= cast($rows as int)
-order by g.build, g.module, g.figure, r.place
+left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure
+    and (r.is_new_collective or (r.gain > 0 and r.place <= cast($rows as int)))
+order by g.build, g.module, g.figure, r.gain <= 0, r.place

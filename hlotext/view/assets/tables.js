@@ -15,6 +15,14 @@ const copyText = async (text) => {
     return done;
   }
 };
+// What is to be pasted: a click copies all of it.
+for (const one of document.querySelectorAll("pre.paste, code.command")) {
+  const button = make("button", "copy", "copy"), text = one.textContent;
+  button.type = "button";
+  button.title = "copy to be pasted";
+  button.addEventListener("click", async () => { button.textContent = await copyText(text) ? "copied" : "not allowed here"; });
+  one.after(button);
+}
 // What a spreadsheet would take for a formula is text there: names come from the module.
 const csvCell = (text) => {
   const safe = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.]+(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;

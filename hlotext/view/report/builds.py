@@ -1,10 +1,11 @@
-"""The page of a dataset of builds: its verdict, steps with what brought them, the trend of each figure of each module."""
+"""The page of a dataset of builds: its verdict, its changes with what brought them, the trends of each module."""
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,22 +13,24 @@ from markupsafe import Markup
 
 import hlotext as hlo
 from hlotext.analysis.formatting import pluralize
-from hlotext.findings import escape
-from hlotext.tables.figures import FIGURES, MISSING
+from hlotext.tables.figures import FIGURES
 from hlotext.view.page.packing import asset, policy, script
-from hlotext.view.report.builds_text import change_of, figure_text, figure_texts
+from hlotext.view.report.builds_text import change_of, figure_text, figure_texts, place_text
+from hlotext.view.report.builds_trend import MARKS, gap_of, kind_of, picture, ticks
+from hlotext.view.report.builds_verdict import verdict, worst
 from hlotext.view.report.parts import PageTable, Tile, columns_of, cut
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import environment
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, Coming, History, Missing, ModuleHistory, Regression
+    from hlotext.tables.history import BuildStep, Coming, Grown, History, ModuleHistory
 
 _FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
-_UNREADABLE, _VERDICT = columns_of("report.builds_unreadable"), columns_of("report.builds_verdict")
-_WIDE, _HIGH, _EDGE = 600, 44, 6
-"""Width and height of a trend, and the margin above and below it."""
+_UNREADABLE = columns_of("report.builds_unreadable")
+_MOST_OPERATIONS, _PART = 10, 0.01
+"""Kinds of operations in a card, and the part of the largest that one has to have to be in it."""
+_AMOUNTS = ("more_bytes", "more_flops", "more_seconds")
 MOST_CARDS = 200
 """Builds and modules with a step that a page shows, the newest first."""
 
@@ -46,6 +49,8 @@ class _Card:
     figures: PageTable
     operations: PageTable
     findings: PageTable
+    model: int | None
+    """The number of the module's trends; None where it has none."""
     diff: str
     accepts: str
 
@@ -72,19 +77,8 @@ class _Model:
     rows: Sequence[_Row]
     marks: Sequence[tuple[str, str]]
     """The legend: for each mark of its trends, what it means."""
-
-
-@attrs.frozen
-class _Verdict:
-    """The newest build against the last good one."""
-
-    word: str
-    kind: str
-    lead: str
-    table: PageTable
-    missing: Sequence[Missing]
-    accepts: str
-    """The lines that accept all of it, so that the newest build passes."""
+    is_open: bool
+    """True where a figure changed or the newest build lacks it."""
 
 
 def builds_page(
@@ -103,9 +97,14 @@ def builds_page(
     keys = sorted({*steps, *comings})
     regressions = found.regressions(FIGURES)
     above = {one.module: one.good_build for one in regressions}
-    modules = {one.name: one for one in found.modules}
+    # What fails first, then what changed: trends of modules that are as they were are the last, and folded.
+    modules = sorted(
+        found.modules,
+        key=lambda one: (one.name not in above, found.builds[-1] in one.paths and one.name not in changed),
+    )
+    places = {one.name: (number, one) for number, one in enumerate(modules, 1)}
     cards = [
-        _card(found, number, modules.get(key[1]), key, steps.get(key, ()), comings.get(key), above)
+        _card(found, number, places.get(key[1]), key, steps.get(key, ()), comings.get(key), above)
         for number, key in enumerate(keys)
     ]
     numbers = {(one.build, one.module): one.number for one in cards}
@@ -124,7 +123,7 @@ def builds_page(
         if table not in found.lacking and not any(one.values[figure] for one in found.modules)
     ]
     if len(cards) > MOST_CARDS:
-        notes.append(f"{len(cards) - MOST_CARDS:,} older steps are not shown.")
+        notes.append(f"{len(cards) - MOST_CARDS:,} older builds with changes are not shown.")
     alike = Counter(one.header_name for one in found.modules if one.header_name)
     notes += [
         f"`{name}` is the name of {count:,} modules, which are told apart by their files and arguments."
@@ -132,18 +131,17 @@ def builds_page(
     ]
     newest = found.builds[-1]
     present = sum(newest in one.paths for one in found.modules)
-    places = [{one.module for one in found.steps}, {one.build for one in found.steps}]
-    where = ", ".join(map(pluralize, map(len, places), ("module", "build")))
+    accepted = any(one.is_worse for one in found.steps)
     tiles = [
-        Tile(
-            "steps",
-            f"{len(found.steps):,}",
-            f"changed figures of {where}" if found.steps else "no figure changed",
-        ),
+        worst(regressions),
         Tile(
             "not accepted",
             f"{len(worse):,}",
-            f"cost more, newest in {worse[-1].build}" if worse else "no step costs more",
+            f"{'figure costs' if len(worse) == 1 else 'figures cost'} more, newest in {worse[-1].build}"
+            if worse
+            else "all that costs more is accepted"
+            if accepted
+            else "nothing costs more than before",
         ),
         Tile(
             "builds",
@@ -166,14 +164,14 @@ def builds_page(
             script=Markup(own),
             operations={},
             builds=pluralize(len(found.builds), "build"),
-            ticks=_ticks(found.builds),
+            ticks=ticks(found.builds),
             first=found.builds[0],
             last=found.builds[-1],
             bound=f" of more than {percent:g} %" if percent else "",
             tiles=tiles,
-            verdict=_verdict(found, regressions, fail_on),
+            verdict=verdict(found, regressions, fail_on, numbers),
             cards=cards[::-1][:MOST_CARDS],
-            models=[_model(found, one, changed.get(one.name, ()), numbers) for one in found.modules],
+            models=[_model(found, one, changed.get(one.name, ()), numbers) for one in modules],
             unreadable=PageTable(
                 "unreadable", "Inputs that could not be read", _UNREADABLE, cut(rows), len(rows)
             ),
@@ -185,54 +183,6 @@ def builds_page(
 
 _NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME` has times of one)"}
 """Why a table may have none, by its name."""
-
-
-def _verdict(found: History, regressions: Sequence[Regression], fail_on: Collection[str]) -> _Verdict:
-    """The newest build against the last good one of each module: as `--fail-on` judges it, and in all figures."""
-    newest = found.builds[-1]
-    failed = [one for one in regressions if one.figure in fail_on]
-    lost = found.missing if MISSING in fail_on else []
-    names = "any" if set(fail_on) == {*FIGURES, MISSING} else ",".join(fail_on)
-    if failed or lost:
-        word, kind = f"{newest} fails", "worse"
-        reasons = [f"{pluralize(len(failed), 'figure')} above the last good build"] if failed else []
-        reasons += [f"{pluralize(len(lost), 'module')} missing"] if lost else []
-        lead = f"`--fail-on {names}`: {' and '.join(reasons)}"
-        others = len(regressions) - len(failed)
-        lead += f", and {pluralize(others, 'figure')} above it for which it does not ask." if others else "."
-    elif regressions:
-        word, kind = f"{newest} is above the last good build", "worse"
-        lead = f"in {pluralize(len(regressions), 'figure')}"
-        lead += f", of which `--fail-on {names}` asks for none." if fail_on else "."
-    elif found.missing:
-        word, kind = f"{newest} is not judged in full", "gone"
-        lead = "No figure of the modules that are there is above the last good build."
-    else:
-        word, kind = f"{newest} passes", "better"
-        lead = "No figure of any module is above the last good build."
-    rows = [
-        (
-            one.module,
-            FIGURES[one.figure][0],
-            change_of(one.good, one.value)[1],
-            *figure_texts(one.figure, one.good, one.value),
-            one.good_build,
-        )
-        for one in regressions
-    ]
-    table = PageTable("verdict", "Above the last good build", _VERDICT, rows)
-    lines = [one.line for rise in regressions for one in _open_rises(found, rise)]
-    lines += [one.line for one in found.missing]
-    return _Verdict(word, kind, lead, table, found.missing, "\n".join(dict.fromkeys(lines)))
-
-
-def _open_rises(found: History, rise: Regression) -> Iterator[BuildStep]:
-    """The steps since the last good build that nobody accepted."""
-    since = found.builds.index(rise.good_build)
-    for one in found.steps:
-        is_here = (one.module, one.figure) == (rise.module, rise.figure)
-        if is_here and one.is_worse and one.accepted is None and found.builds.index(one.build) > since:
-            yield one
 
 
 _WORDS = {
@@ -249,16 +199,17 @@ _WORDS = {
 def _card(
     found: History,
     number: int,
-    module: ModuleHistory | None,
+    model: tuple[int, ModuleHistory] | None,
     key: tuple[str, str],
     steps: Sequence[BuildStep],
     coming: Coming | None,
     above: Mapping[str, str],
 ) -> _Card:
     build, name = key
+    place, module = model or (None, None)
     open_rises = [one for one in steps if one.is_worse and one.accepted is None]
     if steps:
-        is_accepted = not open_rises and any(one.accepted is not None for one in steps)
+        is_accepted = not open_rises and any(one.is_worse for one in steps)
         kind = "worse" if open_rises else "accepted" if is_accepted else "better"
     else:
         kind = coming.kind if coming is not None else "new"
@@ -276,22 +227,10 @@ def _card(
         )
         for one in steps
     ]
-    grown = dict.fromkeys(each for one in steps for each in one.grown)
-    operations = [
-        (
-            one.name,
-            one.alike if one.alike > 1 else None,
-            one.label,
-            one.shape,
-            one.more_bytes or None,
-            one.more_flops or None,
-            _place(one.file, one.line),
-        )
-        for one in grown
-    ]
     appeared = dict.fromkeys(each for one in steps for each in one.findings)
     findings = [
-        (one.severity, one.code, one.message, one.instruction, _place(one.file, one.line)) for one in appeared
+        (one.severity, one.code, place_text(one.file, one.line), one.message, one.instruction)
+        for one in appeared
     ]
     paths = module.paths if module is not None else {}
     old, new = paths.get(old_build), paths.get(build)
@@ -313,12 +252,7 @@ def _card(
             rows or _figures_of(module, build, old_build, kind),
             is_open=bool(steps),
         ),
-        PageTable(
-            "operations",
-            "What appeared or grew, operations of one kind and scope together",
-            _OPERATIONS,
-            operations,
-        ),
+        _operations(steps),
         PageTable(
             "findings",
             "Findings that are new or changed",
@@ -326,8 +260,50 @@ def _card(
             cut(findings, _MOST_FINDINGS),
             len(findings),
         ),
+        place,
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",
         "\n".join(lines),
+    )
+
+
+def _operations(steps: Sequence[BuildStep]) -> PageTable:
+    """Operations that a build added: new collectives first, then what writes most, without what has no part in any figure."""
+    # A kind of operations has another example in each figure; that of the first is shown. What grew most in one is there.
+    kinds: dict[tuple[str, str], Grown] = {}
+    for one in itertools.chain((one.grown[0] for one in steps if one.grown), *(one.grown for one in steps)):
+        kinds.setdefault((one.label, one.scope), one)
+    firsts = {(one.grown[0].label, one.grown[0].scope) for one in steps if one.grown}
+    most = [max((getattr(one, name) for one in kinds.values()), default=0) for name in _AMOUNTS]
+
+    def has_part(one: Grown) -> bool:
+        parts = zip((getattr(one, name) for name in _AMOUNTS), most, strict=True)
+        return any(value > 0 and value >= _PART * largest for value, largest in parts)
+
+    def order(one: Grown) -> tuple[bool, float, float, str]:
+        return not one.is_new_collective, -one.more_bytes, -one.more_flops, one.name
+
+    needed = [one for key, one in kinds.items() if one.is_new_collective or key in firsts]
+    others = sorted((one for key, one in kinds.items() if one not in needed and has_part(one)), key=order)
+    grown = sorted([*needed, *others[: max(0, _MOST_OPERATIONS - len(needed))]], key=order)
+    rows = [
+        (
+            one.name,
+            place_text(one.file, one.line),
+            max(one.more_bytes, 0) or None,
+            one.more_seconds if one.more_seconds > 0 else None,
+            one.more_flops if one.more_flops > 0 else None,
+            one.alike if one.alike > 1 else None,
+            f"new {one.label}" if one.is_new_collective else one.label,
+            one.shape,
+        )
+        for one in grown
+    ]
+    return PageTable(
+        "operations",
+        "What appeared or grew, operations of one kind and scope together",
+        _OPERATIONS,
+        rows,
+        max((one.grown_kinds for one in steps), default=0),
     )
 
 
@@ -358,10 +334,6 @@ def _figures_of(
     return [(title, "", text, "") if shown == build else (title, text, "", "") for title, text in texts]
 
 
-def _place(file: str | None, line: int | None) -> str:
-    return f"{file}:{line}" if file else ""
-
-
 def _model(
     found: History, module: ModuleHistory, steps: Sequence[BuildStep], numbers: Mapping[tuple[str, str], int]
 ) -> _Model:
@@ -372,28 +344,11 @@ def _model(
         about.append(f"{newest}: {module.unknown[newest]}; the last build with it is {last}")
     elif last and last != newest:
         about.append(f"not in {newest}; the last build with it is {last}")
-    kinds = {_kind(one) for one in steps}
-    gaps = {_gap(module, build) for build in found.builds if build not in module.paths}
-    marks = [(kind, text) for kind, text in _MARKS.items() if kind in kinds or kind in gaps]
-    return _Model(module.name, " · ".join(about), list(_rows(found, module, steps, numbers)), marks)
-
-
-_MARKS = {
-    "worse": "costs more",
-    "better": "costs less",
-    "accepted": "accepted",
-    "unread": "not readable, or not told apart",
-    "absent": "not in the build",
-}
-"""Marks of a trend, with what they mean."""
-
-
-def _kind(step: BuildStep) -> str:
-    return "accepted" if step.accepted is not None else "worse" if step.is_worse else "better"
-
-
-def _gap(module: ModuleHistory, build: str) -> str:
-    return "unread" if build in module.unknown else "absent"
+    kinds = {kind_of(one) for one in steps}
+    gaps = {gap_of(module, build) for build in found.builds if build not in module.paths}
+    marks = [(kind, text) for kind, text in MARKS.items() if kind in kinds or kind in gaps]
+    is_open = bool(steps) or newest not in module.paths
+    return _Model(module.name, " · ".join(about), list(_rows(found, module, steps, numbers)), marks, is_open)
 
 
 def _rows(
@@ -406,75 +361,15 @@ def _rows(
         if not known:
             continue
         mine = [one for one in steps if one.figure == figure]
-        picture = _picture(found.builds, figure, module, mine, numbers)
+        drawn = picture(found.builds, figure, module, mine, numbers)
         first, last = float(values[known[0]]), values.get(newest)
         if last is None:
             why = module.unknown.get(newest) or "not in it"
             text = figure_text(figure, first)
             yield _Row(
-                title, picture, first, text, None, "no value" if newest in module.paths else why, None, ""
+                title, drawn, first, text, None, "no value" if newest in module.paths else why, None, ""
             )
             continue
         change, text = change_of(first, float(last))
         texts = figure_texts(figure, first, float(last))
-        yield _Row(title, picture, first, texts[0], float(last), texts[1], change, text)
-
-
-def _picture(
-    builds: Sequence[str],
-    figure: str,
-    module: ModuleHistory,
-    steps: Iterable[BuildStep],
-    numbers: Mapping[tuple[str, str], int],
-) -> Markup:
-    """The trend as a line that breaks where a build has no value, with a mark at each step, as SVG."""
-    values = module.values[figure]
-    low, high = min(values.values()), max(values.values())
-    span = float(high - low)
-    wide = _WIDE / max(1, len(builds))
-    x = {build: (n + 0.5) * wide for n, build in enumerate(builds)}
-
-    def y(value: float) -> float:
-        return _HIGH - _EDGE - ((float(value) - low) / span if span else 0.5) * (_HIGH - 2 * _EDGE)
-
-    path, gaps, hovered, is_on = [], [], [], False
-    for build in builds:
-        left, right = f"{x[build] - wide / 2:.1f}", f"{x[build] + wide / 2:.1f}"
-        kind = "" if build in module.paths else _gap(module, build)
-        why = module.unknown.get(build, "not in the build" if kind else "no value")
-        says = f"{build}: {figure_text(figure, values[build]) if build in values else why}"
-        area = f'<rect x="{left}" y="0" width="{wide:.1f}" height="{_HIGH}">'
-        hovered.append(f"{area}<title>{_safe(says)}</title></rect>")
-        if build not in values:
-            at = f'x1="{x[build]:.1f}" x2="{x[build]:.1f}" y1="2" y2="{_HIGH - 2}"'
-            gaps.append(f'<line class="{kind or "unread"}" {at}/>')
-            is_on = False
-            continue
-        # A build has its value from edge to edge, so that a step is one and no slope.
-        path.append(f"{f'V{y(values[build]):.1f}' if is_on else f'M{left} {y(values[build]):.1f}'}H{right}")
-        is_on = True
-    marks = []
-    for one in steps:
-        kind = _kind(one)
-        says = f"{one.build}: {' → '.join(figure_texts(figure, one.before, one.value))}"
-        number = numbers[one.build, one.module]
-        # Points of lines with round ends stay round however the picture is stretched.
-        point = f'd="M{x[one.build]:.1f} {y(one.value):.1f}h0"'
-        inside = f'<path class="inside" {point}/>' if kind == "accepted" else ""
-        dot = f'<path class="dot {kind}" {point}/>{inside}<title>{_safe(says)}</title>'
-        marks.append(f'<a href="#step-{number}" aria-label="{_safe(says)}">{dot}</a>')
-    first = figure_text(figure, values[next(build for build in builds if build in values)])
-    label = f"{FIGURES[figure][0]} from {first}, {pluralize(len(marks), 'step')}"
-    drawn = f'{"".join(gaps)}<path d="{"".join(path)}"/>{"".join(hovered)}{"".join(marks)}'
-    tag = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{_safe(label)}">'
-    return Markup(f"{tag}{drawn}</svg>")
-
-
-def _ticks(builds: Sequence[str]) -> list[tuple[float, str]]:
-    """Builds that are named on the axis, each with its place in percent: the first, the last, and one between."""
-    places = sorted({0, len(builds) // 2, len(builds) - 1})
-    return [(round(100 * (n + 0.5) / len(builds), 2), builds[n]) for n in places]
-
-
-def _safe(text: str) -> str:
-    return escape.html(escape.line(text))
+        yield _Row(title, drawn, first, texts[0], float(last), texts[1], change, text)

@@ -6,18 +6,23 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import attrs
+
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_change, format_count, seconds
 from hlotext.findings import escape
+from hlotext.findings.shape_texts import short_shape
 from hlotext.tables.figures import FIGURES
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, History
+    from hlotext.tables.history import BuildStep, Grown, History, NewFinding
 
 MARKER = "<!-- hlotext:builds -->"
 """First line of a comment, by which the next run finds and replaces it."""
 MOST_COMMENT = 60_000
 """Characters of a comment: code hosts take some 65,000."""
+_SHAPE = 60
+"""Characters of a shape in a comment."""
 _MOST_MISSING = 20
 """Modules that a comment names because the newest build lacks them."""
 
@@ -77,26 +82,20 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
         lines.append(f"No figure{all_compared} is above the last good build.")
         return "\n\n".join(lines) + "\n"
     rows = [
-        "| module | figure | last good | now | change | cause | line |",
-        "| --- | --- | ---: | ---: | ---: | --- | --- |",
+        "| module | figure | last good | now | change | largest rise | cause | line |",
+        "| --- | --- | ---: | ---: | ---: | --- | --- | --- |",
     ]
     for rise in worse:
-        step = next(
-            (
-                one
-                for one in reversed(found.steps)
-                if (one.module, one.figure) == (rise.module, rise.figure) and one.is_worse
-            ),
-            None,
-        )
-        cause, place = _cause(step) if step is not None else ("", "")
+        step = found.largest_rise(rise)
+        cause = cause_of(step) if step is not None else Cause()
         cells = (
             rise.module,
             FIGURES[rise.figure][0],
             *figure_texts(rise.figure, rise.good, rise.value),
             change_of(rise.good, rise.value)[1],
-            cause,
-            place,
+            f"{step.build} ({change_of(step.before, step.value)[1]})" if step is not None else "",
+            f"{cause.name} {cause.shape}".rstrip() + cause.detail,
+            cause.place.rpartition("/")[2],
         )
         rows.append(f"| {' | '.join(map(_cell, cells))} |")
     size, kept = sum(map(len, lines)), []
@@ -112,20 +111,63 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _cause(step: BuildStep) -> tuple[str, str]:
-    """Cause of a rise, and its line: the operation that grew, or a finding that appeared."""
+@attrs.frozen
+class Cause:
+    """The operations that grew most where a figure rose, or the finding that explains it."""
+
+    name: str = ""
+    """Of an operation, or the code of a finding."""
+    shape: str = ""
+    """Of an operation, on one line."""
+    detail: str = ""
+    """Text behind the name: how much it is, or the finding's message."""
+    place: str = ""
+    """The line of Python with the file's path."""
+
+
+def cause_of(step: BuildStep) -> Cause:
+    """The cause of a rise: the operations that grew most, or a finding.
+
+    A finding of memory that is held explains more than operations that write fewer bytes than it holds: arguments that are no
+    longer donated write nothing.
+    """
     new = next((one for one in step.findings if one.severity != "note"), None)
     grown = step.grown[0] if step.grown else None
+    if step.figure == "peak_bytes":
+        held = max(step.findings, key=lambda one: one.held_bytes, default=None)
+        if held is not None and held.held_bytes > (grown.more_bytes if grown is not None else 0):
+            return _finding(held)
     if new is not None and (step.figure == "findings" or grown is None):
-        return f"{new.code}: {new.message}", _place(new.file, new.line)
+        return _finding(new)
     if grown is None:
-        return "", ""
-    alike = f"{grown.alike:,} {grown.label} of one scope, such as " if grown.alike > 1 else ""
-    return f"{alike}{grown.name} {grown.shape}", _place(grown.file, grown.line)
+        return Cause()
+    alike = f", {grown.alike:,} {grown.label} of one scope" if grown.alike > 1 else f", {grown.label}"
+    return Cause(
+        grown.name,
+        short_shape(grown.shape, _SHAPE),
+        f"{alike}{_more(step.figure, grown)}",
+        place_text(grown.file, grown.line),
+    )
 
 
-def _place(file: str | None, line: int | None) -> str:
-    return f"{file.rpartition('/')[2]}:{line}" if file else ""
+def _finding(one: NewFinding) -> Cause:
+    return Cause(one.code, "", f": {one.message}", place_text(one.file, one.line))
+
+
+def _more(figure: str, grown: Grown) -> str:
+    """The part of the rise that is theirs, where it is known."""
+    if figure == "least_seconds" and grown.more_seconds > 0:
+        return f", +{seconds(grown.more_seconds)}"
+    if figure == "flops" and grown.more_flops > 0:
+        return f", +{format_count(grown.more_flops)}"
+    if figure == "peak_bytes" and grown.more_bytes > 0:
+        return f", writes +{byte_text(grown.more_bytes)}"
+    return ""
+
+
+def place_text(file: str | None, line: int | None) -> str:
+    """The line of Python; empty if it is not known."""
+    return f"{file}:{line}" if file else ""
 
 
 def _cell(text: str) -> str:

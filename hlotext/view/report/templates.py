@@ -14,7 +14,7 @@ from hlotext.findings.shape_texts import short_shape
 from hlotext.view.page.packing import asset
 
 MOST_TEXT = 300
-"""Characters of a text that a page shows; of a longer one both ends."""
+"""Characters of a text that a page shows; of a longer one both ends. What is to be pasted is never shortened: `whole`."""
 
 _FEW, _MANY = 20, 48
 """Characters of a cell that is not broken, and of one that is a sentence."""
@@ -47,6 +47,8 @@ def environment(**filters: Any) -> jinja2.Environment:
     )
     found.filters["breakable"] = breakable
     found.filters["codes"] = codes
+    found.filters["direction"] = direction
+    found.filters["whole"] = whole
     found.filters["address"] = address
     found.filters["short_shape"] = lambda text: short_shape(shown(text), _SHAPE)
     found.filters["short_place"] = str  # as it is where a page names none
@@ -58,6 +60,11 @@ def environment(**filters: Any) -> jinja2.Environment:
 def length_of(text: str) -> str:
     """The class of a cell of prose by how much is in it: a few words stay on one line, sentences get room."""
     return "short" if len(text) <= _FEW else "long" if len(text) > _MANY else ""
+
+
+def direction(change: str) -> str:
+    """The class of a change of a figure of which less is better, by its sign."""
+    return "rise" if change.startswith("+") or change == "new" else "fall" if change[:1] in ("−", "-") else ""
 
 
 def breakable(text: str) -> Markup:
@@ -73,7 +80,26 @@ def address(text: str) -> str:
     return quote(escape.line(text), safe="!'()*", errors="replace")
 
 
+_COMMAND = 60
+"""Characters of a command that stands in a line of its own, with a button that copies it."""
+
+
+def whole(text: str) -> Markup:
+    """Text that is to be pasted, as long as it is."""
+    return Markup(markupsafe.escape(escape.lines(text)))
+
+
 def codes(text: str) -> Markup:
-    """Prose of ours in which what stands between backticks is a command or a name."""
-    parts = str(markupsafe.escape(shown(text))).split("`")
-    return Markup("".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts)))
+    """Prose of ours in which what stands between backticks is a command or a name: a command, which has spaces, is whole."""
+    return Markup("".join(_code(part) if n % 2 else _prose(part) for n, part in enumerate(text.split("`"))))
+
+
+def _prose(text: str) -> str:
+    return str(markupsafe.escape(shown(text)))
+
+
+def _code(text: str) -> str:
+    if " " not in text:
+        return f"<code>{_prose(text)}</code>"
+    kind = ' class="command"' if len(text) > _COMMAND else ""
+    return f"<code{kind}>{whole(text)}</code>"

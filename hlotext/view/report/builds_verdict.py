@@ -1,0 +1,147 @@
+"""The newest build against the last good one: what is worse, the build that made it so, and the operation and line there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+from markupsafe import Markup
+
+from hlotext.analysis.formatting import pluralize
+from hlotext.tables.figures import FIGURES, MISSING
+from hlotext.view.report.builds_text import Cause, cause_of, change_of, figure_texts
+from hlotext.view.report.builds_trend import picture
+from hlotext.view.report.parts import Tile
+
+if TYPE_CHECKING:
+    from hlotext.tables.history import History, Missing, ModuleHistory, Regression
+
+
+@attrs.frozen
+class Row:
+    """A figure above the last good build."""
+
+    module: str
+    figure: str
+    """In words."""
+    change: float
+    change_text: str
+    build: str
+    """The build that made it worse by most; empty where no build did that nobody accepted."""
+    number: int | None
+    """Its card."""
+    build_change: str
+    cause: Cause
+    good: float
+    good_text: str
+    value: float
+    value_text: str
+    good_build: str
+    picture: Markup
+
+
+@attrs.frozen
+class Verdict:
+    """The newest build against the last good one."""
+
+    word: str
+    kind: str
+    lead: str
+    rows: Sequence[Row]
+    missing: Sequence[tuple[Missing, str]]
+    """Modules that it lacks, each with the cause where its file could not be read."""
+    accepts: str
+    """The lines that accept all of it, so that the newest build passes."""
+
+    has_modules: bool
+    """True if there are several modules, so that each row says of which it is."""
+
+
+def verdict(
+    found: History,
+    regressions: Sequence[Regression],
+    fail_on: Collection[str],
+    numbers: Mapping[tuple[str, str], int],
+) -> Verdict:
+    """The newest build against the last good one of each module: as `--fail-on` judges it, and in all figures.
+
+    `numbers` are those of the cards by build and module.
+    """
+    newest = found.builds[-1]
+    failed = [one for one in regressions if one.figure in fail_on]
+    lost = found.missing if MISSING in fail_on else []
+    names = "any" if set(fail_on) == {*FIGURES, MISSING} else ",".join(fail_on)
+    if failed or lost:
+        word, kind = f"{newest} fails", "worse"
+        reasons = [f"{pluralize(len(failed), 'figure')} above the last good build"] if failed else []
+        reasons += [f"{pluralize(len(lost), 'module')} missing"] if lost else []
+        lead = f"`--fail-on {names}`: {' and '.join(reasons)}"
+        others = len(regressions) - len(failed)
+        lead += f", and {pluralize(others, 'figure')} above it for which it does not ask." if others else "."
+    elif regressions:
+        word, kind = f"{newest} is above the last good build", "worse"
+        lead = f"in {pluralize(len(regressions), 'figure')}"
+        lead += f", of which `--fail-on {names}` asks for none." if fail_on else "."
+    elif found.missing:
+        word, kind = f"{newest} is not judged in full", "gone"
+        lead = "No figure of the modules that are there is above the last good build."
+    else:
+        word, kind = f"{newest} passes", "better"
+        lead = "No figure of any module is above the last good build."
+    lines = [one.line for rise in regressions for one in found.open_rises(rise)]
+    lines += [one.line for one in found.missing]
+    modules = {one.name: one for one in found.modules}
+    rows = [_row(found, modules[one.module], one, numbers) for one in regressions]
+    missing = [(one, _unreadable(found, modules[one.module])) for one in found.missing]
+    return Verdict(word, kind, lead, rows, missing, "\n".join(dict.fromkeys(lines)), len(modules) > 1)
+
+
+def _row(
+    found: History, module: ModuleHistory, rise: Regression, numbers: Mapping[tuple[str, str], int]
+) -> Row:
+    step = found.largest_rise(rise)
+    mine = found.steps_of.get((rise.module, rise.figure), ())
+    change, change_text = change_of(rise.good, rise.value)
+    good_text, value_text = figure_texts(rise.figure, rise.good, rise.value)
+    return Row(
+        rise.module,
+        FIGURES[rise.figure][0],
+        change,
+        change_text,
+        step.build if step is not None else "",
+        numbers.get((step.build, step.module)) if step is not None else None,
+        change_of(step.before, step.value)[1] if step is not None else "",
+        cause_of(step) if step is not None else Cause(),
+        rise.good,
+        good_text,
+        rise.value,
+        value_text,
+        rise.good_build,
+        picture(found.builds, rise.figure, module, mine, numbers, rise.good_build),
+    )
+
+
+def _unreadable(found: History, module: ModuleHistory) -> str:
+    """The error of the newest build's file of a module; empty if it is not known to be one that could not."""
+    newest = found.builds[-1]
+    if newest not in module.unknown or not module.paths:
+        return ""
+    names = {path.rpartition("/")[2] for path in module.paths.values()}
+    errors = [
+        (path, error)
+        for build, path, error in found.unreadable
+        if build == newest and path.rpartition("/")[2] in names
+    ]
+    return errors[0][1].removeprefix(f"{errors[0][0]}:") if len(errors) == 1 else ""
+
+
+def worst(regressions: Sequence[Regression]) -> Tile:
+    """The figure that is above the last good build by most, in proportion."""
+    if not regressions:
+        return Tile("worst", "none", "no figure above the last good build")
+    most = max(
+        regressions, key=lambda one: (not one.good, (one.value - one.good) / one.good if one.good else 0)
+    )
+    what = f"{FIGURES[most.figure][0]} of {most.module} against {most.good_build}"
+    return Tile("worst", change_of(most.good, most.value)[1], what)
