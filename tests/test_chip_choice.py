@@ -114,6 +114,25 @@ def test_the_compilers_estimate_says_what_it_covers() -> None:
     assert cost.estimate(hlo.parse(ROWS[0]["text"]), chip="v2").compiler is None
 
 
+def test_a_program_takes_no_more_fast_memory_than_its_chip_has() -> None:
+    """Of a chip that is assumed no more than the largest has of those that it may be."""
+    shape = "f32[64,128,1024]{2,1,0:T(8,128)S(1)}"  # 32 MiB
+    steps = [f"  a{n} = {shape} sine({f'a{n - 1}' if n else 'p'})\n" for n in range(8)]
+    module = hlo.parse(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[64,128,1024]{2,1,0:T(8,128)} parameter(0)\n"
+        + "".join(steps)
+        + "  ROOT r = f32[64,128,1024]{2,1,0:T(8,128)} sine(a7)\n}\n"
+    )
+    choice = choose_chip(module)
+    assert choice is not None
+    assert not choice.is_known
+    sizes = [CHIPS[name].fast_memory_bytes or 0 for name in choice.candidates]
+    for chip, most in ((None, max(sizes)), ("v5e", CHIPS["v5e"].fast_memory_bytes)):
+        found = memory.assign(module, chip=chip).fast_memory
+        assert found is not None
+        assert found.at_most == most
+
+
 def test_fast_memory_is_shown_with_its_bounds(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.get("vmem") and row["chip"] == "v6e")
     text = tmp_path / "a.txt"

@@ -139,7 +139,25 @@ class Assignment:
             return None
         estimate = sum(heap.bytes for heap in self.heaps if heap.is_assigned_before)
         model = self.model
-        return fast_memory(self.values, self.buffers, model.flow, model.schedule, self.platform, estimate)
+        return fast_memory(
+            self.values,
+            self.buffers,
+            model.flow,
+            model.schedule,
+            self.platform,
+            estimate,
+            self._fast_capacity,
+        )
+
+    @property
+    def _fast_capacity(self) -> int | None:
+        """Bytes of fast memory that the chip has, or the largest of those that it may be; None where that is not known."""
+        if self.module is None or self.platform is None or self.platform.fast_space is None:
+            return None
+        choice = choose_chip(self.module, self.chip, backend=self.backend)
+        names = choice.candidates if choice is not None else ()
+        sizes = [chip_named(name).capacity(self.platform.fast_space) for name in names]
+        return max((size for size in sizes if size is not None), default=None) if None not in sizes else None
 
     @property
     def xla_peak(self) -> int | None:

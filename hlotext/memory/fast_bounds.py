@@ -59,10 +59,12 @@ def fast_memory(
     schedule: Schedule,
     platform: Platform,
     estimate: int,
+    capacity: int | None = None,
 ) -> FastMemory | None:
     """The bounds; None if the chip has no fast memory, or the program uses none.
 
-    `estimate` is the total of places that were found otherwise; it is clamped to the bounds.
+    `estimate` is the total of places that were found otherwise; it is clamped to the bounds. `capacity` is the most that the
+    chip has, where it is known: a compiled program fits.
     """
     if platform.fast_space is None:
         return None
@@ -91,7 +93,7 @@ def fast_memory(
             and "cross_program_prefetch_index" in value.instruction.attributes
         )
         at_least = max(at_least, platform.scoped_floor + across)
-    at_most = max(at_least, at_most)
+    at_most = max(at_least, at_most if capacity is None else min(at_most, capacity))
     return FastMemory(at_least, min(max(estimate, at_least), at_most), at_most)
 
 
