@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hlotext as hlo
-from hlotext.analysis import total_of
+from hlotext.analysis import total_of, written_bytes
 from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
 from hlotext.view.page.packing import unpacked
@@ -172,7 +172,11 @@ def test_the_columns_are_the_module() -> None:
         assert [names[o] for o in operands] == [o.name for o in one.operands]
         assert words["opcodes"][columns["opcode"][n]] == one.opcode
         assert words["shapes"][columns["shape"][n]] == str(one.shape)
-        assert columns["bytes"][n] == total_of(one.shape).allocated_bytes
+        held = total_of(one.shape).allocated_bytes
+        assert columns["bytes"][n] == (written_bytes(one) or held)
+        assert words["held"][columns["shape"][n]] == held
+        if columns["written"][n]:  # one figure for what the scopes and the boxes say
+            assert columns["written"][n] == columns["bytes"][n]
     for c, computation in enumerate(module.computations):
         assert names[columns["roots"][c]] == computation.root.name
     lines: list[str] = []

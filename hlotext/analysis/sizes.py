@@ -124,6 +124,14 @@ def written_bytes(instruction: Instruction) -> int:
     return sum((array_bytes(array) or (0, 0))[0] for _, array in written_arrays(instruction))
 
 
+def shown_bytes(instruction: Instruction) -> int:
+    """The bytes that pages name beside an operation: what it writes, and of one that writes nothing those of its result.
+
+    The result of a start also holds its operand, which it does not write.
+    """
+    return written_bytes(instruction) or total_of(instruction.shape).allocated_bytes
+
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 

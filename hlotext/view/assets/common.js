@@ -28,6 +28,9 @@ const seconds = (time) => {
   return time ? `${+(time * 1e9).toPrecision(3)} ns` : "0";
 };
 const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)} %` : "";
+// Of an operation: what it writes, and what its result holds where that is more, as of a start that holds its operand too.
+const bytesWritten = (written, held, padding) => !written ? "" : written === held
+  ? `${bytes(held)}${padding ? `, ${bytes(padding)} of it padding` : ""}` : `${bytes(written)} written; the result holds ${bytes(held)}`;
 const grouped = (count) => count.toLocaleString("en-US");
 
 // ---- the page

@@ -249,11 +249,11 @@ const curve = (points) => {
 
 const WIDE = 196, HIGH = 44, MOST_INSIDE = 160, MOST_DEEP = 6;
 const KINDS = [
-  [/^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$/, 0],
-  [/(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)/, 5],
-  [/^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)/, 1],
-  [/^(while|conditional|call|async-|map|sort|reduce|reduce-window|select-and-scatter)/, 2],
-  [/^(parameter|constant|after-all|rng|infeed|outfeed)/, 7],
+  [/^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$/, 0, "products, fusions, custom calls"],
+  [/(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)/, 5, "communication"],
+  [/^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)/, 1, "copies, slices and other movement"],
+  [/^(while|conditional|call|async-|map|sort|reduce|reduce-window|select-and-scatter)/, 2, "loops, calls, reductions, sorts"],
+  [/^(parameter|constant|after-all|rng|infeed|outfeed)/, 7, "parameters, constants, random numbers"],
 ];
 const kindColour = (n) => { const found = KINDS.find(([pattern]) => pattern.test(opcode(n))); return found ? palette[found[1]] : palette[4]; };
 
@@ -355,7 +355,7 @@ const paintScene = (found, into, dx, dy) => {
       const badge = draw("g", { class: "node badge" }), text = `${sign}${grouped(node[way])}`, wide = 8 + 7 * text.length;
       badge.dataset.more = n;
       badge.dataset.says = node[way] === 1 ? `1 more ${one}: a click shows it` : `${grouped(node[way])} more ${way}: a click shows them`;
-      badge.append(draw("rect", { class: "box", x: x + at.w - wide - 8, y: place - 8, width: wide, height: 16, rx: 8 }), draw("text", { x: x + at.w - wide / 2 - 8, y: place + 4, "text-anchor": "middle" }, text));
+      badge.append(draw("rect", { class: "box", x: x + at.w - wide - 8, y: place - (sign === "▴" ? 13 : 3), width: wide, height: 16, rx: 8 }), draw("text", { x: x + at.w - wide / 2 - 8, y: place + (sign === "▴" ? -1 : 9), "text-anchor": "middle" }, text));
       badges.append(badge);
     }
     boxes.set(n, { x: at.x + dx, y: y + at.h / 2, element: null });
@@ -377,7 +377,7 @@ const paintScene = (found, into, dx, dy) => {
     }
     const group = draw("g", { class: "node" });
     group.dataset.n = n;
-    const what = opcode(n), size = M.bytes[n], room = 28;
+    const what = opcode(n), size = M.bytes[n], room = 26;
     const tail = size ? ` · ${bytes(size)}` : "";
     const shape = W.short[M.shape[n]], isTold = names[n].startsWith(what) || what === "parameter" && names[n].startsWith("param");
     const lead = isTold || what.length + 1 + shape.length + tail.length > room ? "" : `${what} `;
@@ -475,8 +475,7 @@ const describe = async (n) => {
   const facts = make("dl");
   const fact = (name, value) => { if (value) facts.append(make("dt", name), make("dd", short(value, 600))); };
   fact("shape", short(W.shapes[M.shape[n]], 240));
-  const padding = W.padding[M.shape[n]];
-  fact("bytes", M.bytes[n] ? `${bytes(M.bytes[n])}${padding ? `, ${bytes(padding)} of it padding` : ""}` : "");
+  fact("bytes", bytesWritten(M.bytes[n], W.held[M.shape[n]], W.padding[M.shape[n]]));
   fact("scope", M.scope[n] ? scopeText(M.scope[n]) : "");
   fact("op_name", W.op_names[M.op_name[n]]);
   if (W.lines[M.line[n]]) {
@@ -538,6 +537,7 @@ const weigh = () => {
   sums = { bytes: written, instructions: number, kids };
 };
 let metric = "bytes";
+const OWN = -1;
 const overview = () => {
   if (!sums) weigh();
   const box = $("overview"), row = 27;
@@ -569,17 +569,22 @@ const overview = () => {
       if (part >= 2.5) { cells.push([kid, x, part, at + 1]); waiting.push([kid, x, part, at + 1]); deepest = Math.max(deepest, at + 1); }
       x += part;
     }
+    const own = size - (x - left);
+    if (!s && sums.kids[0].length && own >= 2.5) cells.push([OWN, x, own, at + 1]);
   }
   rows.style.height = `${(deepest + 1) * row}px`;
-  const tell = (s) => says.replaceChildren(make("b", scopeText(s)), make("div", `${bytes(sums.bytes[s])} written by ${grouped(sums.instructions[s])} instructions`));
+  // What is in no scope stands beside the outermost ones, as OWN.
+  const sumOf = (one, s) => s === OWN ? sums[one][0] - sums.kids[0].reduce((sum, kid) => sum + sums[one][kid], 0) : sums[one][s];
+  const nameOf = (s) => s ? scopeText(s === OWN ? 0 : s) : "(whole module)";
+  const tell = (s) => says.replaceChildren(make("b", nameOf(s)), make("div", `${bytes(sumOf("bytes", s))} written by ${grouped(sumOf("instructions", s))} instructions`));
   const first = order(0);
-  const hue = (s) => { while (s > 0 && W.scopes.parent[s] > 0) s = W.scopes.parent[s]; return s ? palette[first.indexOf(s) % 7] : palette[7]; };
+  const hue = (s) => { if (s === OWN) return palette[8]; while (s > 0 && W.scopes.parent[s] > 0) s = W.scopes.parent[s]; return s ? palette[first.indexOf(s) % 7] : palette[7]; };
   rows.append(...cells.map(([s, x, size, at]) => {
-    const cell = make("button", size > 26 ? W.scopes.name[s] || "(whole module)" : "");
+    const cell = make("button", size > 26 ? W.scopes.name[s] || nameOf(s) : "");
     cell.type = "button";
     cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${hue(s)} calc(${Math.max(38, 74 - 8 * at)}% * var(--strength)), var(--mix));${size > 26 ? "" : "padding:0"}`;
-    cell.setAttribute("aria-label", `${scopeText(s)}, ${bytes(sums.bytes[s])}`);
-    cell.addEventListener("click", () => { state.scope = s === state.scope && s ? W.scopes.parent[s] : s; overview(); });
+    cell.setAttribute("aria-label", `${nameOf(s)}, ${bytes(sumOf("bytes", s))}`);
+    if (s !== OWN) cell.addEventListener("click", () => { state.scope = s === state.scope && s ? W.scopes.parent[s] : s; overview(); });
     for (const event of ["pointerenter", "focus"]) cell.addEventListener(event, () => tell(s));
     return cell;
   }));
@@ -592,7 +597,7 @@ const overview = () => {
   const links = make("ol");
   for (const n of members.slice(0, 90)) {
     const item = make("li");
-    item.append(anchor(n), make("span", bytes(M.written[n])));
+    item.append(anchor(n), make("span", [bytes(M.written[n]), W.lines[M.line[n]].split("/").pop()].filter(Boolean).join(" · ")));
     links.append(item);
   }
   box.append(links);
@@ -603,6 +608,14 @@ const overview = () => {
     panel.replaceChildren(make("h2", W.module), make("p", `${grouped(count)} instructions, ${grouped(W.computations.length)} computations. Search for an operation, open a scope, or begin at the root of the entry.`, "sub"));
     const entry = M.roots[W.entry];
     if (entry >= 0) list(panel, "The entry's root", [entry]);
+    const colours = make("ul", undefined, "colours");
+    for (const [, colour, text] of [...KINDS, [null, 4, "other operations, element by element"]]) {
+      const row = make("li"), patch = make("i");
+      patch.style.background = palette[colour];
+      row.append(patch, make("span", text));
+      colours.append(row);
+    }
+    panel.append(make("h3", "Bars at the left of operations"), colours, make("h3", "Beside edges"), make("p", ".0, .1: the part of a tuple that is taken", "sub"));
   }
 };
 

@@ -62,8 +62,9 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
     call_starts, calls = array("i", [0]), array("i")
     names = []
     # By identity, since equal ones of a module are nearly always one object: shapes with their bytes, and words.
-    sized: dict[int, tuple[int, float]] = {}
+    sized: dict[int, int] = {}
     padding: list[int] = []
+    held: list[int] = []
     named_by: dict[int, int] = {}
     lined: dict[int, int] = {}
     for one in instructions:
@@ -73,12 +74,14 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         size = sized.get(id(shape))
         if size is None:
             total = total_of(shape)
-            size = shapes.setdefault(shape, len(shapes)), float(total.allocated_bytes)
-            if size[0] == len(padding):
+            size = shapes.setdefault(shape, len(shapes))
+            if size == len(padding):
                 padding.append(total.allocated_bytes - total.unpadded_bytes)
+                held.append(total.allocated_bytes)
             sized[id(shape)] = size
-        found["shape"].append(size[0])
-        found["bytes"].append(size[1])
+        written = float(written_bytes(one)) if one.computation in stepped else 0.0
+        found["shape"].append(size)
+        found["bytes"].append(written or float(held[size]))
         found["scope"].append(tree.number(named.of(one).path))
         word = named_by.get(id(metadata))
         if word is None:
@@ -91,7 +94,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
             lined[id(place)] = word
         found["line"].append(word)
         found["extra"].append(_extra(one))
-        found["written"].append(float(written_bytes(one)) if one.computation in stepped else 0.0)
+        found["written"].append(written)
         operands.extend([number.get(operand, -1) for operand in one.operands])
         operand_starts.append(len(operands))
         calls.extend([computations[body] for body in one.called_computations if body in computations])
@@ -113,6 +116,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         "shapes": [_shown(str(shape)) if shape is not None else "?" for shape in shapes],
         "short": [_short(shape) for shape in shapes],
         "padding": padding,
+        "held": held,
         "op_names": op_names.texts,
         "lines": files.texts,
         "scopes": {"parent": tree.parents, "name": [escape.line(name) for name in tree.names]},

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis import total_of
+from hlotext.analysis import shown_bytes
 from hlotext.ir.tables import traits
 
 MOST = 60
@@ -68,8 +68,8 @@ class _Source:
 
 
 def size_of(instruction: hlo.Instruction) -> int:
-    """Allocated bytes of a result, as far as they are known."""
-    return total_of(instruction.shape).allocated_bytes
+    """Allocated bytes that an operation writes, of one that writes nothing those of its result, as far as they are known."""
+    return shown_bytes(instruction)
 
 
 def neighbourhood(

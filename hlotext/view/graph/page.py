@@ -8,7 +8,7 @@ import hlotext as hlo
 from hlotext.findings import escape
 from hlotext.view.graph.columns import columns
 from hlotext.view.graph.origins import Facts
-from hlotext.view.page.colours import PALETTE
+from hlotext.view.page.colours import PALETTE, TOP_LEVEL
 from hlotext.view.page.packing import asset, policy
 from hlotext.view.page.packing import script as joined
 
@@ -50,7 +50,7 @@ def graph_page(
         "STYLE": asset("page.css") + asset("graph.css"),
         "AROUND": escape.html(first),
         "HOPS": str(hops),
-        "PALETTE": " ".join(PALETTE),
+        "PALETTE": " ".join((*PALETTE, TOP_LEVEL)),
         "BLOBS": blobs,
         "SCRIPT": script,
     }

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from hlotext.analysis.scopes import TOP
+
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a90a", "#7a5ea8")
 """Okabe and Ito's, its yellow darker so that it shows on white, and a violet in place of black."""
-OTHERS = "#8d95a0"
+TOP_LEVEL, OTHERS = "#56606f", "#8d95a0"
+"""What is in no scope, the same on every page, and scopes without a colour of their own: the two behind `PALETTE`."""
 LANE_COLOURS: Mapping[str, str] = {
     "compute": "#5b7399",
     "memory": "#a3b5d1",
     "loop or call": "#80808c",
-    "waiting": "#b3261e",
-    "all waited for": "#b3261e",
+    "core waits": "#7d1a15",
+    "all waited for": "#c8372e",
     "partly waited for": "#e08a7d",
     "hidden": "#9fc2b2",
 }
@@ -34,14 +37,17 @@ def scope_colours(charts: Iterable[Mapping[str, float]]) -> dict[str, int]:
         total = sum(weights.values())
         count += total > 0
         for scope, weight in weights.items():
-            shares[scope] += weight / total if total else 0.0
+            if scope != TOP:
+                shares[scope] += weight / total if total else 0.0
     # From the inside out, so that what a scope is given is there before it is looked at.
     for scope in sorted(shares, key=lambda scope: -scope.count("/")):
         around = scope.rpartition("/")[0]
         if around and shares[scope] < _SMALL * count:
             shares[around] += shares.pop(scope)
     most = sorted(shares, key=lambda scope: (-shares[scope], scope))
-    return {scope: number for number, scope in enumerate(most[: len(PALETTE)]) if shares[scope]}
+    return {TOP: len(PALETTE)} | {
+        scope: number for number, scope in enumerate(most[: len(PALETTE)]) if shares[scope]
+    }
 
 
 def colour_number(scope: str, colours: Mapping[str, int]) -> int:
@@ -50,4 +56,4 @@ def colour_number(scope: str, colours: Mapping[str, int]) -> int:
         if scope in colours:
             return colours[scope]
         scope = scope.rpartition("/")[0]
-    return len(PALETTE)
+    return len(PALETTE) + 1
