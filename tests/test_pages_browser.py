@@ -171,7 +171,7 @@ def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path, width: i
     place.write_text(report_page(report_input(TPU, chip="v5e")), "utf-8")
     window.size(width, dark=dark)
     window.open(place)
-    heads = window.eval("document.querySelectorAll('main th').length")
+    heads = window.eval("document.querySelectorAll('main .scroll th').length")
     assert heads == window.eval("document.querySelectorAll('main th[aria-sort] > button').length") > 20
     before = table_rows(window, "a-schedule-core")
     keys = window.eval("[...document.querySelectorAll('#a-schedule-core th')].map((one) => one.dataset.key)")
@@ -184,7 +184,8 @@ def test_every_table_sorts_and_filters(window: Browser, tmp_path: Path, width: i
     window.eval(click)
     sizes = [float(row[column]) for row in table_rows(window, "a-schedule-core") if row[column]]
     assert sizes == sorted(sizes)
-    window.eval(click)
+    # Anywhere in the head, not on the word alone.
+    window.eval(click.replace(" button", ""))
     assert table_rows(window, "a-schedule-core") == before
     name, line = before[0][0], before[0][-1]
     window.run(
@@ -323,6 +324,38 @@ def test_charts_and_tables_select_each_other(window: Browser, tmp_path: Path) ->
     )
     assert set(picked) == {other}
     assert quiet(window)
+
+
+def test_a_part_of_a_result_is_told_where_it_is_clicked(window: Browser, tmp_path: Path) -> None:
+    """The box below the chart is about the rectangle that was clicked, and of an operation that is looked for its largest."""
+    module = tmp_path / "m.txt"
+    module.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  p = f32[1024]{0} parameter(0)\n"
+        '  c = (f32[256]{0}, f32[4096]{0}, f32[64]{0}) custom-call(p), custom_call_target="t"\n'
+        + "".join(
+            f"  g{n} = f32[{size}]{{0}} get-tuple-element(c), index={n}\n" for n, size in enumerate(_PARTS)
+        )
+        + '  ROOT r = f32[8]{0} custom-call(g0, g1, g2), custom_call_target="u"\n}\n'
+    )
+    place = tmp_path / "report.html"
+    place.write_text(report_page(report_input(module, platform="cpu")), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    window.run("window.chart = document.getElementById('a-chart-memory-0')")
+    told = "chart.querySelector('.detail').textContent"
+    window.run("location.hash = '#op=c'")
+    window.wait(f"{told}.startsWith('c{{1}}')")
+    for part, size in zip((2, 0, 1), ("256 B", "1.00 KiB", "16.0 KiB"), strict=True):
+        number = f"chart.hlotext.data.name.findIndex((n) => chart.hlotext.data.words[n] === 'c{{{part}}}')"
+        window.eval(f"chart.hlotext.pieces.selected.indices = [{number}]; 0")
+        window.wait(f"{HEADING} === 'c'")
+        assert window.eval(told).startswith(f"c{{{part}}}{size}")
+        window.run("document.querySelector('#operation .head button').click()")
+    assert quiet(window)
+
+
+_PARTS = (256, 4096, 64)
 
 
 def test_addresses_within_a_report(window: Browser, tmp_path: Path) -> None:
@@ -689,7 +722,8 @@ def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, 
     assert quiet(window)
 
 
-def test_findings_are_cards_where_there_is_little_room(window: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [800, 400])
+def test_findings_are_cards_where_there_is_little_room(window: Browser, tmp_path: Path, width: int) -> None:
     """The sentence has the width of the table, and nothing is to the right of it."""
     place = tmp_path / "report.html"
     text = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
@@ -699,7 +733,7 @@ def test_findings_are_cards_where_there_is_little_room(window: Browser, tmp_path
     )
     subject.__dict__["findings"] = [one] * 3
     place.write_text(report_page(subject), "utf-8")
-    window.size(400)
+    window.size(width)
     window.open(place)
     assert window.eval(
         """[...document.querySelectorAll('#a-lint-findings')].every((table) => {

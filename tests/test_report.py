@@ -21,6 +21,7 @@ from tests.cli_support import run, run_json
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
+from hlotext.analysis.scopes import TOP
 from hlotext.memory import usage
 from hlotext.reports.human import percent
 from hlotext.view.page.colours import PALETTE, colour_number, scope_colours
@@ -475,7 +476,7 @@ def test_savings_have_their_share_and_the_chip_that_they_are_of() -> None:
     rows = Page(text).tables["a-lint-findings"].records()
     assert [row["share"] for row in rows] == [one.share for one in subject.findings]
     clean = ReportInput("m", hlo.parse("HloModule m\n\nENTRY e {\n  ROOT p = f32[8]{0} parameter(0)\n}\n"))
-    assert "<li><span>findings</span><b>0 <i>−1</i></b>" in report_page(subject, clean)
+    assert '<li><span>findings</span><b>1 → 0 <i class="better">−1</i></b>' in report_page(subject, clean)
 
 
 def test_equal_arrays_of_layers_are_one_row(tmp_path: Path) -> None:
@@ -649,9 +650,16 @@ def test_scopes_without_a_colour_have_that_of_the_scope_around_them() -> None:
     """What is small counts for what is around it; of two charts the smaller one counts as much."""
     small = {f"a/part_{n}": 1.0 for n in range(20)}
     colours = scope_colours([{**small, "b": 80.0}, {"c/x": 1e-6}])
-    assert set(colours) == {"a", "b", "c/x"}
+    assert set(colours) == {"a", "b", "c/x", TOP}
     assert colour_number("a/part_3/deep", colours) == colours["a"]
-    assert colour_number("c", colours) == colour_number("", colours) == len(PALETTE)
+    assert colour_number("c", colours) == colour_number("", colours) == len(PALETTE) + 1
+
+
+def test_the_top_level_has_the_same_colour_on_every_page() -> None:
+    """However much of a chart is in no scope."""
+    found = [scope_colours([{TOP: share, "a": 1.0}]) for share in (0.01, 100.0)]
+    assert found[0] == found[1]
+    assert colour_number(TOP, found[0]) == len(PALETTE)
 
 
 def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
@@ -666,8 +674,14 @@ def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
         "Most of it: results in memory of their own −128 KiB, as arguments hold 128 KiB of the results after and 0 B before; "
         "mlp +16.0 KiB."
     ) in text
-    bars = re.findall(r'<dt>([^<]*)</dt><dd class="(more|less)"><i style="width:([0-9.]+)%"', text)
-    assert bars == [("results in memory of their own", "less", "50.0"), ("mlp", "more", "6.2")]
+    bars = re.findall(
+        r'<dt>([^<]*)(?:<small>([^<]*)</small>)?</dt><dd class="(more|less)"><i style="width:([0-9.]+)%"',
+        text,
+    )
+    (results, mlp) = bars
+    assert results == ("results in memory of their own", "", "less", "50.0")
+    assert mlp[::2] == ("mlp", "more")
+    assert mlp[1]  # the array that makes most of it
 
 
 def test_the_memory_of_an_argument_has_its_name(tmp_path: Path) -> None:
@@ -694,14 +708,18 @@ def test_a_comparison_says_what_it_is_and_leads_on(tmp_path: Path) -> None:
     text = report_page(*(report_input(place) for place in paths))
     assert "<title>Comparison of m: hlotext report</title>" in text
     assert "<h1>Comparison of m</h1>" in text
-    tiles = re.findall(r"<li><span>([^<]*)</span><b>[^<]*(?:<i>([^<]*)</i>)?</b>", text)
-    assert [change for _, change in tiles[: len(tiles) // 2]] == [""] * (len(tiles) // 2)
-    after = dict(tiles[len(tiles) // 2 :])
-    assert after["bytes moved"].startswith("+")
-    assert after["instructions"] == "unchanged"
+    tiles = {title: rest for title, *rest in TILE.findall(text)}
+    assert tiles["bytes moved"][0] == "516 B → 1.00 KiB"
+    assert tiles["bytes moved"][1] == "worse"
+    assert tiles["bytes moved"][2].startswith("+")
+    assert tiles["instructions"] == ["3", "", "unchanged"]
     comparison = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
     assert 'href="#line=m.py%3A3"' in comparison
     assert 'href="#op=r0"' in comparison or 'href="#op-b=r1"' in comparison
+
+
+TILE = re.compile(r'<li><span>([^<]*)</span><b>([^<]*?) *(?:<i(?: class="(worse|better)")?>([^<]*)</i>)?</b>')
+"""A figure at the top: its title, text, whether its change is for the worse, and the change."""
 
 
 def gathered(place: Path, width: int, *, is_gathered: bool) -> Path:
@@ -729,19 +747,12 @@ def test_both_sides_have_the_same_figures_and_what_differs_most_comes_first(tmp_
     ]
     sides = [report_input(place, platform="cpu") for place in paths]
     text = report_page(*sides)
-    tiles = re.findall(r"<li><span>([^<]*)</span><b>([^<]*?) *(?:<i>([^<]*)</i>)?</b>", text)
-    titles = [title for title, _, _ in tiles]
-    assert titles[: len(titles) // 2] == titles[len(titles) // 2 :]
+    tiles = TILE.findall(text)
+    titles = [title for title, *_ in tiles]
+    assert len(titles) == len(set(titles))
     assert {"findings", "sent"} <= set(titles)
-    assert ("sent", "0 B", "−100 %") in tiles
+    assert ("sent", "48.0 KiB → 0 B", "better", "−100 %") in tiles
     section = text[text.index('id="comparison"') : text.index("</section>", text.index('id="comparison"'))]
-    facts = re.findall(r"<div><dt>([^<]*)</dt><dd>[^<]*\(([^)]*)\)</dd>", section)
-    changes = {title: change for title, _, change in tiles[len(tiles) // 2 :]}
-    assert [change for _, change in facts] == [changes[title] for title, _ in facts]
-    shares = [
-        float(change.replace("−", "").removesuffix(" %")) for _, change in facts if change.endswith("%")
-    ]
-    assert shares == sorted(shares, reverse=True)
     ids = re.findall(r'<table id="ab-([^"]*)"', section)
     assert ids[0] == "differences-sent"
     assert ids[1] == "comparison-changes"
@@ -771,3 +782,50 @@ def test_lines_that_moved_are_compared_with_themselves(tmp_path: Path) -> None:
     assert "ab-differences-moved" not in Page(report_page(*sides[:2])).tables
     moved = Page(report_page(sides[0], sides[2])).tables["ab-differences-moved"].records()
     assert {row["name"] for row in moved} == {"m.py:1", "m.py:5 → 9", "m.py:5"}
+
+
+NO_CHIP = support.CORPUS / "gpu" / "complex64.h100_1x1x1.after_optimizations.txt"
+
+
+def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
+    """Three rows each, those of the tables further down; without a chip a figure says what to give."""
+    found = page(TPU, "v5e").tables
+    peak, path = found["a-answers-peak"].records(), found["a-answers-path"].records()
+    below = found["a-memory-live-0"].records()[:3]
+    assert [(row["label"], row["bytes"]) for row in peak] == [(row["label"], row["bytes"]) for row in below]
+    assert path == found["a-schedule-path"].records()[:3]
+    bare = Page(report_page(report_input(NO_CHIP)))
+    assert "the text does not tell the chip: give --chip" in bare.text
+    assert "a-answers-path" not in bare.tables
+
+
+def test_time_at_the_top_level_is_drawn() -> None:
+    """The parts of the tree of scopes are as long as the whole, by time as by bytes."""
+    tree = dict(page(TPU, "v5e").charts())["a-chart-scopes"]
+    for metric in ("bytes", "seconds"):
+        parts = sum(value for value, parent in zip(tree[metric], tree["parent"], strict=True) if parent == 0)
+        assert parts == pytest.approx(tree[metric][0])
+
+
+def test_places_that_a_search_chose_are_not_told() -> None:
+    """In fast memory only how much lives, since the compiler's offsets are not in the text."""
+    path = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    found = Page(report_page(report_input(path)))
+    spaces = {data["space"]: data["is_placed"] for name, data in found.charts() if "memory" in name}
+    assert spaces == {"HBM": True, "VMEM": False} or spaces == {"VMEM": False}
+    blob = re.search(r'class="operations" data-side="a">([^<]*)<', found.text)
+    assert blob is not None
+    lives = [life for row in unpacked(blob[1])["rows"] for life in row.get("life", ())]
+    assert {life[3] for life in lives if life[1] == "VMEM"} == {None}
+
+
+def test_a_lines_transfers_stand_apart() -> None:
+    """Seconds of links and copy engines beside those of the whole line."""
+    path = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    found = Page(report_page(report_input(path, chip="v5e"))).tables
+    told = command("time", path, "--chip", "v5e")["transfers"]
+    rows = found["a-lines-cost"].records()
+    assert sum(float(row["transfer_seconds"] or 0) for row in rows) == pytest.approx(
+        sum(one["seconds"] or 0 for one in told)
+    )
+    assert all(float(row["transfer_seconds"] or 0) <= float(row["seconds"] or 0) for row in rows)

@@ -183,17 +183,19 @@ class Estimate:
         yield from ((one.instruction, one.seconds) for one in self.instructions)
         yield from ((one.start, one.seconds) for one in self.transfers)
 
-    def seconds_by(self, key: Key) -> dict[str, float] | None:
+    def seconds_by(self, key: Key, *, only_transfers: bool = False) -> dict[str, float] | None:
         """Seconds of all units, which overlap, by `scope`, `line` or `computation`, as `Analysis.by` names them.
 
-        None for opcodes: the time of a fusion is not that of its operations.
+        With `only_transfers` those of links and copy engines alone. None for opcodes: the time of a fusion is not that of its
+        operations.
         """
         if key == "opcode":
             return None
         subject, text = naming(self.module, key)
         found: dict[str, float] = {}
         texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
-        for instruction, seconds in self.busy_instructions():
+        transfers = ((one.start, one.seconds) for one in self.transfers)
+        for instruction, seconds in transfers if only_transfers else self.busy_instructions():
             one = subject(instruction)
             name = texts.get(id(one)) or texts.setdefault(id(one), text(one))
             found[name] = found.get(name, 0.0) + seconds

@@ -46,6 +46,11 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
   x.setv({ start: 0, end: scale.steps, bounds: [0, scale.steps] });
   y.setv({ start: 0, end: scale.heap, bounds: [0, scale.heap] });
   const { isWhole, low, high } = liveScale(data);
+  if (!data.is_placed) {
+    live.below[0].visible = true;
+    live.below[0].axis_label = "step of the schedule";
+    live.below[0].formatter.doFormat = (ticks) => ticks.map((tick) => Number.isInteger(tick) ? grouped(tick) : "");
+  }
   live.y_range.setv({ start: low, end: high });
   main.left[0].formatter.doFormat = (ticks) => ticks.map((tick) => bytes(Math.round(tick)));
   live.left[0].formatter.doFormat = (ticks) => ticks.map((tick) => isWhole ? bytes(Math.round(tick)) : tick < 0 ? "" : tick ? `+${bytes(Math.round(tick))}` : bytes(data.static));
@@ -71,7 +76,7 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
       ...[...used].sort((a, b) => a - b).map((colour) => [scopeOf(colour), palette[colour]]),
       ...(data.static ? [[`arguments, results and constants: ${bytes(data.static)}, held throughout${isWhole ? "" : " (not to scale)"}`, "", "held"]] : []),
       [`peak: ${bytes(data.peak.bytes)} at step ${grouped(data.peak.time)}`, "", "peak"],
-      ...(groups.length ? [["fainter: several thin buffers together, as strong as the part of the place that they fill, in the colour of most of their bytes; a click zooms in", "", "together"]] : []),
+      ...(groups.length && data.is_placed ? [["fainter: several thin buffers together, as strong as the part of the place that they fill, in the colour of most of their bytes; a click zooms in", "", "together"]] : []),
     ]);
   };
   let waiting = 0;
@@ -92,7 +97,7 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
   live.on_event("mouseleave", hideTip);
   const lines = (n) => [
     word("name", n),
-    `${bytes(data.bytes[n])}${data.padding[n] ? ` (${bytes(data.padding[n])} padding)` : ""} at offset ${grouped(data.offset[n])}, steps ${grouped(data.first[n])}–${grouped(data.last[n])} (from ${data.schedule[data.first[n]]} to ${data.schedule[data.last[n]]})`,
+    `${bytes(data.bytes[n])}${data.padding[n] ? ` (${bytes(data.padding[n])} padding)` : ""}${data.is_placed ? ` at offset ${grouped(data.offset[n])}` : ""}, steps ${grouped(data.first[n])}–${grouped(data.last[n])} (from ${data.schedule[data.first[n]]} to ${data.schedule[data.last[n]]})`,
     word("shape", n),
     [word("op_name", n) || word("scope", n), word("line", n)].filter(Boolean).join(" · "),
   ];
@@ -157,8 +162,9 @@ const bokehChart = async (chart, data) => {
     const [row] = pieces.inspected.indices.slice(-1);
     row === undefined ? hideTip() : showTip(pointer, said(row));
   });
-  // Chosen by another part of the page, by a key, or by a click: only the last opens the panel.
-  let by = "click", selected = [];
+  // Chosen by another part of the page, by a key, or by a click: only the last opens the panel. Of several that one name has
+  // the first is told: the one that was pointed at, else the largest.
+  let by = "click", selected = [], pointed = -1;
   const select = (numbers, who) => {
     selected = numbers;
     by = who;
@@ -169,13 +175,16 @@ const bokehChart = async (chart, data) => {
   const choose = (n) => select(n === undefined ? [] : [n], "key");
   const numbersOf = new Map();
   data.name.forEach((_, n) => { const name = nameOf(data.words[data.name[n]]); (numbersOf.get(name) || numbersOf.set(name, []).get(name)).push(n); });
+  const sizeOf = (n) => data.bytes ? data.bytes[n] : data.end[n] - data.begin[n];
+  for (const numbers of numbersOf.values()) numbers.sort((a, b) => sizeOf(b) - sizeOf(a));
   pieces.selected.properties.indices.change.connect(() => {
-    const [row] = pieces.selected.indices.slice(-1);
-    if (row === undefined || by === "again") return;
+    const row = by === "click" ? pieces.selected.indices.at(-1) : drawn.rowOf(selected[0]);
+    if (!pieces.selected.indices.length || row === undefined || by === "again") return;
     const numbers = drawn.numbersAt(row), [n] = numbers;
     describe(chart, said(row));
     if (numbers.length > 1) { if (by === "click") drawn.zoomTo(row); return; }
     if (by === "click") selected = [n];
+    if (by !== "page") pointed = n;
     chart.dataset.chosen = n;
     if (by !== "page") fromChart(chart, n, by === "click");
   });
@@ -210,7 +219,11 @@ const bokehChart = async (chart, data) => {
     if (act && !event.ctrlKey && !event.metaKey) { act(); event.preventDefault(); }
   });
   chart.hlotext = {
-    data, choose, pieces, range, main, mark: (name) => select(numbersOf.get(name) || [], "page"), pointer: () => pointer,
+    data, choose, pieces, range, main, mark: (name) => {
+      const numbers = numbersOf.get(name) || [];
+      if (!numbers.includes(pointed)) pointed = -1;
+      select([...numbers].sort((a, b) => (b === pointed) - (a === pointed)), "page");
+    }, pointer: () => pointer,
     // Rows have other numbers once the window shows another part.
     reselect: () => { by = "again"; pieces.selected.indices = selected.map(drawn.rowOf).filter((row) => row !== undefined); by = "click"; },
   };

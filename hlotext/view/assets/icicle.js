@@ -10,7 +10,7 @@ const icicle = (chart, data) => {
   const lines = (n) => [
     path(n),
     `${bytes(Math.round(data.bytes[n]))} (${percent(data.bytes[n], data.bytes[0])}) · ${amount(data.flops[n])} flops (${percent(data.flops[n], data.flops[0])})` +
-      (data.seconds ? ` · ${seconds(data.seconds[n])} (${percent(data.seconds[n], data.seconds[0])})` : ""),
+      (data.seconds ? ` · ${seconds(data.seconds[n])} (${percent(data.seconds[n], data.seconds[0])} of the sum of all units)` : ""),
     data.phases[n] && data.phases[n].some(Boolean)
       ? `flops: ${data.phases[n].map((part, k) => part ? `${(100 * part).toFixed(0)} % ${["forward", "backward", "computed again"][k]}` : "").filter(Boolean).join(", ")}` : "",
   ];
@@ -42,7 +42,7 @@ const icicle = (chart, data) => {
       cell.dataset.n = n;
       cell.setAttribute("aria-label", lines(n).filter(Boolean).join(", "));
       if (around.includes(n) && n !== top) cell.classList.add("around");
-      const strength = data.colour[n] === grey ? 38 : Math.max(42, 78 - 9 * steps(n));
+      const strength = data.colour[n] >= grey - 1 ? 38 : Math.max(42, 78 - 9 * steps(n));
       cell.style.cssText = `left:${x}px;top:${at * row}px;width:${Math.max(2, size - 1)}px;background:color-mix(in srgb, ${palette[data.colour[n]]} calc(${strength}% * var(--strength)), var(--mix))`;
       return cell;
     }));

@@ -28,7 +28,9 @@ const mark = (side, name) => {
   for (const row of rows) {
     row.classList.add("chosen");
     row.setAttribute("aria-current", "true");
-    const box = row.closest(".scroll"), top = row.offsetTop - row.closest("table").tHead.offsetHeight;
+    const box = row.closest(".scroll");
+    if (!box) continue; // of the answers at the top, which are all in view
+    const top = row.offsetTop - row.closest("table").tHead.offsetHeight;
     if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight || top < box.scrollTop) box.scrollTop = Math.max(0, top - 40);
   }
   for (const chart of document.querySelectorAll("figure.chart")) if (chart.hlotext) chart.hlotext.mark(sideOf(chart) === side ? name : undefined);
@@ -94,8 +96,9 @@ const unknown = (name) => {
   mark("a");
 };
 const life = ([index, space, size, offset, span, ends, kind]) => {
-  const when = span ? `from step ${grouped(span[0])} (${ends[0]}) to ${grouped(span[1])} (${ends[1]})` : "all the time";
-  return `${index ? `${index}: ` : ""}${bytes(size)} at offset ${grouped(offset)} in ${space}, ${kind}, ${when}`;
+  const step = (n) => `${grouped(span[n])}${ends[n] ? ` (${ends[n]})` : ""}`;
+  const when = span ? `from step ${step(0)} to ${step(1)}` : "all the time";
+  return `${index ? `${index}: ` : ""}${bytes(size)}${offset === null ? "" : ` at offset ${grouped(offset)}`} in ${space}, ${kind}, ${when}`;
 };
 const showOperation = async (side, name) => {
   const data = await store(side), n = data.byName.get(name);
@@ -106,15 +109,16 @@ const showOperation = async (side, name) => {
   const time = row.time || {};
   const measured = row.measured;
   facts([
-    ["shape", row.shape],
-    ["bytes", row.bytes ? `${bytes(row.bytes)}${row.padding ? `, ${bytes(row.padding)} of it padding` : ""}` : ""],
+    ["bytes", bytesWritten(row.bytes, row.held, row.padding)],
     ["flops", row.cost?.[0] ? `${amount(row.cost[0])} in one run` : ""],
     ["moved", row.cost?.[1] ? `${bytes(Math.round(row.cost[1]))} in one run` : ""],
     ["least time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
     ["waited for", time.exposed !== undefined ? seconds(time.exposed) : ""],
     ["measured", measured ? `${seconds(measured.seconds)} in one run${measured.ratio ? `, ${measured.ratio.toPrecision(3)} times the least time` : ""}` : ""],
+    ["sent", row.sent ? `${bytes(row.sent)} by each device in one run` : ""],
     ["scope", row.scope],
     ["op_name", row.op_name],
+    ["shape", row.shape],
   ]);
   if (row.line) {
     const list = make("dl"), place = make("dd"), a = make("a", row.line);
@@ -145,7 +149,7 @@ const showOperation = async (side, name) => {
   if (rows.length) {
     heading("On this page");
     const list = make("ul");
-    for (const one of new Set(rows.map((tr) => tr.closest("details")))) {
+    for (const one of new Set(rows.map((tr) => tr.closest("details")).filter(Boolean))) {
       const item = make("li"), button = make("button", one.querySelector("summary").textContent);
       button.type = "button";
       button.addEventListener("click", () => { one.open = true; mark(side, row.name)[0]; one.scrollIntoView({ block: "start" }); });

@@ -81,7 +81,7 @@ const tableOf = (table) => {
     const button = make("button", titles[column], "sort");
     button.type = "button";
     button.title = "sort by this column";
-    button.addEventListener("click", () => sort(column));
+    head.addEventListener("click", () => sort(column));
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);
   });

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator, Sequence
 
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.memory import usage
 from hlotext.memory.usage import SpaceUsage
 from hlotext.reports.human import percent
 from hlotext.view.report.builds_text import change_of
-from hlotext.view.report.parts import Tile
+from hlotext.view.report.parts import PageTable, Tile, columns_of
 from hlotext.view.report.report_input import ReportInput
+from hlotext.view.report.sections.memory import live_row
+from hlotext.view.report.sections.schedule import path_row
 
 PEAK, TIME, FINDINGS, FLOPS = "peak memory", "least time", "findings", "flops"
 MOVED, SENT, INSTRUCTIONS = "bytes moved", "sent", "instructions"
 _ORDER = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT, INSTRUCTIONS)
+_COSTS = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT)
+"""Figures of which less is better."""
+_MOST = 3
+"""Rows of the answers below the figures."""
 
 
 def tiles(subject: ReportInput) -> Iterator[Tile]:
@@ -34,6 +42,11 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         assumed = "" if choice is None or choice.is_known else " assumed"
         detail = f"estimated, {subject.estimate.chip.name}{assumed}"
         yield Tile(TIME, time, detail, subject.estimate.seconds)
+    elif subject.estimate is None:
+        # No chip is assumed where the text leaves all of a platform's open: what one of them takes says little of another.
+        names = [chip.name for chip in CHIPS.values() if chip.backend.value == subject.platform]
+        if names:
+            yield Tile(TIME, "not known", f"the text does not tell the chip: give --chip {names[0]}")
     # Also where there are none: that is what a repair is for.
     yield Tile(FINDINGS, f"{len(subject.findings):,}", _saved(subject), len(subject.findings), is_few=True)
     run = subject.cost.run
@@ -47,6 +60,27 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         yield Tile(SENT, byte_text(total), f"{pluralize(len(flows), 'transfer')}, each device", total)
     count = sum(len(computation) for computation in subject.module.computations)
     yield Tile(INSTRUCTIONS, f"{count:,}", f"{len(subject.module.computations):,} computations", count)
+
+
+def answers(subject: ReportInput) -> Iterator[PageTable]:
+    """What holds most memory at the peak, and what takes longest on the critical path: what is asked of a program first."""
+    try:
+        space = usage.space_usage(subject.memory, 0)
+        arrays = usage.repeated(usage.live_arrays(subject.memory, 0, space.peak_time))[:_MOST]
+    except ValueError:
+        arrays = []
+    if arrays and space.peak:
+        rows = [live_row(row, space.peak) for row in arrays]
+        yield PageTable(
+            "answers-peak", f"Largest at the peak of {space.name}", columns_of("report.answers_peak"), rows
+        )
+    found = subject.estimate
+    if found is not None and found.seconds:
+        steps = heapq.nlargest(_MOST, found.critical_path, key=lambda step: step.seconds)
+        paths = [path_row(subject, found, step) for step in steps if step.seconds]
+        yield PageTable(
+            "answers-path", "Longest on the critical path", columns_of("report.schedule_path"), paths
+        )
 
 
 def _needed(space: SpaceUsage) -> str:
@@ -79,8 +113,39 @@ def side_by_side(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[tuple[T
         for side in sides
     )
     return tuple(old), tuple(
-        attrs.evolve(tile, change=_change(was, tile)) for was, tile in zip(old, new, strict=True)
+        attrs.evolve(tile, change=_change(was, tile), worse=_worse(was, tile))
+        for was, tile in zip(old, new, strict=True)
     )
+
+
+def joined(before: Sequence[Tile], after: Sequence[Tile]) -> tuple[Tile, ...]:
+    """The figures of both sides in one row: `77.0 → 412 MiB`."""
+    return tuple(
+        attrs.evolve(new, text=_both(old.text, new.text), detail=_details(old.detail, new.detail))
+        for old, new in zip(before, after, strict=True)
+    )
+
+
+def _both(old: str, new: str) -> str:
+    if old == new:
+        return old
+    (number, _, unit), (_, _, other) = old.partition(" "), new.partition(" ")
+    return f"{number if unit and unit == other else old} → {new}"
+
+
+def _details(old: str, new: str) -> str:
+    return new if old == new or not new else f"after: {new}"
+
+
+def _worse(before: Tile, after: Tile) -> bool | None:
+    if (
+        before.value is None
+        or after.value is None
+        or before.value == after.value
+        or after.title not in _COSTS
+    ):
+        return None
+    return after.value > before.value
 
 
 def _change(before: Tile, after: Tile) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import hlotext as hlo
-from hlotext.analysis import arrays_of, scopes, source_locations, total_of
+from hlotext.analysis import arrays_of, scopes, shown_bytes, source_locations, total_of
 from hlotext.analysis.entries import program_name
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
@@ -93,6 +93,7 @@ class Operations:
         pictures = _Pictures()
         costs, times, lives = self._costs(), self._times(), self._lives()
         found_by, told, timed = self._findings(), self._story(), self._measured()
+        sent = {flow.communication.start: flow.total for flow in self.subject.traffic.flows if flow.total}
         named, lines = scopes(self.subject.module), source_locations(self.subject.module)
         rows = []
         for n, one in enumerate(self.chosen):
@@ -102,7 +103,8 @@ class Operations:
                 "opcode": one.opcode,
                 "in": escape.line(home.name) if home is not None else "",
                 "shape": _cut(str(one.shape), 400) if one.shape is not None else "?",
-                "bytes": total.allocated_bytes,
+                "bytes": shown_bytes(one),
+                "held": total.allocated_bytes,
                 "padding": total.allocated_bytes - total.unpadded_bytes,
                 "text": _cut(escape.one_line(str(one)), _TEXT),
                 "scope": escape.line(str(named.of(one))),
@@ -123,7 +125,8 @@ class Operations:
                     [escape.line(body.name), _cut(escape.lines(str(body)), _TEXT)]
                     for body in one.called_computations[:3]
                 ]
-            for key, values in (("cost", costs), ("time", times), ("life", lives), ("why", told)):
+            facts = (("cost", costs), ("time", times), ("life", lives), ("why", told), ("sent", sent))
+            for key, values in facts:
                 if one in values:
                     row[key] = values[one]
             if one in timed:
@@ -186,7 +189,10 @@ class Operations:
         }
 
     def _lives(self) -> dict[hlo.Instruction, list[Any]]:
-        """Memory of the values that an operation writes: index, space, bytes, offset, first, last, kind."""
+        """Memory of the values that an operation writes: index, space, bytes, offset, first, last, kind.
+
+        The offset is None where the compiler's place is not in the text.
+        """
         try:
             memory = self.subject.memory
         except MemoryModelError:
@@ -207,7 +213,8 @@ class Operations:
                 ]
                 index = "{" + ",".join(map(str, value.index)) + "}" if value.index else ""
                 kind = "temporary" if allocation.is_temporary else _kind(allocation)
-                found[one].append([index, spaces[allocation.memory_space], size, offset, span, ends, kind])
+                told = None if allocation.is_estimated else offset
+                found[one].append([index, spaces[allocation.memory_space], size, told, span, ends, kind])
         return {one: rows for one, rows in found.items() if rows}
 
     def _findings(self) -> dict[hlo.Instruction, list[tuple[str, str, str]]]:

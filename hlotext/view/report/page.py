@@ -14,7 +14,14 @@ from hlotext.analysis import source_locations
 from hlotext.ir import gc_control
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
-from hlotext.view.page.colours import LANE_COLOURS, OTHERS, PALETTE, colour_number, scope_colours
+from hlotext.view.page.colours import (
+    LANE_COLOURS,
+    OTHERS,
+    PALETTE,
+    TOP_LEVEL,
+    colour_number,
+    scope_colours,
+)
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts, headline
 from hlotext.view.report.operations import Operations, name_of
@@ -157,6 +164,8 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         source_titles=SOURCE_FIGURES,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
+        answers=list(headline.answers(subjects[0])) if compared is None else [],
+        joined=headline.joined(*tiles) if compared is not None else (),
         pairs={id: SectionPair((sides[0].section(id), sides[1].section(id))) for id in ids}
         if compared is not None
         else {},
@@ -165,7 +174,7 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         anchor=anchor,
         left_out=left_out,
         version=hlo.__version__,
-        palette=(*PALETTE, OTHERS),
+        palette=(*PALETTE, TOP_LEVEL, OTHERS),
         live_height=charts.LIVE_HEIGHT,
     )
 
@@ -192,14 +201,8 @@ def _compared(subjects: Sequence[ReportInput], tiles: Sequence[Sequence[Tile]]) 
         [table for part in some for table in part]
         for some in (list(parts.values())[:at], list(parts.values())[at:])
     )
-    sides = [{tile.title: tile for tile in side} for side in tiles]
     return attrs.evolve(
         found,
-        facts=[
-            (title, f"{sides[0][title].text} → {sides[1][title].text} ({sides[1][title].change})")
-            for title, proportion in order
-            if proportion
-        ],
         leading=shown,
         tables=[*rest, *tables.values()],
         pictures=list(differences.pictures(before, after)),

@@ -256,6 +256,8 @@ class Tile:
     """The figure itself, where it is one."""
     change: str = ""
     """Against the side before."""
+    worse: bool | None = None
+    """Whether that is for the worse; None for what is neither better nor worse."""
     is_few: bool = False
     """True for a count whose change is told as a number, not in percent."""
 

@@ -11,6 +11,7 @@ from hlotext import cost
 from hlotext.analysis import Phase, Scope, byte_text, scopes
 from hlotext.analysis.formatting import format_count, pluralize
 from hlotext.analysis.formatting import seconds as time_text
+from hlotext.analysis.scopes import TOP
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
@@ -75,15 +76,14 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
         own = subject.cost.as_tpu(choice.chip)
     except ValueError:
         return
-    more = f"{'at least ' if own.left_out else ''}{time_text(own.least_seconds)}"
+    more = f"{'at least ' if own.left_out else ''}{time_text(own.least_seconds)} without overlap"
     once = ", loop bodies once" if subject.cost.counts_loops_again else ""
     calls = f", {pluralize(own.left_out, 'call')} of unknown cost left out" if own.left_out else ""
     yield (
-        "compiler's own",
+        "XLA cost model",
         f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}"
         f"{once}{calls}",
     )
-    yield "chip", str(choice)
 
 
 def by_line(subject: ReportInput) -> Section:
@@ -91,14 +91,18 @@ def by_line(subject: ReportInput) -> Section:
     found = subject.cost
     times = seconds_by(subject, "line")
     parts = found.by("line")
-    rows = [_row(name, part, found, times) for name, part in parts.items()]
-    rows.sort(key=lambda row: (row[0] == UNKNOWN_LINE, -(row[-1] or 0) if times else 0))
-    columns = _LINES if times is not None else _LINES[:-1]
+    sent = subject.estimate.seconds_by("line", only_transfers=True) if subject.estimate is not None else None
+    rows = [
+        (*_row(name, part, found, times), *(() if sent is None else (sent.get(name),)))
+        for name, part in parts.items()
+    ]
+    rows.sort(key=lambda row: (row[0] == UNKNOWN_LINE, -(row[-2] or 0) if times else 0))
+    columns = _LINES if times is not None else _LINES[:-2]
     return Section(
         "lines",
         "Lines of Python",
         "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too."
-        + (f" {TIMES_LEGEND}" if times is not None else ""),
+        + (f" {TIMES_LEGEND} Hatched: transfers." if times is not None else ""),
         tables=[PageTable("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
     )
 
@@ -173,7 +177,7 @@ def _tree_seconds(subject: ReportInput, root: cost.ScopeCost) -> dict[cost.Scope
     found: dict[cost.ScopeCost, float] = {}
     for scope, seconds in own.items():
         node: cost.ScopeCost | None = root
-        for name in (*named.folded(scope), ""):
+        for name in (*(named.folded(scope) or (TOP,)), ""):
             if node is None:
                 break
             found[node] = found.get(node, 0.0) + seconds

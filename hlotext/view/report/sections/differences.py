@@ -12,6 +12,7 @@ from hlotext.analysis import byte_text, source_locations
 from hlotext.analysis.formatting import format_change
 from hlotext.findings import escape
 from hlotext.memory import MemoryModelError, usage
+from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut, signed_bytes
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
@@ -24,6 +25,8 @@ _STATIC = ("arguments", "results", "constants")
 """Bytes held from start to end, as `SpaceUsage` names them."""
 _WIDE, _HIGH, _EDGE = 900, 190, 3
 """Width and height of a picture, and what is free above and below so that no line is cut off."""
+_LEAST = 0.01
+"""Share of the main memory's difference below which that of another has no picture."""
 _MOST_POINTS = 2_000
 """Points of a line that is drawn: of more the largest of those that fall together."""
 
@@ -118,6 +121,17 @@ def _live(one: ReportInput, number: int = 0) -> dict[str, float]:
     return {name: float(size) for name, size in found.items() if size}
 
 
+def _largest(one: ReportInput, number: int) -> dict[str, str]:
+    """The largest array of each scope at the peak, beside those held from start to end, and its line."""
+    space = usage.space_usage(one.memory, number)
+    found: dict[str, str] = {}
+    for array in usage.live_arrays(one.memory, number, space.peak_time):  # the largest first
+        if array.first is not None:
+            place = line_text(array.place)
+            found.setdefault(array.scope, f"{array.shown}, {place}" if place else array.shown)
+    return found
+
+
 def _sent(one: ReportInput) -> dict[str, float]:
     return {
         f"{row}, {kind}": float(total.bytes)
@@ -174,7 +188,8 @@ def pictures(before: ReportInput, after: ReportInput) -> Iterator[Picture]:
             if space
         }
         most = max(more, key=lambda space: (more[space], -space), default=0)
-        for space in (0, most) if more.get(most) else (0,):
+        main = abs(usage.space_usage(after.memory, 0).peak - usage.space_usage(before.memory, 0).peak)
+        for space in (0, most) if more.get(most, 0) > _LEAST * main else (0,):
             yield from _picture(before, after, space)
     except MemoryModelError:
         return
@@ -186,7 +201,9 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
         return
     old, new = (usage.space_usage(one.memory, space) for one in (before, after))
     change = new.peak - old.peak
-    bars, reasons = _bars(_live(before, space), _live(after, space))
+    bars, reasons = _bars(
+        _live(before, space), _live(after, space), _largest(before, space), _largest(after, space)
+    )
     if "(results)" in reasons and old.aliased != new.aliased:
         reasons["(results)"] += (
             f", as arguments hold {byte_text(new.aliased)} of the results after and {byte_text(old.aliased)} before"
@@ -218,8 +235,13 @@ _STATIC_NAMES = {f"({name})": name for name in _STATIC} | {"(results)": "results
 _MOST_BARS, _MOST_REASONS = 8, 3
 
 
-def _bars(old: Mapping[str, float], new: Mapping[str, float]) -> tuple[str, dict[str, str]]:
-    """Differences at the peak as bars to both sides of nothing, the largest first; and the largest in words."""
+def _bars(
+    old: Mapping[str, float], new: Mapping[str, float], was: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[str, dict[str, str]]:
+    """Differences at the peak as bars to both sides of nothing, the largest first; and the largest in words.
+
+    `was` and `now` name the largest array of each scope.
+    """
     rows = [(name, new.get(name, 0.0) - old.get(name, 0.0)) for name in dict.fromkeys((*old, *new))]
     rows = sorted((row for row in rows if row[1]), key=lambda row: (-abs(row[1]), row[0]))
     if not rows:
@@ -232,6 +254,9 @@ def _bars(old: Mapping[str, float], new: Mapping[str, float]) -> tuple[str, dict
     for name, size in shown:
         where = "less" if size < 0 else "more"
         label = escape.html(shown_text(_STATIC_NAMES.get(name, name)))
+        largest = (was if size < 0 else now).get(name, "")
+        if largest:
+            label += f"<small>{escape.html(shown_text(largest))}</small>"
         cells.append(
             f'<dt>{label}</dt><dd class="{where}"><i style="width:{50 * abs(size) / most:.1f}%"></i>'
             f"<b>{signed_text(size)}</b></dd>"

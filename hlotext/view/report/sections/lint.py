@@ -23,14 +23,14 @@ def section(subject: ReportInput) -> Section | Missing:
             one.severity.value,
             one.code,
             one.message + (f"; {one.help}" if one.help else ""),
+            f"{one.frame.file.rsplit('/', 1)[-1]}:{one.frame.line}" if one.frame is not None else "",
+            one.instruction.name if one.instruction is not None else "",
             one.seconds,
             one.peak_bytes,
             one.share or None,
-            one.bytes,
+            one.bytes if one.bytes != one.peak_bytes else None,
             one.flops,
             one.places,
-            one.instruction.name if one.instruction is not None else "",
-            f"{one.frame.file.rsplit('/', 1)[-1]}:{one.frame.line}" if one.frame is not None else "",
         )
         for one in cut(found)
     ]

@@ -14,7 +14,7 @@ from hlotext.analysis.scopes import TOP
 from hlotext.memory import usage
 from hlotext.memory.usage import LiveArray, SpaceUsage, line_text
 from hlotext.view.page.packing import Words
-from hlotext.view.report.parts import Chart, PageTable, Section, columns_of, cut
+from hlotext.view.report.parts import Cell, Chart, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
 
 MOST_PIECES = 40_000
@@ -31,20 +31,18 @@ def section(subject: ReportInput) -> Section:
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
     needed = [space for space in spaces if space.needed]
     heaps = sorted((s for s in needed if s.heap), key=lambda s: (s.memory_space != 0, -s.heap))
-    charts, tables = [], [_spaces(needed)]
-    for space in heaps[:_DRAWN_SPACES]:
-        charts.append(_chart(shown, space))
+    tables = []
+    charts = [_chart(shown, space) for space in heaps[:_DRAWN_SPACES]]
     for space in needed:
         if space.memory_space == 0 or space in heaps[:_DRAWN_SPACES]:
             tables.append(_live(shown, space))
+    tables.append(_spaces(needed))
     how = "computed from the text" if shown.is_computed else "read from XLA's files beside the text"
     notes = [*dict.fromkeys((*subject.computed.notes, *shown.notes))]
     estimated = [space.name for space in heaps if space.is_estimated]
     fast = usage.fast_memory_text(shown)
     if estimated:
-        notes.append(
-            f"The text does not tell where the compiler put things in {', '.join(estimated)}: estimated places."
-        )
+        notes.append(f"The text does not tell where the compiler put things in {', '.join(estimated)}.")
     undrawn = [space.name for space in heaps[_DRAWN_SPACES:]]
     if undrawn:
         notes.append(f"Not drawn: {', '.join(undrawn)}.")
@@ -102,8 +100,14 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
         _LIVE_COLUMNS,
         rows,
         total=len(folded),
-        is_open=False,
+        is_open=space.memory_space == 0,
     )
+
+
+def live_row(row: usage.RepeatedArray, peak: int) -> tuple[Cell, ...]:
+    """What lives at the peak in few words: its name, bytes, share, what it is and its line."""
+    name = row.array.label + (" ..." if row.count > 1 else "")
+    return name, row.bytes, row.bytes / peak, row.array.kind, line_text(row.array.place)
 
 
 # ---- the picture
@@ -112,11 +116,17 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
 def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
     pieces = usage.placed_temporaries(shown, space.memory_space)
     drawn = sorted(pieces, key=lambda row: (-row[0].bytes, row[0].first or 0, row[0].label))[:MOST_PIECES]
-    title = f"{space.name}: live bytes by scope, and offsets over time"
+    is_placed = _is_placed(shown, space)
+    title = f"{space.name}: live bytes by scope{', and offsets over time' if is_placed else ' over time'}"
     left_out = len(pieces) - len(drawn)
-    summary = (
+    rectangles = (
         f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes, "
         "or fainter by as much where that is too thin to be seen"
+        if is_placed
+        else f"{len(drawn):,} temporaries, without their places, which the text does not tell"
+    )
+    summary = (
+        rectangles
         + (f", {left_out:,} smaller ones not drawn" if left_out else "")
         + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
     )
@@ -133,6 +143,12 @@ def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
         340,
         areas,
     )
+
+
+def _is_placed(shown: memory.Assignment, space: SpaceUsage) -> bool:
+    """True if offsets are XLA's, or computed as XLA computes them; False where a search of the compiler chose them."""
+    mine = (one for one in shown.allocations if one.memory_space == space.memory_space)
+    return not any(one.is_estimated for one in mine)
 
 
 def _folded(shown: memory.Assignment, texts: Iterable[str]) -> dict[str, str]:
@@ -160,6 +176,7 @@ def _data(
     top = max(line, default=0)
     return {
         "space": space.name,
+        "is_placed": _is_placed(shown, space),
         "moments": len(line),
         "static": space.static,
         "capacity": space.capacity,

@@ -9,6 +9,8 @@ from hlotext.view.report.report_input import ReportInput
 
 _GROUPS = columns_of("report.padding_groups")
 _ARRAYS = columns_of("report.padding_arrays")
+_LEAST = 0.01
+"""Share of the peak below which padding is not worth a section."""
 
 
 def section(subject: ReportInput) -> Section | Missing:
@@ -18,6 +20,9 @@ def section(subject: ReportInput) -> Section | Missing:
     arrays = usage.live_arrays(shown, 0, space.peak_time)
     if not space.padding:
         return Missing("padding", "Padding", f"nothing that lives at the peak of {space.name} is padded")
+    if space.padding < _LEAST * space.peak:
+        said = f"{byte_text(space.padding)} of the {byte_text(space.peak)} that live at the peak"
+        return Missing("padding", "Padding", f"{said} of {space.name} hold no element, less than 1 %")
     groups = [group for group in usage.group_by(arrays, "scope") if group.padding]
     groups.sort(key=lambda group: -group.padding)
     rows = [(g.name, g.bytes, g.padding, g.padding / g.bytes, g.arrays, g.largest) for g in groups]

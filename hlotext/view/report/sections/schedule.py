@@ -16,7 +16,7 @@ _PATH = columns_of("report.schedule_path")
 _CORE = columns_of("report.schedule_core")
 _WHOLE = 1 - 1e-9
 """Share from which a transfer is waited for whole: sums of times are rounded."""
-_WAITING, _BODY = "waiting", "loop or call"
+_WAITING, _BODY = "core waits", "loop or call"
 
 
 def section(subject: ReportInput) -> Section | Missing:
@@ -29,8 +29,6 @@ def section(subject: ReportInput) -> Section | Missing:
             "the text does not tell the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
         )
     facts = [("least time", f"{seconds(found.seconds)} on {found.chip.name}")]
-    if subject.chip_choice is not None and subject.chip_choice.source != "given":
-        facts.append(("chip", str(subject.chip_choice)))
     own = found.compiler
     if own is not None:
         facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
@@ -131,17 +129,14 @@ def _line(subject: ReportInput, instruction: Any) -> str:
 
 def _path(subject: ReportInput, found: cost.Estimate) -> PageTable:
     steps = sorted(found.critical_path, key=lambda step: -step.seconds)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            step.instruction.name,
-            step.seconds,
-            step.seconds / found.seconds,
-            step.resource,
-            _line(subject, step.instruction),
-        )
-        for step in cut(steps, 50)
-    ]
+    rows = [path_row(subject, found, step) for step in cut(steps, 50)]
     return PageTable("schedule-path", "Critical path, its longest steps", _PATH, rows, len(steps))
+
+
+def path_row(subject: ReportInput, found: cost.Estimate, step: cost.PathStep) -> tuple[Cell, ...]:
+    """A step of the critical path: its name, seconds, share, what it runs on and its line."""
+    share = step.seconds / found.seconds
+    return step.instruction.name, step.seconds, share, step.resource, _line(subject, step.instruction)
 
 
 def _core(subject: ReportInput, found: cost.Estimate) -> PageTable:
