@@ -10,6 +10,15 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "-60px 0px -70% 0px" });
 for (const part of document.querySelectorAll("section.part")) seen.observe(part);
 
+// Of a source the dearest line is in view from the start, and each is shaded by its share of it.
+for (const table of document.querySelectorAll("table.source")) {
+  const rows = [...table.tBodies[0].rows].filter((row) => row.dataset.line), costOf = (row) => +(row.cells[2]?.dataset.v ?? 0);
+  const most = Math.max(...rows.map(costOf)), box = table.closest(".scroll"), dearest = rows.find((row) => costOf(row) === most);
+  if (!(most > 0)) continue;
+  for (const row of rows) row.style.setProperty("--share", `${(100 * costOf(row) / most).toFixed(1)}%`);
+  box.scrollTop = dearest.offsetTop - box.clientHeight / 2;
+}
+
 const drawn = new Map();
 const draw = (chart) => {
   if (!drawn.has(chart)) drawn.set(chart, (async () => {
