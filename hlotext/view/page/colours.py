@@ -10,7 +10,7 @@ from hlotext.analysis.scopes import TOP
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a90a", "#7a5ea8")
 """Okabe and Ito's, its yellow darker so that it shows on white, and a violet in place of black."""
 TOP_LEVEL, OTHERS = "#56606f", "#8d95a0"
-"""What is in no scope, the same on every page, and scopes without a colour of their own: the two behind `PALETTE`."""
+"""The two colours behind `PALETTE`: of operations in no scope, the same on every page, and of scopes without their own."""
 LANE_COLOURS: Mapping[str, str] = {
     "compute": "#5b7399",
     "memory": "#a3b5d1",

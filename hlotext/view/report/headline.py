@@ -63,7 +63,7 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
 
 
 def answers(subject: ReportInput) -> Iterator[PageTable]:
-    """What holds most memory at the peak, and what takes longest on the critical path: what is asked of a program first."""
+    """The largest arrays at the peak and the longest steps of the critical path: the first things asked of a program."""
     try:
         space = usage.space_usage(subject.memory, 0)
         arrays = usage.repeated(usage.live_arrays(subject.memory, 0, space.peak_time))[:_MOST]

@@ -257,7 +257,7 @@ class Tile:
     change: str = ""
     """Against the side before."""
     worse: bool | None = None
-    """Whether that is for the worse; None for what is neither better nor worse."""
+    """True if that is for the worse; None for what is neither better nor worse."""
     is_few: bool = False
     """True for a count whose change is told as a number, not in percent."""
 

@@ -105,7 +105,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
 
 
 def live_row(row: usage.RepeatedArray, peak: int) -> tuple[Cell, ...]:
-    """What lives at the peak in few words: its name, bytes, share, what it is and its line."""
+    """An array at the peak in few words: its name, bytes, share, kind and line."""
     name = row.array.label + (" ..." if row.count > 1 else "")
     return name, row.bytes, row.bytes / peak, row.array.kind, line_text(row.array.place)
 
