@@ -355,6 +355,24 @@ def test_a_part_of_a_result_is_told_where_it_is_clicked(window: Browser, tmp_pat
     assert quiet(window)
 
 
+def test_memory_without_places_has_its_keys(window: Browser, tmp_path: Path) -> None:
+    """Where the compiler's offsets are not known the live bytes are drawn alone, and a value is told without an offset."""
+    text = support.CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"
+    place = tmp_path / "report.html"
+    place.write_text(report_page(report_input(text)), "utf-8")
+    window.size(1280)
+    window.open(place)
+    draw_all(window)
+    window.run("window.chart = document.getElementById('a-chart-memory-1')")
+    assert window.eval("chart.querySelector('[data-part=main]').offsetHeight") == 0
+    window.eval("chart.querySelector('[data-part=live]').focus()")
+    window.key("n")
+    told = window.eval("chart.querySelector('.detail').textContent")
+    assert "steps" in told
+    assert "offset" not in told
+    assert quiet(window)
+
+
 _PARTS = (256, 4096, 64)
 
 
@@ -546,6 +564,10 @@ def test_scopes_filter(window: Browser, graph: Path) -> None:
     window.size(1280, 800)
     window.open(graph)
     assert window.eval("document.getElementById('overview').hidden") is False
+    assert window.eval("document.querySelector('#overview .says b').textContent") == "(whole module)"
+    assert "(top level)" in window.eval(
+        "[...document.querySelectorAll('#overview .icicle button')].map((one) => one.textContent)"
+    )
     everything = window.eval("hlotextGraph.search('fusion')[1]")
     window.eval("document.querySelectorAll('#overview .icicle button')[1].click()")
     assert 0 < window.eval("hlotextGraph.search('fusion')[1]") < everything

@@ -207,9 +207,15 @@ const bokehChart = async (chart, data) => {
   if (data.peak) tool(chart, "peak", "zoom to the peak (key p)", () => zoom(0.25, data.peak.time));
   tool(chart, "all", "show all (key 0)", reset);
   let chosen = -1;
-  box.setAttribute("aria-keyshortcuts", "+ - 0 n b ArrowLeft ArrowRight");
-  box.title = "";
-  box.addEventListener("keydown", (event) => {
+  // Without places the live bytes are what is seen, and has the keys.
+  const keyed = data.is_placed === false ? parts.live : box;
+  if (keyed !== box) for (const name of ["tabindex", "role", "aria-describedby"]) {
+    keyed.setAttribute(name, box.getAttribute(name));
+    box.removeAttribute(name);
+  }
+  keyed.setAttribute("aria-keyshortcuts", "+ - 0 n b ArrowLeft ArrowRight");
+  keyed.title = "";
+  keyed.addEventListener("keydown", (event) => {
     const step = (range.end - range.start) / 8;
     const act = {
       ArrowLeft: () => view(range.start - step, range.end - step), ArrowRight: () => view(range.start + step, range.end + step),

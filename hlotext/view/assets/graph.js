@@ -474,7 +474,6 @@ const describe = async (n) => {
   if (acts.childNodes.length) panel.append(acts);
   const facts = make("dl");
   const fact = (name, value) => { if (value) facts.append(make("dt", name), make("dd", short(value, 600))); };
-  fact("shape", short(W.shapes[M.shape[n]], 240));
   fact("bytes", bytesWritten(M.bytes[n], W.held[M.shape[n]], W.padding[M.shape[n]]));
   fact("scope", M.scope[n] ? scopeText(M.scope[n]) : "");
   fact("op_name", W.op_names[M.op_name[n]]);
@@ -486,6 +485,7 @@ const describe = async (n) => {
     place.append(line);
     facts.append(make("dt", "Python"), place);
   }
+  fact("shape", short(W.shapes[M.shape[n]], 240));
   panel.append(facts);
   const told = W.why[n];
   if (told) {

@@ -48,7 +48,7 @@ const linkTo = (side, name, shown) => { const a = make("a", shown || name); a.hr
 const heading = (text) => panel.append(make("h3", text));
 const facts = (rows) => {
   const list = make("dl");
-  for (const [name, value] of rows) if (value) list.append(make("dt", name), make("dd", value));
+  for (const [name, value] of rows) if (value) list.append(make("dt", name), make("dd", value, name === "shape" ? "shape" : ""));
   if (list.childNodes.length) panel.append(list);
 };
 const neighbours = (data, side, title, members) => {
