@@ -22,10 +22,17 @@ AROUND_PARTITIONING = ".*(spmd-partition|shardy|sharding-prop).*"
 
 
 def dump_flags(passes: str) -> str:
+    """Both ways to give the flags, in one clause."""
+    first, other = dump_commands(passes)
+    return f"{first} (or {other})"
+
+
+def dump_commands(passes: str) -> tuple[str, str]:
     """Both ways to give the flags: in the environment, and to one compilation alone, also for devices that are not there."""
     return (
-        f"XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re={passes}' (or jax.jit(f).lower(...).compile("
-        f"compiler_options={{'xla_dump_to': 'DIR', 'xla_dump_hlo_pass_re': '{passes}'}}))"
+        f"XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_pass_re={passes}'",
+        "jax.jit(f).lower(...).compile("
+        f"compiler_options={{'xla_dump_to': 'DIR', 'xla_dump_hlo_pass_re': '{passes}'}})",
     )
 
 

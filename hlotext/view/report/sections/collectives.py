@@ -12,6 +12,7 @@ from hlotext import cost, dumps
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize, seconds
 from hlotext.dumps.collectives import wording
+from hlotext.dumps.settings import AROUND_PARTITIONING, dump_commands
 from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, Missing, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
@@ -65,7 +66,10 @@ def section(subject: ReportInput) -> Section | Missing:
     told = [one for one in subject.causes if wording.is_told(one)]
     if told:
         tables += _why(wording.groups(told))
-        notes += list(dict.fromkeys(note for one in subject.causes for note in one.notes))
+        notes += [
+            _with_commands(note)
+            for note in dict.fromkeys(note for one in subject.causes for note in one.notes)
+        ]
     if flows:
         tables.append(
             PageTable("collectives-flows", "Operations", _FLOWS, flows, len(found.flows), is_open=False)
@@ -78,6 +82,13 @@ def section(subject: ReportInput) -> Section | Missing:
         tables=tables,
         notes=notes,
     )
+
+
+def _with_commands(note: str) -> str:
+    """A note in which what dumps the missing texts is marked as what it is, to be pasted."""
+    for command in dump_commands(AROUND_PARTITIONING):
+        note = note.replace(command, f"`{command}`")
+    return note
 
 
 def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
