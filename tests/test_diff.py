@@ -183,8 +183,47 @@ def test_another_batch_is_a_screenful() -> None:
     folded = found.changes.folded()
     assert len(folded) <= 20
     assert sum(len(group) for _, group in folded) == len(found.changes)
-    assert folded[0][0].startswith("changed: dimensions (convert, ")
+    assert folded[0][0].startswith("changed: result 2x larger (convert, ")
     assert len(found.by_scope()) <= 20
+
+
+_SENT = """HloModule m, is_scheduled=true, num_partitions=4
+
+f {
+  q = f32[SIZE]{0} parameter(0)
+  ROOT e = f32[SIZE]{0} exponential(q)
+}
+
+ENTRY e {
+  p = f32[SIZE]{0} parameter(0)
+  h = f32[SIZE]{0} fusion(p), kind=kLoop, calls=f, backend_config={"c":"SIZE"}
+  t = f32[256]{0} tanh(s)
+  ROOT r = (f32[SIZE]{0}, f32[256]{0}) tuple(h, t)
+}
+"""
+
+
+def test_results_that_grew_are_one_group_and_new_collectives_the_first() -> None:
+    """By the factor, whatever else changed with them; a gather of a few bytes is not below megabytes of its consequences."""
+    source = "  s = f32[256]{0} parameter(1)\n"
+    gather = (
+        "  s0 = f32[64]{0} parameter(1)\n  s = f32[256]{0} all-gather(s0), dimensions={0}, "
+        "replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true\n"
+    )
+    old = _SENT.replace("SIZE", "1000000").replace("  t =", f"{source}  t =")
+    new = _SENT.replace("SIZE", "4000000").replace("  t =", f"{gather}  t =")
+    found = diff.compare(old, new)
+    groups = found.weights.ordered(found.changes.folded())
+    assert groups[0][0].startswith("added: all-gather")
+    (grown,) = (changes for title, changes in groups if title.startswith("changed: result 4x larger ("))
+    assert {change.opcode for change in grown} >= {"fusion", "exponential"}
+    assert all("larger" not in title for title, changes in groups if changes is not grown)
+    fusion = next(change for change in grown if change.opcode == "fusion")
+    assert [part.name for part in fusion.parts] == ["dimensions", "backend_config"]
+    # The other way round nothing is new, and the results are smaller.
+    back = diff.compare(new, old)
+    titles = [title for title, _ in back.weights.ordered(back.changes.folded())]
+    assert titles[0].startswith("changed: result 4x smaller (")
 
 
 def test_totals() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 import hlotext as hlo
-from hlotext.analysis.formatting import attribute_text
+from hlotext.analysis.formatting import attribute_text, times
 
 ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
 
@@ -63,10 +63,48 @@ class Change:
         return "" if self.node is None else self.node.opcode
 
     @property
+    def result(self) -> tuple[hlo.Shape, hlo.Shape] | None:
+        """The largest array of its result before and after, for a change of the result; else None."""
+        if self.old is None or self.new is None or not any(part.name in _RESULT for part in self.parts):
+            return None
+        # Of a tuple that has another number of arrays the largest is not the one that grew.
+        if self.old.opcode != self.new.opcode or _arrays(self.old.shape) != _arrays(self.new.shape):
+            return None
+        old, new = _largest(self.old.shape), _largest(self.new.shape)
+        return (old, new) if old is not None and new is not None else None
+
+    @property
+    def growth(self) -> str:
+        """The factor by which the elements of its result became more or fewer: `result 4x larger`; empty for none."""
+        result = self.result
+        if result is None:
+            return ""
+        old, new = (shape.element_count for shape in result)
+        if old == new or not old or not new:
+            return ""
+        return f"result {times(new / old)} larger" if new > old else f"result {times(old / new)} smaller"
+
+    @property
     def line(self) -> int | None:
         """Line number in the new text, else in the old one, from 1; None if no text was read."""
         span = self.node.span if self.node is not None else None
         return None if span is None else span.line
+
+
+_RESULT = frozenset(("shape", "dimensions"))
+"""Names of parts that say that a result has other dimensions."""
+
+
+def _arrays(shape: hlo.Shape | None) -> int:
+    return sum(1 for _ in shape.leaves()) if shape is not None else 0
+
+
+def _largest(shape: hlo.Shape | None) -> hlo.Shape | None:
+    """The array with the most elements within a shape; None where there is none, or a size is not known."""
+    if shape is None or shape.is_unbounded:
+        return None
+    arrays = [leaf for _, leaf in shape.leaves() if leaf.is_array]
+    return max(arrays, key=lambda leaf: leaf.element_count, default=None)
 
 
 class Changes(Sequence[Change]):
@@ -113,10 +151,14 @@ class Changes(Sequence[Change]):
     def folded(self) -> list[tuple[str, list[Change]]]:
         """The changes in few groups: those with the same differing parts, over all opcodes, are one group.
 
-        The most frequent first, each with a title.
+        Results that grew or shrank by one factor are one whatever else differs, since the rest mostly follows from that. The
+        most frequent first, each with a title.
         """
         found: dict[tuple[str, str], list[Change]] = {}
         for change in self._changes:
+            if growth := change.growth:
+                found.setdefault((change.kind, growth), []).append(change)
+                continue
             names = dict.fromkeys(part.name.split(" ")[0] for part in change.parts)
             same = (
                 ", ".join(names) if change.kind == CHANGED and change.name and "opcode" not in names else ""
@@ -129,7 +171,8 @@ class Changes(Sequence[Change]):
                 continue
             opcodes = [opcode for opcode, _ in Counter(change.opcode for change in changes).most_common()]
             shown = ", ".join(opcodes[:4]) + (", ..." if len(opcodes) > 4 else "")
-            what = changes[0].what if len({change.what for change in changes}) == 1 else f"{same} ({shown})"
+            is_one = len({change.what for change in changes}) == 1 and same != changes[0].growth
+            what = changes[0].what if is_one else f"{same} ({shown})"
             groups.append((f"{kind}: {what}", changes))
         return sorted(groups, key=lambda group: -len(group[1]))
 

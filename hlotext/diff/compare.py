@@ -331,6 +331,8 @@ class _Finder:
             if wrapping.opcode != other.opcode:
                 parts.append(Part("opcode", other.opcode, wrapping.opcode))
             if parts:
+                # Its result follows from the members, but says most of what became of it.
+                parts = [*shape_parts(other.shape, wrapping.shape), *parts]
                 yield (
                     wrapping,
                     Change(CHANGED, _changed_what(wrapping, other, parts), wrapping, other, tuple(parts)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import hlotext as hlo
 from hlotext import cost
-from hlotext.diff.changes import Change
+from hlotext.diff.changes import ADDED, REMOVED, Change
+from hlotext.ir.tables.traits import COLLECTIVES
 
 Weight = tuple[float, float]
 """Bytes and flops of one run."""
@@ -36,6 +38,19 @@ class Weights:
         return sum(one[0] for one in each), sum(one[1] for one in each)
 
     def ordered(self, groups: Iterable[tuple[str, list[Change]]]) -> list[tuple[str, list[Change]]]:
-        """Groups, and the changes in each, with those of most bytes first; without bytes the largest group."""
+        """Groups, and the changes in each, with those of most bytes first; without bytes the largest group.
+
+        Before all others those with collectives of which there are more than before: they are small, and change most.
+        """
         inner = [(title, sorted(group, key=self.of, reverse=True)) for title, group in groups]
-        return sorted(inner, key=lambda pair: (*self.of_all(pair[1]), len(pair[1])), reverse=True)
+        more: Counter[str] = Counter()
+        for _, group in inner:
+            for change in group:
+                if change.opcode in COLLECTIVES:
+                    more[change.opcode] += (change.kind == ADDED) - (change.kind == REMOVED)
+
+        def order(pair: tuple[str, list[Change]]) -> tuple[bool, float, float, int]:
+            is_new = any(change.kind == ADDED and more[change.opcode] > 0 for change in pair[1])
+            return (is_new, *self.of_all(pair[1]), len(pair[1]))
+
+        return sorted(inner, key=order, reverse=True)

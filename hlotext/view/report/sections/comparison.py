@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
+import hlotext as hlo
+from hlotext.analysis import SourceLocation, source_locations
 from hlotext.analysis.formatting import pluralize
-from hlotext.diff import Diff
+from hlotext.diff import Change, Diff
 from hlotext.diff.report import totals
 from hlotext.view.report.parts import Cell, PageTable, Section, columns_of, cut
 
@@ -20,8 +23,16 @@ def section(found: Diff) -> Section:
     """Section of differences, with the totals of both sides."""
     weights = found.weights
     folded = weights.ordered(found.changes.folded())
+    places = [source_locations(module) for module in (found.old, found.new)]
     groups = [
-        (title, len(changes), *(int(size) or None for size in weights.of_all(changes)), changes[0].name)
+        (
+            title,
+            _line(places, changes[0]),
+            len(changes),
+            *(int(size) or None for size in weights.of_all(changes)),
+            changes[0].name,
+            _result(changes[0]),
+        )
         for title, changes in cut(folded)
     ]
     sides = ["a" if changes[0].new is None else "b" for _, changes in cut(folded)]
@@ -44,7 +55,10 @@ def section(found: Diff) -> Section:
         feet = [] if unit else list(_equal_opcodes(found))
         columns = [attrs.evolve(c, kind=kind if c.kind == "count" else c.kind) for c in _COUNTS]
         if rows:
-            tables.append(PageTable(f"comparison-{unit or 'counts'}", title, columns, rows, feet=feet))
+            # Folded: the tiles say it, and this to the last digit.
+            tables.append(
+                PageTable(f"comparison-{unit or 'counts'}", title, columns, rows, is_open=False, feet=feet)
+            )
     tables.append(PageTable("comparison-changes", "Changes", _GROUPS, groups, len(folded), sides=sides))
     return Section(
         "comparison",
@@ -52,6 +66,20 @@ def section(found: Diff) -> Section:
         f"{said or 'Equal'}: names, ids, metadata and the order of independent operations do not count (`hlotext diff`).",
         tables=[table for table in tables if table.rows],
     )
+
+
+def _line(places: Sequence[Mapping[hlo.Instruction, tuple[SourceLocation, Any]]], change: Change) -> str:
+    """The line of Python of the operation of a change, in the new module where it is there."""
+    node = change.node
+    found = places[change.new is not None].get(node) if node is not None else None
+    return f"{found[0].file}:{found[0].line}" if found is not None else ""
+
+
+def _result(change: Change) -> str:
+    """The largest array of a result before and after; of what came or went that array."""
+    if change.growth and change.result is not None:
+        return " → ".join(shape.text_without_layout() for shape in change.result)
+    return ""
 
 
 def _equal_opcodes(found: Diff) -> Iterator[tuple[Cell, ...]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from hlotext.analysis import byte_text, source_locations
-from hlotext.analysis.formatting import format_change
+from hlotext.analysis.formatting import format_change, pluralize
 from hlotext.findings import escape
 from hlotext.memory import MemoryModelError, usage
 from hlotext.memory.usage import line_text
@@ -162,7 +162,7 @@ def _table(
         smaller = [str(row[0]) for row in rows[len(shown) :]]
         feet.append(_row(f"{len(smaller):,} smaller differences", smaller, sides))
     if equal:
-        said = f"{len(equal):,} equal on both sides"
+        said = f"{pluralize(len(equal), 'row')} equal on both sides"
         feet.append(_row(said, equal, sides) if total else (said, None, None, None, None))
     if total:
         feet.append(_row(total, names, sides))
