@@ -206,3 +206,20 @@ def test_what_a_loop_stores_is_blamed_on_the_line_that_computes_it(tmp_path: Pat
         (row,) = [one for one in run("memory", *place).stdout.splitlines() if "{2} < v" in one]
         assert "m.py:7" in row
         assert "m.py:20" not in row
+
+
+ASYNC = (
+    "vs = ((f32[8,1024]{1,0}, f32[1024]{0}, s32[]), f32[8,1024]{1,0}, u32[]) fusion-start(k, e, i), kind=kLoop, calls=store\n"
+    "  v = f32[8,1024]{1,0} fusion-done(vs), metadata={source_file="
+)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_so_is_what_it_stores_from_then_to_the_end_of_the_round(tmp_path: Path, is_async: bool) -> None:
+    text = tmp_path / "m.txt"
+    whole = "v = f32[8,1024]{1,0} fusion(k, e, i), kind=kLoop, calls=store, metadata={source_file="
+    assert whole in STACKED
+    text.write_text(STACKED.replace(whole, ASYNC) if is_async else STACKED)
+    printed = run("memory", text, "--platform", "gpu", "--at", "y").stdout
+    (row,) = [one for one in printed.splitlines() if "32.0 KiB" in one]
+    assert "m.py:7" in row

@@ -414,12 +414,14 @@ class _Describer:
         """The instruction that fills it, and the one that it is there for.
 
         Of a loop's state the first is what a round writes there last, if that is known; where this only stores a slice, the
-        second is what made the slice.
+        second is what made the slice. The same holds from that write to the end of the round.
         """
-        if not value.is_phi:
-            return value.instruction, value.instruction
+        buffer = self._buffer_of.get(value, ())
         found, latest, index = value.instruction, -1, value.index
-        for other in self._buffer_of.get(value, ()):
+        if not value.is_phi:
+            is_state = found is not None and any(other.is_phi for other in buffer)
+            return found, (_stored(found, index) or found) if is_state and found is not None else found
+        for other in buffer:
             instruction = other.instruction
             if (
                 other.is_phi
@@ -486,12 +488,14 @@ def _is_argument(value: Value) -> bool:
 
 def _stored(writer: Instruction, index: tuple[int, ...]) -> Instruction | None:
     """The operation that computes the slice which another stores in a stack; None for others, and if the loop carries it."""
-    made = Origin(writer)
+    callers = writer.computation.callers if writer.computation is not None else ()
+    around = tuple(one for one in callers if one.async_wrapped_instruction is writer)[:1]
+    made = Origin(writer, around)
     if index and writer.opcode == "fusion" and writer.called_computations:
         parts = writer.called_computations[0].root.operands
         if len(index) > 1 or index[0] >= len(parts):
             return None
-        made = Origin(parts[index[0]], (writer,))
+        made = Origin(parts[index[0]], (*around, writer))
     made = source(made, VIEWS)
     if made.instruction.opcode != "dynamic-update-slice":
         return None
