@@ -243,10 +243,13 @@ def test_a_condition_that_was_met_is_not_named() -> None:
     """Nor is one denied that lies before the one that failed: a loop for a backward pass is there, of few iterations."""
     text = (support.DATA / "lint" / "M116.txt").read_text().partition("\nHloModule silent")[0]
     text = text.replace("constant(64)", "constant(8)").replace("[64,", "[8,")
+    text = text.replace(
+        "broadcast(h), dimensions={1}", "iota(), iota_dimension=1"
+    )  # nothing small gives it again
     (silence,) = lint.explain_silence(Source(text), "M116")
     assert silence.reason == (
         "no operation matches the rule: the nearest is there, but it has so few iterations that what each of them keeps is "
-        "an ordinary choice (8, below 32)"
+        "an ordinary choice"
     )
     (silence,) = lint.explain_silence(Source(text.replace("transpose(jvp())", "f")), "M116")
     assert silence.reason == "the rule does not apply, because the module has no loop of a backward pass"
@@ -255,7 +258,7 @@ def test_a_condition_that_was_met_is_not_named() -> None:
 def test_a_rule_of_several_forms_says_why_of_each() -> None:
     """And what it looks for."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))
-    assert silence.reason == "the rule looks for 6 things, and finds none of them"
+    assert silence.reason == "the rule looks for 7 things, and finds none of them"
     told = dict(line.split(": ", 1) for line in silence.details)
     assert told["Products and what surrounds them in a wide type, though the data was narrow"] == (
         "the rule does not apply, because no product with f32 operands has them from narrower data alone"

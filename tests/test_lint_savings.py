@@ -413,6 +413,23 @@ def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
     assert not lint.run(hlo.parse(large), config)
 
 
+def test_where_a_module_does_not_fit_what_lowers_its_peak_is_a_warning() -> None:
+    """Checkpointing trades time for memory: for few iterations an ordinary choice if they fit, the answer if they do not."""
+    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
+    few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
+    few = few.replace(
+        "wide = f32[4,1024]{1,0} broadcast(h), dimensions={1}",
+        "wide = f32[4,1024]{1,0} iota(), iota_dimension=1",
+    )
+    large = few.replace("4096", str(4 << 27)).replace("1024", str(1 << 27))
+    tpu = lint.Config(profile=Backend.TPU, chip="v5p")
+    assert not [one for one in lint.run(hlo.parse(large), tpu) if one.code.startswith("M1")]
+    found = {one.code: one for one in lint.run(hlo.parse(large), attrs.evolve(tpu, chip="v5e"))}
+    assert found["M118"].severity.value == "error"
+    assert found["M116"].severity.value == "warning"
+    assert found["M116"].peak_bytes == pytest.approx(8 * 3 * 4 << 27, rel=0.02)
+
+
 def test_what_the_forward_pass_keeps_falls_to_one_array_of_each_line() -> None:
     """Of three arrays of 16 KiB two are spared, as `jax.checkpoint` of attention did on TPU and GPU."""
     text = (support.DATA / "lint" / "M121.txt").read_text("utf-8").partition("HloModule silent")[0]

@@ -340,6 +340,20 @@ def test_findings_without_a_price_are_listed(tmp_path: Path) -> None:
     assert (one["code"], one["seconds"], one["peak_bytes"]) == ("G106", None, None)
 
 
+def test_what_lowers_the_peak_of_what_does_not_fit_is_the_first_action(tmp_path: Path) -> None:
+    """Checkpointing of a scan, which is no action where the module fits, goes before what saves time."""
+    text = (support.DATA / "lint" / "M116.txt").read_text("utf-8").partition("HloModule silent")[0]
+    text = text.replace("[64,", "[8,").replace("constant(64)", "constant(8)")
+    text = text.replace("4096", str(4 << 27)).replace("1024", str(1 << 27))
+    text = text.replace("broadcast(h), dimensions={1}", "iota(), iota_dimension=1")
+    for chip, codes in (("v5e", ["M116", "G116"]), ("v5p", ["G116"])):
+        config = lint.Config(profile=hlo.analysis.Backend.TPU, chip=chip)
+        file = tmp_path / "m.hlo"
+        file.write_text(text)
+        found = triage.run([str(file)], triage.Settings(config), 1)
+        assert [one.code for one in found.actions] == codes
+
+
 def test_a_column_that_tells_no_rows_apart_is_left_out() -> None:
     """The name of the only file stands in the heading; names that differ need no files beside them."""
     place = CORPUS / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt"

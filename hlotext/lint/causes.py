@@ -83,7 +83,8 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
     prices = context.prices if seconds is not None else None
     time_share = seconds / prices.step if seconds is not None and prices is not None and prices.step else 0.0
     peak_share = _part(peak, context.peak) if peak is not None else 0.0
-    severity = _severity(rule, report, seconds, time_share, peak, peak_share, config, context)
+    stake = _part(peak, context.peak_at_stake) if peak is not None else 0.0
+    severity = _severity(rule, report, seconds, time_share, peak, stake, config, context)
     if severity is None:
         return None
     message = first.message
@@ -164,7 +165,7 @@ def _severity(
         is_note = is_note or peak_share >= (config.warn_peak if small_peak else config.note_peak)
     if not is_note:
         return None
-    proved = is_avoidable(rule, report)
+    proved = is_avoidable(rule, report, context)
     if not proved and (seconds is None or small_time) and (peak is None or small_peak):
         return Severity.NOTE if not config.floor_seconds and not config.floor_bytes else None
     sure = 0.0 if small_time else time_share

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.rule import Report, Rule
+from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import VIEWS, Value, consumers
 
 _THROUGH = VIEWS | {"get-tuple-element"}
 
 
-def is_avoidable(rule: Rule, report: Report) -> bool:
+def is_avoidable(rule: Rule, report: Report, context: Context) -> bool:
     """True if a report proves that the author can avoid what it finds.
 
     The rule proves by dependences that the work is needless. Where the remedy is another form of an array, the array must be
-    the author's too: what a function of JAX makes for itself alone has the form that this function gives it.
+    the author's too: what a function of JAX makes for itself alone has the form that this function gives it. Where the remedy
+    trades time for memory, memory must be short: that is proved by a module that does not fit.
     """
     proved = rule.is_proved if report.is_proved is None else report.is_proved
+    if rule.is_trade and context.excess is not None:
+        return True
     if proved and rule.gives_form and report.instruction is not None:
         return not _is_of_library_alone(report.instruction)
     return proved

@@ -31,6 +31,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.lint.alike_fusions import alike
 from hlotext.lint.checkout import Checkout
+from hlotext.lint.fitting import Excess, excess_of
 from hlotext.lint.price import Prices, prices_of
 from hlotext.memory.without import peak_without
 
@@ -104,6 +105,21 @@ class Context:
     def peak(self) -> int | None:
         """The most bytes of main memory that are held at once; None where memory cannot be told."""
         return self.assignment.peak(0).bytes if self.assignment is not None else None
+
+    @functools.cached_property
+    def excess(self) -> Excess | None:
+        """By how much the module does not fit into its chip's memory; None where it fits, or that is not known."""
+        if not self.module.is_scheduled:
+            return None
+        return excess_of(self.module, self.backend, self.graph, self.chip, self.folders_chip)
+
+    @property
+    def peak_at_stake(self) -> int | None:
+        """The bytes that a saving of memory is measured by: those that are too many where the module does not fit, else the
+        peak; None where memory cannot be told."""
+        if not self.peak or self.excess is None:
+            return self.peak
+        return min(self.peak, self.excess.bytes)
 
     def saved_peak(self, shares: Mapping[Any, float]) -> int | None:
         """By how many bytes the peak falls if what these instructions write (with an index: one array of it) takes less, by
@@ -286,6 +302,8 @@ class Rule:
     """The kind of waste, one of `WASTES`; empty for what has no cost."""
     is_proved: ClassVar[bool] = True
     """True if its reports are provably avoidable; otherwise they are notes, at any cost."""
+    is_trade: ClassVar[bool] = False
+    """True if its remedy takes time to save memory: proved worth it where the module does not fit, and only there."""
     gives_form: ClassVar[bool] = False
     """True if its remedy is another shape or order of the array (see `hlotext.lint.proof`)."""
     is_default: ClassVar[bool] = True

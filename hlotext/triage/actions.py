@@ -48,15 +48,23 @@ class Action:
 
 
 def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
-    """All actions, the most valuable first, so those without a price last; those that nothing proves are among them."""
+    """All actions, the most valuable first, so those without a price last; those that nothing proves are among them.
+
+    What lowers the peak of a module that does not fit goes before the rest: nothing else lets it run.
+    """
     step = sum(module.seconds for module in modules)
     peak = max((module.peak_bytes or 0 for module in modules), default=0)
     causes: dict[tuple[object, ...], list[tuple[Examined, Finding]]] = defaultdict(list)
     for module in modules:
         for finding in module.findings:
             causes[_cause(finding)].append((module, finding))
-    found = [_action(places, step, peak) for places in causes.values()]
-    return tuple(sorted(found, key=lambda one: (-one.value, not one.is_proved, one.code, one.modules)))
+    found = [(_helps_to_fit(places), _action(places, step, peak)) for places in causes.values()]
+    found.sort(key=lambda row: (not row[0], -row[1].value, not row[1].is_proved, row[1].code, row[1].modules))
+    return tuple(action for _, action in found)
+
+
+def _helps_to_fit(places: Iterable[tuple[Examined, Finding]]) -> bool:
+    return any(module.excess and finding.peak_bytes for module, finding in places)
 
 
 def _cause(finding: Finding) -> tuple[object, ...]:

@@ -18,9 +18,10 @@ from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, tak
 from hlotext.lint.small_origins import REPAIR, small_origin
 
 _MANY = 32
-"""Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice."""
+"""Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice in a
+module that fits."""
 _MUCH = 0.3
-"""Part of the peak that checkpointing saves, from which on it is worth the time of a second forward pass."""
+"""Part of the peak, or of what is too much, that checkpointing saves, from which on it is worth a second forward pass."""
 
 
 @attrs.frozen
@@ -30,6 +31,7 @@ class ScanResiduals(Rule):
     title = "residuals that a long scan keeps for its backward pass"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
+    is_trade = True
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
@@ -45,9 +47,8 @@ class ScanResiduals(Rule):
         for reports in together.values():  # one line of the program, for each of its layers
             spares = {one: part for report in reports for one, part in report.spares.items()}
             saved = context.saved_peak(spares)
-            if (
-                saved and context.peak and saved >= _MUCH * context.peak
-            ):  # loops store too little for each other
+            stake = context.peak_at_stake
+            if saved and stake and saved >= _MUCH * stake:  # loops store too little for each other
                 yield from reports
 
 
@@ -55,14 +56,14 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
     count = context.prices.trips(rounds.loop)
     stacked, ends = dict(stacks(rounds, 2)), taken_out(rounds)
     kept = {slot: update for slot, update in stacked.items() if any(one in taken for one in ends[slot])}
-    if count < _MANY:
-        return _of_few(rounds, count, kept, context) if count > 1 else None
     whole = sum(size_of(rounds.given[slot].shape) for slot in kept)
     carried = count * sum(
         size_of(given.shape)
         for slot, given in enumerate(rounds.given)
         if slot not in rounds.passed and slot not in stacked
     )
+    if count < _MANY and (context.excess is None or whole <= carried):
+        return _of_few(rounds, count, kept, context) if count > 1 else None
     if whole <= carried:  # it keeps no more for a backward pass than checkpointing would
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]

@@ -17,7 +17,7 @@ from hlotext.lint.small_origins import REPAIR, Origin, small_origin
 from hlotext.lint.wording import written
 
 _MUCH = 0.3
-"""Part of the peak that computing them again saves, from which on it is worth its time."""
+"""Part of the peak, or of what is too much, that computing them again saves, from which on it is worth its time."""
 
 
 @attrs.frozen
@@ -27,12 +27,14 @@ class KeptForBackward(Rule):
     title = "large values kept for the backward pass that small ones would give again"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
+    is_trade = True
     needs_schedule = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
         kept = [(one, size) for one, size in written_in_main(context) if _is_forward(one)]
         total = sum(size for _, size in kept)
-        if total < _MUCH * (least_held(context) + total):  # the forward pass of no derivative writes much
+        stake = context.excess.bytes if context.excess is not None else least_held(context) + total
+        if total < _MUCH * stake:  # the forward pass of no derivative writes much
             return
         peak = at_peak(context)
         if peak is None:
@@ -50,7 +52,7 @@ class KeptForBackward(Rule):
             needed = {responsible_frame(held.filler): held for held, _ in reversed(group)}.values()
             spared = [held for held, _ in group if held not in needed]
             saved = context.saved_peak({(held.filler, tuple(held.index)): 1.0 for held in spared})
-            if not saved or not context.peak or saved < _MUCH * context.peak:  # the peak hardly falls
+            if not saved or saved < _MUCH * (context.peak_at_stake or saved):  # the peak hardly falls
                 continue
             again = context.prices.together(one for _, origin in group for one in origin.computed)
             yield Report(

@@ -1,0 +1,54 @@
+"""Whether a module fits into the memory of its chip: where it does not, memory is short beyond doubt."""
+
+from __future__ import annotations
+
+import attrs
+
+from hlotext import memory
+from hlotext.analysis import (
+    Backend,
+    CallGraph,
+    array_bytes,
+    arrays_of,
+    choose_chip,
+    written_bytes,
+)
+from hlotext.analysis.chips import Chip, chip
+from hlotext.ir.nodes.module import Module
+from hlotext.memory import usage
+
+
+@attrs.frozen
+class Excess:
+    """By how much a module does not fit."""
+
+    chip: Chip
+    bytes: int
+    text: str
+    """What is needed, what is usable, and the difference, as `hlotext memory` says it."""
+
+
+def excess_of(
+    module: Module, backend: Backend | None, graph: CallGraph, named: str, of_folder: Chip | None
+) -> Excess | None:
+    """The excess over the main memory of the chip; None where it fits, or chip or memory are not known."""
+    choice = choose_chip(module, chip(named) if named else None, of_folder, backend)
+    if choice is None or not choice.is_known or choice.chip.backend is not backend:
+        return None
+    usable = choice.chip.usable_bytes(0)
+    # Most modules are too small to ask how their memory is assigned.
+    if usable is None or _at_most(module, graph) <= usable:
+        return None
+    try:
+        assigned = memory.assign(module, backend, choice.chip, places_fast_memory=False)
+    except memory.MemoryModelError:
+        return None
+    text = usage.excess_text(assigned)
+    return Excess(choice.chip, usage.space_usage(assigned, 0).needed - usable, text) if text else None
+
+
+def _at_most(module: Module, graph: CallGraph) -> int:
+    """Bytes of the arguments and of all that is ever written, which no memory exceeds."""
+    written = sum(map(written_bytes, graph.sequential_instructions()))
+    arguments = (array for one in module.entry.parameters for _, array in arrays_of(one.shape))
+    return written + sum((array_bytes(array) or (0, 0))[0] for array in arguments)
