@@ -1,4 +1,4 @@
-"""Whether a module fits into the memory of its chip: where it does not, memory is short beyond doubt."""
+"""Excess of a module over the memory of its chip: where there is one, memory is short beyond doubt."""
 
 from __future__ import annotations
 
