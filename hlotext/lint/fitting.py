@@ -20,12 +20,12 @@ from hlotext.memory import usage
 
 @attrs.frozen
 class Excess:
-    """By how much a module does not fit."""
+    """Bytes of main memory that a module needs and its chip does not have."""
 
     chip: Chip
     bytes: int
     text: str
-    """What is needed, what is usable, and the difference, as `hlotext memory` says it."""
+    """Bytes needed, bytes usable and the difference, as `hlotext memory` says it."""
 
 
 def excess_of(

@@ -108,7 +108,7 @@ class Context:
 
     @functools.cached_property
     def excess(self) -> Excess | None:
-        """By how much the module does not fit into its chip's memory; None where it fits, or that is not known."""
+        """The excess over the memory of the chip; None where the module fits, or that is not known."""
         if not self.module.is_scheduled:
             return None
         return excess_of(self.module, self.backend, self.graph, self.chip, self.folders_chip)
