@@ -23,7 +23,7 @@ def test_cost() -> None:
     assert text.exit_code == 0
     assert "flops" in text.stdout
     assert "By scope" in text.stdout
-    assert "--chip NAME gives it" in text.stdout
+    assert "use --chip NAME to estimate it" in text.stdout
     assert "--chip NAME gives it" not in run("cost", TRAIN, "--chip", "v5e").stdout
     found = json.loads(run("cost", TRAIN, "--format", "json", "--by", "opcode", "--padded").stdout)[
         "modules"
@@ -181,6 +181,16 @@ def test_time_takes_the_rounds_of_loops() -> None:
         assert run("time", "-", "--chip", "h100", "--trips", wrong, input=SOME_ROUNDS).exit_code == 2
 
 
+def test_totals_count_the_rounds_that_are_given() -> None:
+    """With a chip and without: none is needed for operations and bytes."""
+    for more in ((), ("--chip", "h100")):
+        line = ("cost", "-", "--trips", "round=100", *more, "--format", "json")
+        run_ = json.loads(run(*line, input=SOME_ROUNDS).stdout)["modules"][0]["run"]
+        once = json.loads(run("cost", "-", "--format", "json", input=SOME_ROUNDS).stdout)["modules"][0]["run"]
+        assert run_["flops"] == 100 * once["flops"]
+        assert not run_["unknown_loops"]
+
+
 def test_a_hidden_copy_is_said_to_share_the_bandwidth(tmp_path: Path) -> None:
     """The copy and the core each read 4 MiB of main memory at the same time."""
     text = """HloModule m, is_scheduled=true
@@ -232,7 +242,7 @@ def test_the_rows_of_scopes_add_up(tmp_path: Path) -> None:
 def test_where_the_folder_names_the_chip_nobody_is_asked_for_it() -> None:
     """`--time` is enough there."""
     text = run("cost", ROOT / "tests/data/dumps/tpu.mlp_train.tar.xz").stdout
-    assert "not estimated: --time gives it" in text
+    assert "use --time to estimate it" in text
     assert "--chip NAME" not in text
 
 

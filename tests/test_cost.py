@@ -397,3 +397,41 @@ def test_seconds_have_three_digits() -> None:
     """Zeros included, so that numbers below each other are equally precise."""
     shown = [seconds(time) for time in (0, 3e-9, 2e-3, 2.01e-3, 1.6e-5, 3e-4, 0.9999, 1250.0)]
     assert shown == ["0", "3 ns", "2.00 ms", "2.01 ms", "16.0 us", "300 us", "1.00 s", "1,250 s"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "operand", "kind", "performed"),
+    [
+        ("c64[4,8]", "c64[4,8]", "FFT", 5 * 32 * 3),
+        ("c64[4,5]", "f32[4,8]", "RFFT", 5 * 32 * 3 / 2),
+        ("f32[4,8]", "c64[4,5]", "IRFFT", 5 * 32 * 3 / 2),
+    ],
+)
+def test_a_run_counts_an_fft_as_a_fast_one_computes_it(
+    shape: str, operand: str, kind: str, performed: float
+) -> None:
+    text = f"""HloModule m
+
+ENTRY e {{
+  a = {operand} parameter(0)
+  ROOT r = {shape} fft(a), fft_type={kind}, fft_length={{8}}
+}}
+"""
+    assert cost.analyze(hlo.parse(text)).run.flops == performed
+
+
+def test_steps_of_several_fft_lengths_add_up() -> None:
+    """XLA multiplies them: what it says is no lower bound."""
+    text = """HloModule m
+
+ENTRY e {
+  a = c64[8,16,32] parameter(0)
+  ROOT r = c64[8,16,32] fft(a), fft_type=FFT, fft_length={8,16,32}
+}
+"""
+    found = cost.analyze(hlo.parse(text))
+    assert found.run.flops == 5 * 8 * 16 * 32 * (3 + 4 + 5)
+    assert found.flops == 8 * 8 * 16 * 32 * (3 * 4 * 5)
+    assert found.xla_omissions == ("FFTs by XLA's formula",)
+    least = cost.estimate(found.module, "h100").instructions[0].least
+    assert least.flops == found.run.flops

@@ -224,3 +224,22 @@ def test_the_start_of_a_pipeline_has_its_name(tmp_path: Path) -> None:
     said = run("dump", "timeline", tmp_path).stdout
     assert "start of conv_canonicalization" in said
     assert "pipeline-start" not in said
+
+
+def test_a_fusion_that_cuts_and_transposes_is_a_transpose(tmp_path: Path) -> None:
+    """It is a kernel that only moves elements, as much as one without the slice."""
+    text = """HloModule m, is_scheduled=true
+
+cutting {
+  p = f32[8,8]{1,0} parameter(0)
+  s = f32[8,4]{1,0} slice(p), slice={[0:8], [4:8]}
+  ROOT t = f32[4,8]{1,0} transpose(s), dimensions={1,0}
+}
+
+ENTRY e {
+  a = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[4,8]{1,0} fusion(a), kind=kInput, calls=cutting
+}
+"""
+    _write(tmp_path, {"module_0000.m.gpu_after_optimizations.txt": text})
+    assert "0 copies and 1 transpose, 128 B" in run("dump", "copies", tmp_path).stdout

@@ -10,6 +10,7 @@ from hlotext import layout as layouts
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.tables.traits import KNOWN_VALUES, REVERSES_OR_PERMUTES, SLICES, TUPLES
 from hlotext.layout.permutations import compose, descending, inverse
 
 MIN_TILED = 16
@@ -25,14 +26,22 @@ MOVES = frozenset({"copy", "transpose"})
 """Opcodes that write all elements of their operand anew."""
 _FUSED_WITH_MOVES = frozenset({"bitcast", "convert", "copy", "parameter", "reshape", "transpose"})
 """Opcodes of a fusion that computes nothing: a change of type is no computation of its own."""
+_FUSED_WITH_PARTS = (
+    _FUSED_WITH_MOVES | SLICES | REVERSES_OR_PERMUTES | KNOWN_VALUES | TUPLES | {"concatenate", "pad"}
+)
+"""The same of a fusion that may also move a part of its operand, or several parts, and fill up the rest."""
 
 
-def fused_moves(fusion: Instruction) -> tuple[Instruction, ...]:
-    """Copies and transposes in a fusion that only moves elements; empty for a fusion that computes."""
+def fused_moves(fusion: Instruction, *, may_cut: bool = False) -> tuple[Instruction, ...]:
+    """Copies and transposes in a fusion that only moves elements; empty for a fusion that computes.
+
+    `may_cut`: also where it moves parts of its operands rather than all elements of each.
+    """
     if len(fusion.called_computations) != 1:
         return ()
     body = fusion.called_computations[0]
-    is_pure = all(i.opcode in _FUSED_WITH_MOVES for i in body)
+    allowed = _FUSED_WITH_PARTS if may_cut else _FUSED_WITH_MOVES
+    is_pure = all(i.opcode in allowed for i in body)
     return tuple(i for i in body if i.opcode in MOVES) if is_pure else ()
 
 

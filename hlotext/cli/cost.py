@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -23,6 +24,7 @@ from hlotext.cli.chip_options import (
     format_count,
     format_percent,
     seconds,
+    told,
     xla_json,
 )
 from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, age_json, limit_option, write_json
@@ -83,7 +85,8 @@ def command(
 ) -> None:
     """FLOPs and bytes of one run of each FILE. Loop bodies count once per iteration, asynchronous operations once.
 
-    FLOPs are those of XLA's cost analysis, integer operations and comparisons included. Bytes are read and written by
+    FLOPs are those of XLA's cost analysis, integer operations and comparisons included; of FFTs of n points 5 n log2 n, half
+    of that where one side is real (XLA counts far more for several dimensions). Bytes are read and written by
     instructions, in any memory space; a fusion that slices, gathers or updates in place counts only the part it touches.
 
     With --chip or --time: a lower bound on run time. Each instruction takes the longer of FLOPs at the chip's peak and
@@ -98,12 +101,13 @@ def command(
       hlotext cost module_0001.jit_step.after_optimizations.txt
       hlotext cost dump.txt --by line --limit 30
       hlotext cost dump.txt --chip v5e
+      hlotext cost dump.txt --trips body.12=100
       hlotext cost dump.txt --chip h100 --trips body.12=100
       hlotext cost dump.txt --as-xla
       hlotext cost dump.txt --costs kernels.toml
     """
     rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))
-    is_timed = not as_xla and (is_timed or chip is not None or bool(figures or mesh or trips))
+    is_timed = not as_xla and (is_timed or chip is not None or bool(figures or mesh))
     inputs = Inputs(files)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
@@ -113,9 +117,8 @@ def command(
             compilation = texts[place].compilation if place in texts else compilation_beside(place)
             choice = choose_chip(module, rates.chip, compilation.chip if compilation is not None else None)
             timed = estimated(module, place, choice, rates, compilation) if is_timed else None
-            found = cost.analyze(
-                module, age=compilation.age if compilation is not None else None, costs=rates.costs
-            )
+            age = compilation.age if compilation is not None else None
+            found = told(partial(cost.analyze, module, age=age, costs=rates.costs, trips=rates.trips))
             try:
                 xla = _xla(found, choice)
             except ValueError as error:
@@ -149,7 +152,7 @@ def command(
 
 def _untimed(choice: ChipChoice | None) -> tuple[str, str]:
     option = "--time" if choice is not None and choice.is_known else "--chip NAME"
-    return "minimum time", f"not estimated: {option} gives it, and the operations that take it"
+    return "minimum time", f"use {option} to estimate it, in all and by instruction"
 
 
 def _xla(found: cost.Analysis, choice: ChipChoice | None) -> cost.Cost | cost.TpuCost:

@@ -412,7 +412,8 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 def copies(path: str, module: str | None, limit: int, output_format: str) -> None:
     """Copies and transposes of the final text, with their bytes, by pass and cause.
 
-    A transpose inside a fusion that also computes is not listed: it costs no pass over memory of its own.
+    Also those in fusions that only rearrange, cut or join arrays. Not listed: a transpose in a fusion that computes, which
+    needs no pass over memory of its own; one that leaves every byte in place; slices and concatenations alone.
     """
     c = chosen(path, module)
     found = asked(c.copies)

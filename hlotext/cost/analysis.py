@@ -122,14 +122,22 @@ class InstructionCost:
 class Analysis:
     """Cost of a module. Created by `analyze`; numbers are exact integers unless said otherwise."""
 
-    def __init__(self, module: Module, age: XlaAge, costs: TargetCosts | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        age: XlaAge,
+        costs: TargetCosts | None = None,
+        trips: tuple[tuple[str, int], ...] = (),
+    ) -> None:
         self.module = module
         self.age = age
         """The age of XLA whose rules were taken."""
         has_small_tables = age.has(xla_changes.SMALL_TUPLE_TABLES)
         self._costs = costs
         sizes = ShapeSizes(size_with_small_tables) if has_small_tables else None
-        self._counting = Counting(module, sizes, costs=costs)
+        graph = call_graph(module)
+        self._graph = graph.with_trips(dict(trips)) if trips else graph
+        self._counting = Counting(module, sizes, self._graph, costs)
 
     @property
     def flops(self) -> float:
@@ -149,7 +157,7 @@ class Analysis:
     @functools.cached_property
     def run(self) -> RunCost:
         """The cost of one run."""
-        counting, graph = self._counting, call_graph(self.module)
+        counting, graph = self._counting, self._graph
         reached = counting.weights
         conditionals, calls, at_most = [], [], []
         for computation in self.module.computations:
@@ -186,12 +194,13 @@ class Analysis:
     def counts_loops_again(self) -> bool:
         """True if a loop runs more than once in a run, whose body XLA's figures have once."""
         reached = self._counting.weights
-        loops = call_graph(self.module).loops()
+        loops = self._graph.loops()
         return any(trips not in (None, 1) and loop.computation in reached for loop, trips in loops)
 
     @functools.cached_property
     def xla_omissions(self) -> tuple[str, ...]:
-        """Work that one run counts and XLA's figures do not: further iterations of loops, and the work of custom calls.
+        """Reasons why XLA's figures are not those of one run: further iterations of loops and the work of custom calls are
+        left out, FFTs are counted by another formula.
 
         Phrases such as `loop bodies once`; none if nothing in the module is of these kinds.
         """
@@ -202,6 +211,9 @@ class Analysis:
             if any(work.is_unknown and counting.known(one, work).flops > 0 for one, work in works):
                 omissions.append("without custom calls")
                 break
+        works_reached = (work for computation in reached for work in counting.works[computation])
+        if any(work.performed not in (None, work.flops) for work in works_reached):
+            omissions.append("FFTs by XLA's formula")
         return tuple(omissions)
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
@@ -257,7 +269,7 @@ class Analysis:
     def _find_shares(self) -> Iterator[InstructionCost]:
         counting = self._counting
         homes: dict[Computation, Computation] = {}
-        graph = call_graph(self.module)
+        graph = self._graph
         for computation, (operations, accesses) in counting.weights.items():
             call = graph.call(computation)
             is_inside = call is not None and call.opcode == "fusion"
@@ -332,7 +344,8 @@ class Analysis:
     @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """Bytes with layout padding, by memory space."""
-        return Counting(self.module, ShapeSizes(padded_size), costs=self._costs).bytes_by_space()
+        counting = Counting(self.module, ShapeSizes(padded_size), self._graph, self._costs)
+        return counting.bytes_by_space()
 
 
 def naming(module: Module, key: Key) -> tuple[Callable[[Instruction], Any], Callable[[Any], str]]:
@@ -349,15 +362,19 @@ def naming(module: Module, key: Key) -> tuple[Callable[[Instruction], Any], Call
 
 
 def analyze(
-    module: Module, *, age: XlaAge | date | str | None = None, costs: TargetCosts | None = None
+    module: Module,
+    *,
+    age: XlaAge | date | str | None = None,
+    costs: TargetCosts | None = None,
+    trips: Mapping[str, int] | None = None,
 ) -> Analysis:
     """Cost of a module, by the rules of XLA's `HloCostAnalysis`. Cached until the module is edited.
 
     Rules differ with the age of XLA: `age` is an XlaAge, a day, or a release of jaxlib ("0.10.2"); by default the age
-    of the text, else the newest. `costs` maps custom-call targets to costs (`target_costs`). Raises ValueError for anything
-    else.
+    of the text, else the newest. `costs` maps custom-call targets to costs (`target_costs`), `trips` names of loop bodies to
+    trip counts. Raises ValueError for anything else, and for trip counts of computations that are not loop bodies.
     """
-    return _analysis(module, age_for(module, age), costs)
+    return _analysis(module, age_for(module, age), costs, tuple(sorted((trips or {}).items())))
 
 
 _analysis = fact(Analysis)

@@ -222,7 +222,7 @@ class Counting:
             return _ZERO  # a later part of a collective that is spread over fusions
         if work.is_unknown:
             work = self.known(instruction, work)
-        flops: float = work.flops
+        flops: float = work.flops if work.performed is None else work.performed
         transcendentals: float = work.transcendentals
         for body, count in work.applied:
             inner = self.amounts.get(body, _ZERO)

@@ -179,7 +179,7 @@ def copies(compilation: Compilation) -> list[Cause]:
     if compilation.after is None:
         raise LookupError(f"{compilation.name} has no final text")
     nodes = list(compilation.after.instructions())
-    moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node)}
+    moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node, may_cut=True)}
     return causes(
         compilation, [i.name for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]
     )
