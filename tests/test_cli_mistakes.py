@@ -117,3 +117,46 @@ def test_a_value_that_is_missing_names_the_help_of_its_command() -> None:
 def test_a_letter_for_a_digit_in_a_code() -> None:
     result = run("lint", str(support.CORPUS / "handmade" / "map.txt"), "--select", "M1O3")
     assert (result.exit_code, "did you mean `M103`?" in result.stderr) == (2, True)
+
+
+TWO = """HloModule m, entry_computation_layout={(f32[4]{0}, f32[4]{0})->f32[4]{0}}
+
+first {
+  p = f32[4]{0} parameter(0)
+  ROOT n = f32[4]{0} negate(p)
+}
+
+second {
+  q = f32[4]{0} parameter(0)
+  ROOT o = f32[4]{0} negate(q)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [("memory", "--platform", "cpu"), ("cost",), ("lint",), ("check",), ("show",)]
+)
+def test_a_text_that_is_cut_before_its_entry_is_said_to_be(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """A helper is taken for the entry, which the header contradicts; without a contradiction it is named only."""
+    (tmp_path / "m.txt").write_text(TWO)
+    name, *more = command
+    told = run(name, tmp_path / "m.txt", *more).stderr
+    assert "no ENTRY; second, the last computation, is taken for it" in told
+    assert "the text is probably cut before ENTRY" in told
+    (tmp_path / "m.txt").write_text("HloModule m" + TWO[TWO.index("\n") :])
+    told = run(name, tmp_path / "m.txt", *more).stderr
+    assert "note: no ENTRY; second, the last computation, is taken for it" in told
+    assert "probably" not in told
+
+
+def test_memory_of_stablehlo_says_that_nothing_was_compiled(tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    pytest.importorskip("google.protobuf")
+    function = (
+        "func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n return %a : tensor<4xf32>\n }\n"
+    )
+    text = "module @m {\n" + function + "}\n"
+    (tmp_path / "m.mlir").write_text(text)
+    told = run("memory", tmp_path / "m.mlir").stderr
+    assert "the program before compilation" in told
+    assert "--platform" in told

@@ -21,6 +21,8 @@ from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
 from hlotext.findings import escape
 from hlotext.ir.files import write_bytes, write_text
+from hlotext.proto.held import is_mlir
+from hlotext.semantics.header import assumed_entry
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
 from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
@@ -190,15 +192,13 @@ def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResu
             if isinstance(data, bytes) and is_foreign(data) and (not with_errors or is_json(data)):
                 made = hlo.proto.converted(data, name)
                 if made is not data and not is_json(data):
-                    say(
-                        f"{name}: no HLO, but converted to it by jaxlib (`hlotext convert` writes what is shown here)"
-                    )
+                    say_converted(name)
                 data = made
             if is_binary(data):
                 return _read_proto(data, name)
             source = as_source(data, name)
         else:
-            source = place.source()
+            source, name = place.source(), place.label
     except (hlo.InputError, hlo.ProtoError, ImportError) as error:
         raise Unreadable(str(error), where=where) from None
     result = hlo.parse_tolerant(source.text, name=source.name)
@@ -206,7 +206,39 @@ def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResu
         if diagnostic.severity is hlo.Severity.ERROR and not with_errors:
             where |= {"line": diagnostic.line, "column": diagnostic.column, "code": diagnostic.code}
             raise Unreadable(one_line(diagnostic), str(diagnostic), where)
+    if not any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics):
+        for module in result.modules:
+            say_assumed_entry(name, module)
     return result
+
+
+def say_converted(name: str) -> None:
+    """Says that a program was converted to HLO, and what is to be read instead."""
+    say(
+        f"{name}: no HLO, but converted to it by jaxlib: the program before compilation, without the fusions, layouts and "
+        "schedule of what runs, so without its memory, cost and time. Give what jax.jit(f).lower(...).compile().as_text() "
+        "or XLA_FLAGS=--xla_dump_to=DIR writes (`hlotext convert` writes what is shown here)"
+    )
+
+
+def say_if_converted(place: str) -> None:
+    """`say_converted` for a file of another form than HLO, which a library function converts by itself."""
+    if place == "-" or not os.path.isfile(place):
+        return
+    with open(place, "rb") as file:
+        head = file.read(_PROBED)
+    if is_mlir(head):
+        say_converted(place)
+
+
+_PROBED = 4096
+"""Bytes of a file that tell its form."""
+
+
+def say_assumed_entry(place: str, module: hlo.Module) -> None:
+    """Says which computation is taken for the entry of a module that marks none."""
+    if told := assumed_entry(module):
+        say(f"{place}: {told}")
 
 
 def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:

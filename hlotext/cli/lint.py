@@ -405,6 +405,8 @@ def _lint(
                 has_failed = True
             else:
                 found += result.linted.findings
+                for told in result.linted.assumed_entries:
+                    say(f"{result.file}: {told}")
                 has_failed = has_failed or result.linted.has_failed
                 bodies |= result.linted.loop_bodies
     return found, has_failed or any(finding.code.startswith("X1") for finding in found), bodies

@@ -22,6 +22,8 @@ from hlotext.cli.common import (
     brief,
     limit_option,
     say,
+    say_assumed_entry,
+    say_if_converted,
     write_json,
     write_picture,
 )
@@ -288,9 +290,12 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
         modules = text.load_all()
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(brief(error)) from None
+    if text.file is None and text.real_path is not None:
+        say_if_converted(text.real_path)
     compilation = _compilation(text)
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
+        say_assumed_entry(called, module)
         try:
             computed = _assigned(module, text, platform, chip)
         except hlo.HloSyntaxError as error:

@@ -13,7 +13,16 @@ import click
 import hlotext as hlo
 from hlotext import analysis, dumps, thunks
 from hlotext.cli import thunks_executables, thunks_tpu
-from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, say, write_json
+from hlotext.cli.common import (
+    FORMAT,
+    Unreadable,
+    age_json,
+    limit_option,
+    say,
+    say_assumed_entry,
+    say_if_converted,
+    write_json,
+)
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
@@ -139,7 +148,9 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
             except thunks.ThunkError:
                 pass
         modules = dumps.ModuleFile(path).load_all()
+        say_if_converted(path)
         for module in modules:
+            say_assumed_entry(path, module)
             label = path if len(modules) == 1 else f"{path}: {module.name}"
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
                 yield OnTpu(label, tpu.operations(module))

@@ -27,6 +27,7 @@ from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
+from hlotext.semantics.header import assumed_entry
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES
@@ -156,6 +157,8 @@ class Linted:
     instructions: int
     loop_bodies: frozenset[str] = frozenset()
     """Names of the loop bodies, to which trip counts may be given."""
+    assumed_entries: tuple[str, ...] = ()
+    """What is to be said of modules without ENTRY (`assumed_entry`)."""
 
     @property
     def has_failed(self) -> bool:
@@ -187,7 +190,8 @@ def lint_source(
     for module in result.modules:
         found += run(module, config, compilation=compilation)
     instructions = sum(len(c) for m in result.modules for c in m.computations)
-    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules))
+    assumed = tuple(filter(None, map(assumed_entry, result.modules)))
+    return Linted(tuple(found), len(result.modules), instructions, _loop_bodies(result.modules), assumed)
 
 
 def loop_bodies(source: Source) -> frozenset[str]:

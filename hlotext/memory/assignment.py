@@ -349,7 +349,9 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
     if found is None and chip is not None:
         return chip.backend
     if found is None:
-        raise MemoryModelError("the text does not show the platform; pass one: cpu, gpu or tpu")
+        raise MemoryModelError(
+            "the text does not show the platform: give it, as --platform or platform=, one of cpu, gpu and tpu"
+        )
     return found
 
 

@@ -47,6 +47,7 @@ _MLIR = re.compile(
     rb"\s*(?:(?:#\w+ = |//).*\n\s*)*(?:(?:builtin\.)?module(?: @\S+)?(?: attributes)? *\{|func\.func )"
 )
 _PROBED = 4000
+_BYTECODE = b"ML\xefR"
 
 
 def _computation(mlir: bytes | str) -> bytes:
@@ -71,6 +72,11 @@ def _has(*names: str) -> Callable[[Any], bool]:
 def _is_mlir_text(data: bytes) -> bool:
     head = data[:_PROBED]
     return b"HloModule" not in head and _MLIR.match(head) is not None
+
+
+def is_mlir(data: bytes) -> bool:
+    """True if the beginning of a file is that of MLIR's text or bytecode."""
+    return data.startswith(_BYTECODE) or _is_mlir_text(data)
 
 
 STABLEHLO = "StableHLO"
@@ -111,7 +117,7 @@ KINDS = (
         help="call .lower(...) with its arguments and give what it returns",
     ),
     Held("a jaxpr", is_object=_has("jaxpr", "consts"), help="jax.jit(f).lower(...) gives HLO"),
-    Held("bytecode of MLIR", is_data=lambda data: data.startswith(b"ML\xefR"), proto=_computation),
+    Held("bytecode of MLIR", is_data=lambda data: data.startswith(_BYTECODE), proto=_computation),
     Held(
         "a pickled executable",
         is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
