@@ -158,7 +158,7 @@ class Linted:
     loop_bodies: frozenset[str] = frozenset()
     """Names of the loop bodies, to which trip counts may be given."""
     assumed_entries: tuple[str, ...] = ()
-    """What is to be said of modules without ENTRY (`assumed_entry`)."""
+    """Remarks on modules without ENTRY (`assumed_entry`)."""
 
     @property
     def has_failed(self) -> bool:

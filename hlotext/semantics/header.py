@@ -55,7 +55,7 @@ def header_problems(module: Module, facts: VerifierOptions, *, for_compiler: boo
 
 
 def assumed_entry(module: Module) -> str:
-    """What is said of a module without ENTRY, of which the last computation is taken for the entry; "" for no need to.
+    """A remark on a module without ENTRY, of which the last computation is taken for the entry; "" where none is needed.
 
     XLA does so too, but of a text that is cut the entry is what is missing: then the header contradicts.
     """
