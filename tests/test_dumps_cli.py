@@ -243,3 +243,49 @@ ENTRY e {
 """
     _write(tmp_path, {"module_0000.m.gpu_after_optimizations.txt": text})
     assert "0 copies and 1 transpose, 128 B" in run("dump", "copies", tmp_path).stdout
+
+
+def test_a_copy_into_another_layout_and_memory_is_there_for_the_layout(tmp_path: Path) -> None:
+    """One that keeps the layout is there for the memory space."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY e {
+  a = f32[8,4]{1,0:S(1)} parameter(0)
+  b = f32[8,4]{0,1} copy(a)
+  c = f32[8,4]{1,0} copy(a)
+  ROOT r = (f32[8,4]{0,1}, f32[8,4]{1,0}) tuple(b, c)
+}
+"""
+    _write(tmp_path, {"module_0000.m.cl_1.after_optimizations.txt": text})
+    found = run_json("dump", "copies", tmp_path)["copies"]
+    assert [one["cause"] for one in found] == ["layout", "memory space"]
+    assert "it also moves from memory space 1 to the device's main memory" in found[0]["because"]
+
+
+def test_two_folders_with_one_compilation_each_are_compared_under_any_names(tmp_path: Path) -> None:
+    """Nothing else can be meant; where more is left on a side, the command for two texts is named."""
+    text = (
+        "HloModule jit_NAME\n\nENTRY e {\n  a = TYPE[8]{0} parameter(0)\n  ROOT n = TYPE[8]{0} negate(a)\n}\n"
+    )
+    old, new = (
+        text.replace("NAME", "f").replace("TYPE", "f32"),
+        text.replace("NAME", "g").replace("TYPE", "s32"),
+    )
+    for folder, files in (("old", {"0000.jit_f": old}), ("new", {"0000.jit_g": new})):
+        (tmp_path / folder).mkdir()
+        _write(tmp_path / folder, {f"module_{n}.cpu_after_optimizations.txt": t for n, t in files.items()})
+    shown = run("diff", tmp_path / "old", tmp_path / "new").stdout
+    assert "1 compilation in both folders, one of them paired with one of another name" in shown
+    assert "jit_f (module 0) -> jit_g (module 0)" in shown
+    _write(tmp_path / "new", {"module_0001.jit_h.cpu_after_optimizations.txt": new.replace("jit_g", "jit_h")})
+    shown = run("diff", tmp_path / "old", tmp_path / "new").stdout
+    assert "0 compilations in both folders" in shown
+    assert "hlotext diff " in shown
+    files = [next((tmp_path / folder).glob("module_0000*")) for folder in ("old", "new")]
+    assert "element type f32 -> s32 in argument" in run("diff", *files).stdout
+
+
+def test_counts_in_a_folder_say_which_texts_were_searched(tmp_path: Path) -> None:
+    text = "HloModule m\n\nENTRY e {\n  a = f32[8]{0} parameter(0)\n  ROOT n = f32[8]{0} negate(a)\n}\n"
+    _write(tmp_path, {"module_0000.m.cpu_after_optimizations.txt": text})
+    assert "every pass: --which all" in run("grep", "-c", "negate(_)", tmp_path).stderr

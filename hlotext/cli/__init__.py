@@ -60,6 +60,9 @@ class CommandGroup(click.Group):
         return f"no command {word!r}" + (f"; {meant}" if meant else "")
 
 
+_TRACE = "`hlotext convert FILE --to trace-events`"
+
+
 class _Commands(CommandGroup):
     """Loads commands by name; turns every failure into one line and an exit status."""
 
@@ -89,7 +92,8 @@ class _Commands(CommandGroup):
         former = {name: " ".join(words) for name, words in FORMER.items()}
         known = {**inner, **former, **{name: name for name in COMMANDS}}
         if word in known:
-            return f"no command {word!r}; did you mean `hlotext {known[word]}`?"
+            more = f", or {_TRACE} for a trace of the schedule" if word == "trace" else ""
+            return f"no command {word!r}; did you mean `hlotext {known[word]}`{more}?"
         meant = did_you_mean(word, known)
         for name in filter(None, [meant.partition("`")[2].partition("`")[0]]):
             return f"no command {word!r}; did you mean `{known[name]}`?"

@@ -21,11 +21,17 @@ from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
 from hlotext.findings import escape
 from hlotext.ir.files import write_bytes, write_text
-from hlotext.proto.held import is_mlir
-from hlotext.semantics.header import assumed_entry
+from hlotext.semantics.assumed_entry import assumed_entry
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
-from hlotext.syntax.source.inputs import is_binary, is_foreign, is_json, read_data
+from hlotext.syntax.source.inputs import (
+    MLIR_BYTECODE,
+    is_binary,
+    is_foreign,
+    is_json,
+    is_mlir_text,
+    read_data,
+)
 from hlotext.syntax.source.limits import LEAST_LAZY
 
 __all__ = [
@@ -227,7 +233,7 @@ def say_if_converted(place: str) -> None:
         return
     with open(place, "rb") as file:
         head = file.read(_PROBED)
-    if is_mlir(head):
+    if head.startswith(MLIR_BYTECODE) or is_mlir_text(head):
         say_converted(place)
 
 

@@ -104,6 +104,8 @@ def command(
       hlotext cost dump.txt --trips body.12=100
       hlotext cost dump.txt --chip h100 --trips body.12=100
       hlotext cost dump.txt --as-xla
+
+    The schedule with these times as a trace for Perfetto: hlotext convert FILE --to trace-events --chip NAME -o OUT.json.gz
       hlotext cost dump.txt --costs kernels.toml
     """
     rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))

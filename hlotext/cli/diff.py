@@ -18,7 +18,9 @@ from hlotext.cli.table_options import table_options
 from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange, Totals
+from hlotext.dumps.program_changes import argument_changes
 from hlotext.dumps.texts import compilation_beside
+from hlotext.findings.escape import one_line
 
 _DIFFERENT = 1
 """Exit status where the modules differ, or a bound of --fail-on is crossed."""
@@ -156,6 +158,8 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
     if found.platforms is not None:
         echo(f"  {report.platforms(found.platforms)}")
+    for told in argument_changes(found.old, found.new):
+        echo(f"  {one_line(told.text)}")
     changes = found.changes
     if changes.renamed:
         echo(f"  {pluralize(len(changes.renamed), 'operation')} renamed only")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -67,6 +69,8 @@ def show(found: FolderDiff, limit: int) -> None:
         for title, some in (("only in the first", found.only_old), ("only in the second", found.only_new))
         if some
     ]
+    if found.only_old and found.only_new and (command := _by_hand(found)):
+        facts.append(("to compare two", command))
     if facts:
         out.heading("others")
         out.facts(facts)
@@ -83,7 +87,9 @@ def summary(found: FolderDiff) -> str:
     for some, where in ((found.only_old, "first"), (found.only_new, "second")):
         if some:
             text += f", {len(some):,} only in the {where}"
-    renamed = sum(pair.is_renamed for pair in found.pairs)
+    renamed = sum(pair.is_renamed and not pair.is_left_over for pair in found.pairs)
+    if any(pair.is_left_over for pair in found.pairs):
+        text += ", one of them paired with one of another name, as only these were left"
     if renamed:
         text += f", {renamed:,} renamed"
     releases = dict.fromkeys(pair.release for pair in found.pairs if pair.release is not None)
@@ -160,6 +166,13 @@ def _title(pair: FolderPair) -> str:
         if pair.old.name == pair.new.name and pair.old.number == pair.new.number
         else f"{_label(pair.old)} -> {_label(pair.new)}"
     )
+
+
+def _by_hand(found: FolderDiff) -> str:
+    """The command that compares the final texts of the first compilations that are in one folder only."""
+    steps = [next(reversed(some[0].steps), None) for some in (found.only_old, found.only_new)]
+    paths = [step.path for step in steps if step is not None and os.path.exists(step.path)]
+    return f"hlotext diff {shlex.join(paths)}" if len(paths) == 2 else ""
 
 
 def _label(one: dumps.Compilation) -> str:

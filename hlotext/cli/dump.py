@@ -397,7 +397,12 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
     out = output()
     for name, own in zip(names, said, strict=True):
         out.heading(name)
-        out.facts(why_output.facts(own) or [("", "no model applies")])
+        out.facts(why_output.facts(own) or [("", _NOTHING_ALONE)])
+
+
+_NOTHING_ALONE = (
+    f"the text alone does not show which pass made it: give the dump folder, compiled with {ASK_FOR_PASSES}"
+)
 
 
 def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]]) -> dict[str, Any]:

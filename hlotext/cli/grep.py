@@ -175,6 +175,8 @@ def command(
     else:
         found = _search(inputs, asked, count, names_only, limit, output_format)
     inputs.finish()
+    if count and which == "last" and inputs.has_folders and output_format == "text":
+        say("of each compilation in a folder the last text is searched; every pass: --which all")
     if not found and not count and output_format == "text" and why is None:
         say(f"no match in {pluralize(len(inputs.places) - inputs.unreadable, 'file')}")
     if not found:

@@ -77,7 +77,7 @@ def command(
     """Self-contained HTML report of one or two modules or dump folders: memory over the schedule, costs by scope
     and line, padding, collectives, the schedule in lanes, passes, thunks, findings.
 
-    Of a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the page
+    For a DATASET of builds (`hlotext table --tables modules,instructions,buffers,times,costs,collectives,findings`) the page
     shows the trend of each figure of each module, and for each change the first build and what appeared or grew there,
     with its Python line. Needs the extra `hlotext[sql]` too.
 
@@ -90,6 +90,8 @@ def command(
       hlotext report before/ after/ -o comparison.html
       hlotext report tables/ -o nightly.html --accepted accepted.txt --fail-on peak_bytes,wire_bytes
       hlotext report module_0001.jit_step.after_optimizations.txt -o report.html
+
+    A trace of the schedule for Perfetto: hlotext convert FILE --to trace-events -o OUT.json.gz
 
     Exit status: 0 success, 1 the folder has no such module or the newest build is worse, 2 usage error or unreadable input.
     """

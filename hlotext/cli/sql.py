@@ -97,6 +97,9 @@ def command(
     """Run a QUERY over the tables of a dataset, or of modules read on the fly: `modules`, `instructions`, `operands`
     and others (docs/tables.md).
 
+    The size of a result is `bytes`, of a tuple or loop all that it holds; what an instruction itself writes is
+    `written_bytes`.
+
     DuckDB runs it without access to files, network or settings, so untrusted queries are safe.
     `newest()` and `before(build)` name builds; these are ordered by their names. Needs the extra `hlotext[sql]`.
 

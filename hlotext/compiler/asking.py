@@ -23,6 +23,7 @@ from hlotext.compiler.models import MODELS, model_of
 from hlotext.compiler.platforms import platform_of
 from hlotext.diff import Change
 from hlotext.dumps import Compilation, Step
+from hlotext.syntax.source.reporter import did_you_mean
 
 _UNSCHEDULED = ("layout-assignment", "fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
 """Models that are asked about a module without a schedule."""
@@ -89,7 +90,10 @@ def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[
     """Decisions of the applicable models about one instruction of a module. Raises LookupError, ValueError."""
     instruction = module.find(name)
     if not isinstance(instruction, hlo.Instruction):
-        raise LookupError(f"there is no instruction {name} in {module.name}")
+        meant = did_you_mean(name, [one.name for one in module.instructions()])
+        raise LookupError(
+            f"there is no instruction {name} in {module.name}" + (f"; {meant}" if meant else "")
+        )
     return tuple(_answers(module, instruction, platform_of(module, platform)))
 
 

@@ -52,6 +52,8 @@ class FolderPair:
 
     release: tuple[str, str] | None = None
     """Releases of the two compilers, in words, where they are known to differ."""
+    is_left_over: bool = False
+    """True where they are paired as the only ones that found no other partner: names and programs differ."""
     exact: bool = False
     """True if all counts that a key of JAX's compilation cache is made of; the release of XLA is part of it."""
 
@@ -97,9 +99,9 @@ def folders(
 ) -> FolderDiff:
     """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
 
-    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; at last
-    by program alone, for a module that was renamed. With `exact` names of modules and inside them count, as they do for
-    JAX's compilation cache. Raises InputError for a path that is not a dump.
+    By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; then
+    by program alone, for a module that was renamed; at last what alone is left on each side. With `exact` names of
+    modules and inside them count, as they do for JAX's compilation cache. Raises InputError for a path that is not a dump.
     """
     first, second = _Side(old), _Side(new)
     pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []
@@ -121,10 +123,17 @@ def folders(
                 first.left.remove(one)
                 second.left.remove(other)
                 pairs.append((one, other))
+    left_over = None
+    if len(first.left) == len(second.left) == 1 and not exact:
+        left_over = first.left.pop(), second.left.pop()
+        pairs.append(left_over)
     order = {one: place for place, one in enumerate(first.compilations)}
     pairs.sort(key=lambda pair: order[pair[0]])
     return FolderDiff(
-        tuple(_pair(one, other, first, second, exact) for one, other in pairs),
+        tuple(
+            attrs.evolve(_pair(one, other, first, second, exact), is_left_over=(one, other) == left_over)
+            for one, other in pairs
+        ),
         tuple(first.left),
         tuple(second.left),
     )

@@ -21,6 +21,7 @@ from hlotext.dumps.settings import dump_flags
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
 from hlotext.layout import LayoutError, transpose_is_bitcast
+from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -126,7 +127,11 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
     for name in names:
         node = after.find(name)
         if not isinstance(node, hlo.Instruction):
-            raise LookupError(f"there is no instruction {name} in the final text of {compilation.name}")
+            meant = did_you_mean(name, [one.name for one in after.instructions()])
+            raise LookupError(
+                f"there is no instruction {name} in the final text of {compilation.name}"
+                + (f"; {meant}" if meant else "")
+            )
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
     return [_of_collective(compilation, _cause(compilation, node, born.get(node.name))) for node in nodes]
@@ -355,6 +360,8 @@ def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
         return Cause(
             node, step, "host transfer", f"it moves its operand {shown}", (f"{operand} -> {result}",)
         )
+    if (other := _layout(compilation, node, step)) is not None:
+        return attrs.evolve(other, because=f"{other.because}; it also moves {shown}")
     return Cause(
         node,
         step,

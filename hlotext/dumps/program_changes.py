@@ -80,6 +80,11 @@ def program_changes(old: Module, new: Module) -> tuple[ProgramChange, ...]:
     return tuple(_changes(old, new))
 
 
+def argument_changes(old: Module, new: Module) -> tuple[ProgramChange, ...]:
+    """Changes of the shapes and types of the arguments, and of their donation."""
+    return tuple(_of_arguments(arguments(old), arguments(new)))
+
+
 def elided_constants(module: Module) -> int:
     """The number of constants whose values the text leaves out (`{...}`)."""
     return sum(
@@ -131,11 +136,8 @@ def _changes(old: Module, new: Module) -> Iterator[ProgramChange]:
     if same_notation:
         yield from _meshes(old, new)
     before, after = arguments(old), arguments(new)
-    if [one.label for one in before] != [one.label for one in after] and len(before) != len(after):
-        yield _counts(before, after)
-    else:
-        yield from _shapes(before, after, "argument")
-        yield from _donation(before, after)
+    yield from _of_arguments(before, after)
+    if _are_paired(before, after):
         yield from _fields("layouts", "layout", before, after, lambda one: one.layout)
         if same_notation:
             yield from _fields("sharding", "sharding", before, after, lambda one: one.sharding)
@@ -152,6 +154,19 @@ def _changes(old: Module, new: Module) -> Iterator[ProgramChange]:
     yield from _header(old, new)
     operations = list(_operations(old, new, () if same_notation else NOTATION))
     yield from sorted([*operations, *_opcodes(old, new)], key=lambda one: one.kind != "structure")
+
+
+def _are_paired(before: Sequence[EntryArray], after: Sequence[EntryArray]) -> bool:
+    return len(before) == len(after) or [one.label for one in before] == [one.label for one in after]
+
+
+def _of_arguments(before: Sequence[EntryArray], after: Sequence[EntryArray]) -> Iterator[ProgramChange]:
+    """Arguments that come or go; else shapes and types, and donation."""
+    if not _are_paired(before, after):
+        yield _counts(before, after)
+    else:
+        yield from _shapes(before, after, "argument")
+        yield from _donation(before, after)
 
 
 def _operations(old: Module, new: Module, left_out: Collection[str]) -> Iterator[ProgramChange]:

@@ -27,7 +27,7 @@ from hlotext.lint.helpers import operation
 from hlotext.lint.registry import RuleError, current_code
 from hlotext.lint.rule import Context, Report, Rule, make_context
 from hlotext.lint.suppress import is_suppressed
-from hlotext.semantics.header import assumed_entry
+from hlotext.semantics.assumed_entry import assumed_entry
 from hlotext.semantics.infer import infer_shape
 from hlotext.syntax.read import read_tolerantly
 from hlotext.syntax.source.codes import CODES as SYNTAX_CODES

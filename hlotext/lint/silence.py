@@ -80,9 +80,12 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose, compilation=compilation) if finding.code == code]
     if below:
-        names = ", ".join([*_lowest(rule), *(name.replace("_", "-") for name in _FLOORS)])
+        own = [f"{code}.{name.replace('_', '-')}" for name in _lowest(rule)]
+        names = ", ".join([*own, *(name.replace("_", "-") for name in _FLOORS)])
         return Silence(
-            module.name, f"what it finds costs less than its thresholds ask for ({names})", _told(below)
+            module.name,
+            f"what it finds costs less than its thresholds ask for (settings under [tool.hlotext.lint]: {names})",
+            _told(below),
         )
     everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})
     if any(finding.code == code for finding in run(module, everywhere, compilation=compilation)):
@@ -149,7 +152,7 @@ def _of_one(rule: Rule, context: Context, code: str) -> Silence:
         )
         count = candidates if rule.opcodes else len(context.census.instructions)
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
-        return Silence(name, f"none of {looked} matches the rule, or {others}a comment suppresses it")
+        return Silence(name, f"none of {looked} matches the rule (else {others}a comment suppresses it)")
     return _of_the_nearest(code, name, nearest)
 
 

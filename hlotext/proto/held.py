@@ -6,7 +6,6 @@ beginning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from hlotext.proto import pool
 from hlotext.proto.errors import MissingProtobuf, ProtoError
 from hlotext.proto.json import from_json
 from hlotext.proto.reader import read_module
-from hlotext.syntax.source.inputs import InputError, is_json
+from hlotext.syntax.source.inputs import MLIR_BYTECODE, InputError, is_json, is_mlir_text
 
 _WITHOUT_JAXLIB = (
     "{name} is {what}, which jaxlib turns into HLO: "
@@ -43,13 +42,6 @@ class Held:
     """True if places without a file are lines of the data itself."""
 
 
-_MLIR = re.compile(
-    rb"\s*(?:(?:#\w+ = |//).*\n\s*)*(?:(?:builtin\.)?module(?: @\S+)?(?: attributes)? *\{|func\.func )"
-)
-_PROBED = 4000
-_BYTECODE = b"ML\xefR"
-
-
 def _computation(mlir: bytes | str) -> bytes:
     from jaxlib import _jax
 
@@ -67,16 +59,6 @@ def _of_compiled(value: Any) -> bytes:
 
 def _has(*names: str) -> Callable[[Any], bool]:
     return lambda value: all(hasattr(value, name) for name in names)
-
-
-def _is_mlir_text(data: bytes) -> bool:
-    head = data[:_PROBED]
-    return b"HloModule" not in head and _MLIR.match(head) is not None
-
-
-def is_mlir(data: bytes) -> bool:
-    """True if the beginning of a file is that of MLIR's text or bytecode."""
-    return data.startswith(_BYTECODE) or _is_mlir_text(data)
 
 
 STABLEHLO = "StableHLO"
@@ -117,7 +99,7 @@ KINDS = (
         help="call .lower(...) with its arguments and give what it returns",
     ),
     Held("a jaxpr", is_object=_has("jaxpr", "consts"), help="jax.jit(f).lower(...) gives HLO"),
-    Held("bytecode of MLIR", is_data=lambda data: data.startswith(_BYTECODE), proto=_computation),
+    Held("bytecode of MLIR", is_data=lambda data: data.startswith(MLIR_BYTECODE), proto=_computation),
     Held(
         "a pickled executable",
         is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
@@ -125,7 +107,7 @@ KINDS = (
     ),
     Held(
         STABLEHLO,
-        is_data=_is_mlir_text,
+        is_data=is_mlir_text,
         proto=lambda data: _computation(data.decode()),
         has_own_lines=True,
     ),

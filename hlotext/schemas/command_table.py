@@ -36,7 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "extract": "Extract the neighborhood of an instruction as a module.",
         "reduce": "Reduce a module while a command keeps failing.",
         "run": "Execute a module on the CPU.",
-        "convert": "Convert between text, .hlo.pb and .hlo.json.",
+        "convert": "Convert to text, .hlo.pb, .hlo.json, or a Perfetto trace.",
         "bugreport": "Write a self-contained, anonymized reproducer script.",
     },
     "Shapes": {"shape": "Layout, padding, byte offsets, and the shard of each device."},

@@ -225,7 +225,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         over = f"over a dimension that is sharded along {along(reason.axes)}"
         return f"because {user} reduces {over}: what each shard found is gathered and reduced again"
     if part is not None and part.side == "result":
-        return f"because {user} was carried out in another sharding than its result's, {want or 'which is unknown'}"
+        return f"because {user} was computed in another sharding than its result is needed in, {want or 'which is unknown'}"
     is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
     value = _value(reason.tensor, "what it carries" if is_loop else "what it reads")
     if tensor == user and not (have or want):

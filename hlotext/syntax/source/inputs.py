@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from typing import IO, Any
 
 from hlotext.ir.nodes.source import Source
 from hlotext.syntax.source.limits import MAX_SOURCE
+from hlotext.syntax.source.reporter import did_you_mean
 
 
 class InputError(OSError):
@@ -97,6 +100,17 @@ def is_foreign(data: bytes | str) -> bool:
     return data[:1] in (b"M", b"\x80") or (b"HloModule" not in data[:_PROBED] and b"func" in data[:_PROBED])
 
 
+def is_mlir_text(data: bytes) -> bool:
+    """True if the beginning of a file is that of MLIR's text."""
+    head = data[:_PROBED]
+    return b"HloModule" not in head and _MLIR.match(head) is not None
+
+
+_MLIR = re.compile(
+    rb"\s*(?:(?:#\w+ = |//).*\n\s*)*(?:(?:builtin\.)?module(?: @\S+)?(?: attributes)? *\{|func\.func )"
+)
+MLIR_BYTECODE = b"ML\xefR"
+"""The first bytes of MLIR's bytecode."""
 _FIRST_KEYS = frozenset({b"\x0a", b"\x12", b"\x1a"})
 """Keys of the fields 1 to 3, of which the first that a message has comes first: names, modules, computations, planes."""
 _JSON_FIELDS = (
@@ -130,7 +144,7 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
         except IsADirectoryError:
             raise InputError(f"{path} is a directory") from None
         except FileNotFoundError:
-            raise InputError(f"{path} does not exist") from None
+            raise InputError(f"{path} does not exist{_near(path)}") from None
         except InputError:
             raise
         except (OSError, ValueError) as error:
@@ -138,6 +152,22 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
             raise InputError(f"{path} cannot be read: {reason}") from None
     name = str(getattr(place, "name", "<stream>"))
     return _all(place, name), name
+
+
+def _near(path: str) -> str:
+    """The name in the same folder that may be meant, as the end of a message."""
+    folder, name = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as found:
+            names = [one.name for one in itertools.islice(found, _MOST_NAMES)]
+    except (OSError, ValueError):
+        return ""
+    meant = did_you_mean(name, names)
+    return f"; {meant}" if meant else ""
+
+
+_MOST_NAMES = 1000
+"""Names of a folder that are compared with one that is not there."""
 
 
 def _open(path: str, flags: int) -> int:

@@ -1,0 +1,31 @@
+"""Modules without ENTRY: which computation is taken for it, and whether the header contradicts.
+
+A text that ends before its ENTRY reads as a whole module, whose last helper then answers for the program. It loads little,
+since every command asks for it.
+"""
+
+from __future__ import annotations
+
+from hlotext.ir.nodes.module import Module
+from hlotext.ir.values.shape import ComputationLayout
+from hlotext.semantics.message_text import plural
+
+
+def assumed_entry(module: Module) -> str:
+    """A remark on a module without ENTRY, of which the last computation is taken for the entry; "" where none is needed.
+
+    XLA does so too, but of a text that is cut the entry is what is missing: then the header contradicts.
+    """
+    if module._entry is not None or not module._computations or not len(module.entry):
+        return ""
+    name, taken = module.entry.name, len(module.entry.parameters)
+    stated = module.attributes.get("entry_computation_layout")
+    if isinstance(stated, ComputationLayout) and len(stated.parameter_shapes) != taken:
+        count = plural(len(stated.parameter_shapes), "parameter")
+        return (
+            f"warning: no ENTRY; {name}, the last computation, is taken for it, but the header's entry has {count} and "
+            f"{name} {taken}: the text is probably cut before ENTRY, and what follows is not about the program"
+        )
+    if len(module._computations) == 1:
+        return ""
+    return f"note: no ENTRY; {name}, the last computation, is taken for it"
