@@ -281,8 +281,8 @@ def test_two_folders_with_one_compilation_each_are_compared_under_any_names(tmp_
     shown = run("diff", tmp_path / "old", tmp_path / "new").stdout
     assert "0 compilations in both folders" in shown
     assert "hlotext diff " in shown
-    files = [next((tmp_path / folder).glob("module_0000*")) for folder in ("old", "new")]
-    assert "element type f32 -> s32 in argument" in run("diff", *files).stdout
+    texts = [next((tmp_path / folder).glob("module_0000*")) for folder in ("old", "new")]
+    assert "element type f32 -> s32 in argument" in run("diff", *texts).stdout
 
 
 def test_counts_in_a_folder_say_which_texts_were_searched(tmp_path: Path) -> None:
