@@ -6,7 +6,7 @@ It is a part of the indices of each dimension, and of the elements at these a pa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -48,6 +48,16 @@ class Mask:
     """True if the mask depends on positions alone, not on data."""
     picked: int = 0
     """Elements that indices pick one by one; 0 where elements are masked."""
+    blocks: float = 0.0
+    """The part that lies in blocks of which the mask keeps any."""
+
+    def is_diagonal(self, sizes: Sequence[int]) -> bool:
+        """True if it keeps no more than one element in each row."""
+        return self.is_counted and self.part * min((sizes[d] for d in self.dimensions), default=1) <= 1
+
+    def in_blocks(self, sizes: Sequence[int]) -> float:
+        """The part that is computed where it is in blocks; a diagonal needs none."""
+        return self.part if self.is_diagonal(sizes) else max(self.part, self.blocks)
 
 
 @attrs.frozen(eq=False)
@@ -58,16 +68,18 @@ class Demand:
     masks: Mapping[object, Mask] | None = None
     """Masks of which one at least must keep an element; None for all elements."""
 
-    def fraction(self, shape: Shape) -> float:
-        """The part of the elements of an array that is asked for, at the most."""
+    def fraction(self, shape: Shape, by_blocks: bool = False) -> float:
+        """The part of the elements of an array that is asked for, at the most; or of what computing in blocks takes."""
         sizes = shape.dimensions
         kept = math.prod(
             part.count / max(1, size)
             for part, size in zip(self.parts, sizes, strict=True)
             if part is not None
         )
-        return kept * (
-            1.0 if self.masks is None else min(1.0, sum(mask.part for mask in self.masks.values()))
+        if self.masks is None:
+            return kept
+        return kept * min(
+            1.0, sum(mask.in_blocks(sizes) if by_blocks else mask.part for mask in self.masks.values())
         )
 
     def joined(self, other: Demand) -> Demand:
@@ -83,16 +95,17 @@ Asked: TypeAlias = "Demand | dict[int, Asked] | None"
 """Demand for a result, of a tuple by elements; None for all of it."""
 
 
-def fraction(asked: Asked, shape: Shape | None) -> float:
-    """The part of a result's elements that is asked for."""
+def fraction(asked: Asked, shape: Shape | None, by_blocks: bool = False) -> float:
+    """The part of a result's elements that is asked for, as `Demand.fraction`."""
     if shape is None or asked is None:
         return 1.0
     if isinstance(asked, Demand):
-        return asked.fraction(shape) if shape.is_array else 1.0
+        return asked.fraction(shape, by_blocks) if shape.is_array else 1.0
     elements = shape.tuple_shapes
     sizes = [max(1, _elements(one)) for one in elements]
     part = sum(
-        size * fraction(asked.get(n), one) for n, (one, size) in enumerate(zip(elements, sizes, strict=True))
+        size * fraction(asked.get(n), one, by_blocks)
+        for n, (one, size) in enumerate(zip(elements, sizes, strict=True))
     )
     return part / max(1, sum(sizes))
 

@@ -12,10 +12,11 @@ from hlotext.analysis.loops import operands_first
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
+from hlotext.ir.tables import traits
 from hlotext.lint.alike_fusions import alike
 from hlotext.lint.demand import Asked, Demand, joined
-from hlotext.lint.masks import zeros
 from hlotext.lint.operand_demands import operand_demands
+from hlotext.lint.zeros import zeros
 
 
 @fact
@@ -99,7 +100,7 @@ class _Walk:
             return [(operand, given[n]) for n, operand in enumerate(one.operands) if n in given]
         if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
             wanted = _alike(wanted, one)
-        return zip(one.operands, operand_demands(one, wanted, fusions, self._zeros.nonzero_part), strict=True)
+        return zip(one.operands, operand_demands(one, wanted, fusions, self._zeros), strict=True)
 
     def _inside(
         self, fusion: Instruction, body: Computation, wanted: Asked, fusions: tuple[Instruction, ...]
@@ -151,7 +152,11 @@ def _key(asked: Asked) -> Hashable:
     return id(asked)
 
 
-_NARROWING = frozenset({"dot", "dynamic-slice", "fusion", "gather", "multiply", "pad", "select", "slice"})
+_NARROWING = (
+    traits.DOTS
+    | {"convolution", "dynamic-slice", "fusion", "gather", "multiply", "pad"}
+    | {"reduce", "reduce-window", "select", "slice"}
+)
 """Opcodes that ask for a part of an operand, or call what may, even if all of their result is used."""
 
 

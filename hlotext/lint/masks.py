@@ -1,32 +1,30 @@
-"""Masks: which part of the elements of an array is true, or not zero, where positions and one-hot rows alone tell."""
+"""Masks: which part of the elements of an array is true, where positions and one-hot rows alone tell."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from hlotext.analysis import call_graph, fact
-from hlotext.analysis.loops import operands_first
 from hlotext.ir.caches import weighted_cache
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.module import Module
-from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape, default_layout
-from hlotext.lint.alike_fusions import alike
-from hlotext.lint.selectors import is_zero, selector
+from hlotext.lint.selectors import selector
 from hlotext.lint.values import Value, entered, formula, is_counted
 
 _SAMPLES = 4096
 """Positions at which a mask is evaluated: of its part two digits are right."""
 _MOST_OPERATIONS = 60
-_DEEPEST = 40
+_BLOCK = 128
+"""Elements in each dimension of the blocks that matrix units multiply: less than one is not skipped."""
+_MOST_CORNERED = 4
+"""Dimensions of a mask up to which blocks are looked at."""
 
 
 @attrs.frozen
@@ -39,31 +37,35 @@ class Rate:
     key: object
     """Equal for the same elements."""
     is_counted: bool
+    blocks: tuple[float, float] = (1.0, 1.0)
+    """The part that lies in blocks in which one of these elements is at least, and likewise for the other elements."""
 
     def complement(self) -> Rate:
         """The other elements."""
-        return attrs.evolve(self, part=1 - self.part, key=("not", self.key))
+        return attrs.evolve(self, part=1 - self.part, key=("not", self.key), blocks=self.blocks[::-1])
 
 
 def kept_part(mask: Value) -> Rate | None:
     """The part of a mask that is true: exact to two digits where positions and constants alone tell, of one-hot rows one in
     so many; None where it is not known."""
-    inner, dimensions = _unbroadcast(mask)
+    inner, dimensions = unbroadcast(mask)
     shape = inner.instruction.shape
     if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
         return None
     if is_counted(inner):
-        part = _evaluated(inner, shape)
-        return Rate(part, dimensions, formula(inner), True) if part is not None else None
-    found = selector(inner)
-    return (
-        Rate(1 / found.classes, dimensions, formula(inner), False)
-        if found is not None and found.classes
-        else None
-    )
+        found = _evaluated(inner, shape)
+        return (
+            Rate(found[0], dimensions, formula(inner), True, (found[1], found[2]))
+            if found is not None
+            else None
+        )
+    one_hot = selector(inner)
+    if one_hot is None or not one_hot.classes:
+        return None
+    return Rate(1 / one_hot.classes, dimensions, formula(inner), False)
 
 
-def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
+def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
     """Value that is repeated to make another, with its dimensions in the result."""
     value = entered(value)
     shape = value.instruction.shape
@@ -79,134 +81,31 @@ def _unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
     return value, frozenset(places)
 
 
-@fact
-def zeros(module: Module) -> Zeros:
-    """The parts of the values of a module that may not be zero."""
-    return Zeros(module)
-
-
-class Zeros:
-    """The parts of the values of a module that may not be zero."""
-
-    def __init__(self, module: Module) -> None:
-        self._known: dict[Value, float] = {}
-        self._alike = alike(module)
-        self._makes_full: dict[Hashable, bool] = {}
-        """True for fusions, of those that are alike one, that make full results of full operands."""
-        self._is_place_full: dict[Hashable, bool] = {}
-        self._full: set[Instruction] = set()
-        """Results outside of fusions, of tuples all elements, of which nothing is known to be zero."""
-        for computation in call_graph(module).stepped:
-            if not computation.is_fusion_body:
-                for one in operands_first(computation):
-                    if self._is_full(one):
-                        self._full.add(one)
-
-    def nonzero_part(self, value: Value) -> Rate | None:
-        """The part of a value that may not be zero; None where all of it may be."""
-        place = self._place(value)
-        if place is not None:
-            if place not in self._is_place_full:
-                self._is_place_full[place] = self._nonzero(value, _DEEPEST) >= 1
-            if self._is_place_full[place]:
-                return None
-        elif self._nonzero(value, _DEEPEST) >= 1:
-            return None
-        inner, dimensions = _unbroadcast(value)
-        return Rate(self._nonzero(inner, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
-
-    def are_full(self, results: Iterable[Instruction]) -> bool:
-        """True if of these results, which stand in no fusion, nothing is known to be zero."""
-        return self._full.issuperset(results)
-
-    def _place(self, value: Value) -> Hashable | None:
-        """The place of a value in a fusion whose operands are full, equal for those that are alike; None for other values."""
-        if len(value.fusions) != 1:
-            return None
-        fusion, body = value.fusions[0], value.instruction.computation
-        likeness = self._alike.of(fusion, body) if body is not None and fusion.opcode == "fusion" else None
-        if likeness is None or not self.are_full(likeness.others):
-            return None
-        return likeness.key, self._alike.number(value.instruction)
-
-    def _is_full(self, one: Instruction) -> bool:
-        opcode, operands = one.opcode, one.operands
-        if opcode == "tuple" or (opcode == "get-tuple-element" and operands[0] in self._full):
-            return self.are_full(operands)
-        if opcode == "fusion" and (bodies := one.called_computations):
-            likeness = self._alike.of(one, bodies[0])
-            if likeness is None or not self.are_full(likeness.others):
-                return self._gives_full(one, bodies[0])
-            if likeness.key not in self._makes_full:
-                self._makes_full[likeness.key] = self._gives_full(one, bodies[0])
-            return self._makes_full[likeness.key]
-        return self._nonzero(Value(one), _DEEPEST) >= 1
-
-    def _gives_full(self, fusion: Instruction, body: Computation) -> bool:
-        root = body.root
-        given = root.operands if root.opcode == "tuple" else (root,)
-        return all(self._nonzero(Value(one, (fusion,)), _DEEPEST) >= 1 for one in given)
-
-    def _nonzero(self, value: Value, left: int) -> float:
-        value = entered(value, self._full)
-        if value.instruction in self._full and not value.fusions:
-            return 1.0
-        if value not in self._known:
-            if not left or value.instruction.opcode not in _TOLD:
-                return 1.0
-            self._known[value] = self._nonzero_of(value, left - 1)
-        return self._known[value]
-
-    def _nonzero_of(self, value: Value, left: int) -> float:
-        one, operands = value.instruction, value.operands()
-        shape = one.shape
-        if shape is None or not shape.is_array or not shape.element_count:
-            return 1.0
-        if is_zero(value):
-            return 0.0
-        first = self._nonzero(operands[0], left) if one.opcode in _FOLLOWED else 1.0
-        if one.opcode in _SAME or one.opcode == "divide":
-            return first
-        if one.opcode in ("multiply", "and"):
-            return min(first, self._nonzero(operands[1], left))
-        if one.opcode in _SUMS:
-            return first if first >= 1 else min(1.0, first + self._nonzero(operands[1], left))
-        if one.opcode == "select":
-            kept = kept_part(operands[0])
-            parts = [self._nonzero(operand, left) for operand in operands[1:]]
-            rates = (kept.part, 1 - kept.part) if kept is not None else (1.0, 1.0)
-            return min(1.0, sum(min(part, rate) for part, rate in zip(parts, rates, strict=True)))
-        if one.opcode == "compare":
-            found = selector(value)
-            return 1 / found.classes if found is not None and found.classes else 1.0
-        before = one.operands[0].shape if one.operands else None
-        if one.opcode == "reduce" and before is not None and is_zero(operands[1]):
-            return min(1.0, first * (before.element_count or 0) / shape.element_count)
-        updates = one.operands[2].shape if one.opcode == "scatter" and len(operands) == 3 else None
-        if updates is not None:
-            return min(1.0, first + (updates.element_count or 0) / shape.element_count)
-        return 1.0
-
-
-_SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
-_SUMS = frozenset({"add", "maximum", "or", "subtract"})
-_FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
-_TOLD = _FOLLOWED | {"compare", "constant"} | {"select"}
-
-
 # ---- masks of positions
 
 
 _Array = NDArray[Any]
 
 
-def _evaluated(mask: Value, shape: Shape) -> float | None:
-    """The part of a mask of positions that is true, at positions spread evenly; None where an operation is not known."""
-    positions = _spread(shape.dimensions)
+def _evaluated(mask: Value, shape: Shape) -> tuple[float, float, float] | None:
+    """The part of a mask of positions that is true, at positions spread evenly, and `Rate.blocks`; None where an operation is
+    not known."""
     try:
-        return float(np.mean(_at(mask, positions, [_MOST_OPERATIONS])))
+        true = np.stack([_at(mask, at, [_MOST_OPERATIONS]) for at in _corners(shape.dimensions)])
     except _UnknownError:
         return None
+    return float(np.mean(true[0])), float(np.mean(true.any(axis=0))), float(np.mean(~true.all(axis=0)))
+
+
+def _corners(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
+    """Positions spread evenly, and the corners of the blocks in which these lie."""
+    positions = _spread(sizes)
+    blocks = [min(_BLOCK, max(1, size // 4)) for size in sizes]
+    ends = [
+        (at // block * block, np.minimum(at // block * block + block, size) - 1)
+        for at, block, size in zip(positions, blocks, sizes, strict=True)
+    ]
+    return [positions, *(list(corner) for corner in itertools.product(*ends) if len(sizes) <= _MOST_CORNERED)]
 
 
 class _UnknownError(Exception):

@@ -6,8 +6,7 @@ An opcode that is not known here asks for all of its operands.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -20,20 +19,19 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.demand import Demand, Mask, Part, Parts, array_of, demand_of, part_of
 from hlotext.lint.masks import Rate, kept_part
+from hlotext.lint.sums import adds, takes_most
 from hlotext.lint.values import Value, formula, is_counted
+from hlotext.lint.zeros import Zeros
 
 _MOST_INDICES = 1 << 22
 """Indices of joined dimensions that are followed one by one; of more only their number."""
-
-RateOf: TypeAlias = Callable[[Value], "Rate | None"]
-"""Tells the part of a value that may not be zero; None for all."""
 
 
 def operand_demands(
     one: Instruction,
     wanted: Demand | None,
     fusions: tuple[Instruction, ...],
-    rate_of: RateOf,
+    known: Zeros,
 ) -> list[Demand | None]:
     """Demand for each operand of an operation, given that for its result."""
     nothing: list[Demand | None] = [None] * len(one.operands)
@@ -54,8 +52,20 @@ def operand_demands(
     if opcode == "pad":
         return [_padded(one, wanted, first), *rest]
     if opcode in ("select", "multiply"):
-        return _masked(one, wanted, fusions, rate_of)
-    if opcode == "dot" and (found := _multiplied(one, wanted, fusions, rate_of)) is not None:
+        return _masked(one, wanted, fusions, known)
+    if opcode in traits.DOTS or opcode == "convolution":
+        found = _multiplied(one, wanted, fusions, known) if opcode == "dot" else None
+        found = found if found is not None else _of_product(one, wanted)
+        return [
+            _within(asked, known.mask_of(Value(operand, fusions)), shape)
+            for asked, operand, shape in zip(found, one.operands, shapes, strict=True)
+        ]
+    if opcode == "reduce" or (opcode == "reduce-window" and wanted is None):
+        found = _reduced(one, wanted, first) if wanted is not None and opcode == "reduce" else nothing
+        reducer = one.attributes.get("to_apply")
+        if len(one.operands) == 2 and (adds(reducer) or takes_most(reducer)):
+            mask = known.mask_of(Value(one.operands[0], fusions), not adds(reducer))
+            found = [_within(found[0], mask, first), *found[1:]]
         return found
     if wanted is None:
         return nothing
@@ -74,20 +84,39 @@ def operand_demands(
         return [wanted if all(part is None for part in wanted.parts) else None]
     if opcode == "concatenate":
         return _concatenated(one, wanted)
-    if opcode == "reduce":
-        reduced = one.attributes.get("dimensions", ())
-        left = [d for d in range(first.rank) if d not in reduced]
-        if len(left) != len(wanted.parts):
-            return nothing
-        read = _placed(wanted, {d: n for n, d in enumerate(left)}, first)
-        return [read if shape is not None and shape.rank else None for shape in shapes]
-    if opcode in traits.DOTS or opcode in ("convolution", "custom-call"):
+    if opcode == "custom-call":
         return _of_product(one, wanted)
     if opcode == "sort" and wanted is not None:
         along = (one.attributes.get("dimensions") or (first.rank - 1,))[0]
         parts = [None if d == along else part for d, part in enumerate(wanted.parts)]
         return [demand_of(parts)] * len(one.operands)
     return nothing
+
+
+def _within(asked: Demand | None, rate: Rate | None, shape: Shape | None) -> Demand | None:
+    """Demand for an array of which nothing that a mask leaves out adds to the result."""
+    if rate is None or shape is None or (asked is not None and asked.masks is not None):
+        return asked
+    return Demand(asked.parts if asked is not None else (None,) * shape.rank, {rate.key: _mask(rate)})
+
+
+def _mask(rate: Rate) -> Mask:
+    return Mask(rate.part, frozenset(rate.dimensions), rate.is_counted, blocks=rate.blocks[0])
+
+
+def _rate(known: Zeros, value: Value) -> Rate | None:
+    return known.mask_of(value) or known.nonzero_part(value)
+
+
+def _reduced(one: Instruction, wanted: Demand, shape: Shape) -> list[Demand | None]:
+    reduced = one.attributes.get("dimensions", ())
+    left = [d for d in range(shape.rank) if d not in reduced]
+    if len(left) != len(wanted.parts):
+        return [None] * len(one.operands)
+    read = _placed(wanted, {d: n for n, d in enumerate(left)}, shape)
+    return [
+        read if (each := array_of(operand)) is not None and each.rank else None for operand in one.operands
+    ]
 
 
 def _placed(wanted: Demand, there: Mapping[int, int], shape: Shape) -> Demand | None:
@@ -132,7 +161,7 @@ def product_places(one: Instruction) -> tuple[dict[int, int], dict[int, int]] | 
 
 
 def _multiplied(
-    one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], rate_of: RateOf
+    one: Instruction, wanted: Demand | None, fusions: tuple[Instruction, ...], known: Zeros
 ) -> list[Demand | None] | None:
     """Demand for the operands of a product of which one is mostly zero, as `_masked`: zeros in dimensions that both have drop
     elements of the other. None where that is not so."""
@@ -142,7 +171,7 @@ def _multiplied(
     ]
     for side, operand in enumerate(one.operands[:2]):
         shape, other = array_of(operand), array_of(one.operands[1 - side])
-        rate = rate_of(Value(operand, fusions))
+        rate = _rate(known, Value(operand, fusions))
         if rate is None or shape is None or other is None or len(one.operands) != 2:
             continue
         there = dict(zip(names[side], names[1 - side], strict=True))
@@ -271,7 +300,7 @@ def _masked(
     one: Instruction,
     wanted: Demand | None,
     fusions: tuple[Instruction, ...],
-    rate_of: RateOf,
+    known: Zeros,
 ) -> list[Demand | None]:
     """Demand for operands of `select` and `multiply`: where the mask is true, or the other factor may not be zero."""
     shape, values = array_of(one), [Value(operand, fusions) for operand in one.operands]
@@ -284,10 +313,10 @@ def _masked(
         kept = kept_part(values[0])
         rates = [None, kept, kept.complement() if kept is not None else None]
     else:
-        rates = [rate_of(values[1]), rate_of(values[0])]
+        rates = [_rate(known, values[1]), _rate(known, values[0])]
     for n, rate in enumerate(rates):
         if rate is not None and rate.part < 1:
-            mask = Mask(rate.part, frozenset(rate.dimensions), rate.is_counted)
+            mask = _mask(rate)
             parts = wanted.parts if wanted is not None else (None,) * shape.rank
             found[n] = Demand(parts, {rate.key: mask})
     return found

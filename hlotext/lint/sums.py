@@ -24,6 +24,11 @@ def adds(reducer: object) -> bool:
     return isinstance(reducer, Computation) and len(reducer) > 0 and reducer.root.opcode == "add"
 
 
+def takes_most(reducer: object) -> bool:
+    """True if a reducer takes the maximum."""
+    return isinstance(reducer, Computation) and len(reducer) > 0 and reducer.root.opcode == "maximum"
+
+
 def accumulated(one: Communication, rounds: Rounds, same: Same) -> dict[Value, list[int]]:
     """The results of a collective that are only added to slots of a loop's state which nothing else reads, with the slots.
 

@@ -10,7 +10,6 @@ from hlotext.analysis import Backend
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import fusions_around, is_of_convolution, size_of, times
-from hlotext.lint.masks import zeros
 from hlotext.lint.products import Product, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
@@ -18,6 +17,7 @@ from hlotext.lint.selectors import Selector, selector, writers, written
 from hlotext.lint.sums import slots_added_to
 from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import sizes
+from hlotext.lint.zeros import zeros
 
 _LEAST = 2
 _SPARSE = 1 / 64

@@ -23,9 +23,9 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
-_HALF, _QUARTER = 0.5, 0.25
-"""Part of the elements that are used, up to which computing the others is worth knowing: where positions tell, and where data
-do, for which static sizes leave some room."""
+_MOST_COUNTED, _QUARTER = 0.625, 0.25
+"""Part of the elements, in blocks, that are used, up to which computing the others is worth knowing: where positions tell, as
+causal masks of four blocks do, and where data do, for which static sizes leave some room."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
 _WIDE = 64
@@ -73,11 +73,9 @@ class UnusedElements(Rule):
             if not products:  # no product has elements that nothing uses
                 continue  # compilers fuse and narrow the rest
             first = max((one for one in saved if one in products), key=saved.__getitem__)
-            needed = asked.get(main[first])
-            assert isinstance(needed, Demand)
-            words, remedy = _said(needed, main[first], context)
+            words, remedy = _said(main[first], asked, context)
             more = (
-                f"; the same holds for {len(products) - 1} more that it depends on"
+                f"; the same holds for {len(products) - 1} more before or after it"
                 if len(products) > 1
                 else ""
             )
@@ -85,13 +83,14 @@ class UnusedElements(Rule):
                 main[first],
                 f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} {words}{more}",
                 remedy,
-                flops=round(context.flops(main[first]) * (1 - needed.fraction(main[first].shape))),  # type: ignore[arg-type]
+                flops=round(
+                    sum(context.flops(main[one]) * (1 - _needed(main[one], asked)[1]) for one in products)
+                ),
                 seconds=sum(saved[one] for one in group),
                 spares={one: 1 - fraction(asked.get(one), one.shape) for one in group},
                 covers=frozenset(group),
                 # How far back the edit goes, or how much room it leaves, is for the author to say.
-                is_at_most=len(products) > 1
-                or any(not mask.is_counted for mask in (needed.masks or {}).values()),
+                is_at_most=len(products) > 1 or not _is_of_positions(_needed(main[first], asked)[0]),
             )
 
 
@@ -115,13 +114,25 @@ def _unused(
     products = (
         [] if opcodes.isdisjoint(_PRODUCTS) else [part for part in parts_of(one) if part.opcode in _PRODUCTS]
     )
-    kept = max((fraction(asked.get(part), part.shape) for part in products or [one]), default=1.0)
-    counted = all(_is_of_positions(asked.get(part)) for part in products or [one])
-    if kept > (_HALF if counted else _QUARTER) or not all(
+    needed = [_needed(part, asked) for part in products or [one]]
+    kept = max(part for _, part in needed)
+    counted = all(_is_of_positions(each) for each, _ in needed)
+    if kept > (_MOST_COUNTED if counted else _QUARTER) or not all(
         _could_be_skipped(part, asked) for part in products
     ):
         return None
     return (products[0] if products else one), kept
+
+
+def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked, float]:
+    """What is used of a result, and of an operand of a product that is zero where a mask of positions says so; with the least
+    part of the work that this takes in blocks."""
+    found = [(asked.get(one), fraction(asked.get(one), one.shape, by_blocks=True))]
+    for operand in one.operands if one.opcode in _PRODUCTS else ():
+        each = asked.get(operand)
+        if isinstance(each, Demand) and each.masks and _is_of_positions(each):
+            found.append((each, fraction(each, operand.shape, by_blocks=True)))
+    return min(found, key=lambda each: each[1])
 
 
 def _is_of_positions(needed: Asked) -> bool:
@@ -131,6 +142,8 @@ def _is_of_positions(needed: Asked) -> bool:
 def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
     """True if there is a cheaper product: not so where data pick single elements."""
     needed, places = asked.get(product), product_places(product)
+    if _needed(product, asked)[0] is not needed:  # a mask of positions leaves out rows of its operands
+        return True
     if not isinstance(needed, Demand) or places is None:
         return False
     rows, columns = (frozenset(there.values()) for there in places)
@@ -143,8 +156,10 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
     return True
 
 
-def _said(needed: Demand, one: Instruction, context: Context) -> tuple[str, str]:
+def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context) -> tuple[str, str]:
     """The part of a result that is used, in words, and the remedy."""
+    needed, _ = _needed(one, asked)
+    assert isinstance(needed, Demand)
     lengths = one.shape.dimensions if one.shape is not None else ()
     counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}
     if counts:
@@ -158,11 +173,12 @@ def _said(needed: Demand, one: Instruction, context: Context) -> tuple[str, str]
     masks = list((needed.masks or {}).values())
     part = min(1.0, sum(mask.part for mask in masks))
     if all(mask.is_counted for mask in masks):
-        if len(lengths) > 1 and part <= 1 / min(lengths[d] for mask in masks for d in mask.dimensions):
+        if len(masks) == 1 and masks[0].is_diagonal(lengths):
             remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
             return "only the diagonal is used", remedy
+        what = "elements" if needed is asked.get(one) else "multiplications"
         return (
-            f"only {100 * part:.2g} % of the elements, which a mask of positions keeps, are used",
+            f"only {100 * part:.2g} % of the {what}, which a mask of positions keeps, are used",
             "compute the blocks that the mask keeps: attention in bands, or a kernel that skips blocks",
         )
     if all(mask.picked for mask in masks):
