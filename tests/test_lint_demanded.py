@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 import hlotext as hlo
+from hlotext import lint
 from hlotext.lint.demand import fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.operand_demands import operand_demands
+from tests import support
 
 _LAST = "r = f32[1,6]{1,0} slice(y), slice={[3:4], [0:6]}"
 """One of four rows of `y`."""
@@ -197,3 +199,87 @@ def test_equal_layers_are_walked_through_once(monkeypatch: pytest.MonkeyPatch) -
         for k, body in enumerate(module.computations[:-1]):
             assert fraction(found[body["e"]], body["e"].shape) == pytest.approx(1 / 4)
             assert fraction(found[module.entry[f"y{k}"]], body["e"].shape) == pytest.approx(1 / 4)
+
+
+_ATTENTION = """HloModule m, is_scheduled=true
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+most {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
+
+ENTRY e {
+  q = f32[1024,64]{1,0} parameter(0)
+  k = f32[1024,64]{1,0} parameter(1)
+  v = f32[1024,64]{1,0} parameter(2)
+  i = s32[1024,1024]{1,0} iota(), iota_dimension=0
+  j = s32[1024,1024]{1,0} iota(), iota_dimension=1
+  n = s32[] constant(WIDTH)
+  w = s32[1024,1024]{1,0} broadcast(n), dimensions={}
+  d = s32[1024,1024]{1,0} subtract(i, j)
+  before = pred[1024,1024]{1,0} compare(i, j), direction=GE
+  near = pred[1024,1024]{1,0} compare(d, w), direction=LT
+  keep = pred[1024,1024]{1,0} and(before, near)
+  low = f32[] constant(LOW)
+  lows = f32[1024,1024]{1,0} broadcast(low), dimensions={}
+  nought = f32[] constant(0)
+  zeros = f32[1024,1024]{1,0} broadcast(nought), dimensions={}
+  least = f32[] constant(-inf)
+  scores = f32[1024,1024]{1,0} dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  MASKED
+  top = f32[1024]{0} reduce(masked, least), dimensions={1}, to_apply=most
+  tops = f32[1024,1024]{1,0} broadcast(top), dimensions={0}
+  less = f32[1024,1024]{1,0} subtract(masked, tops)
+  powers = f32[1024,1024]{1,0} exponential(less)
+  total = f32[1024]{0} reduce(powers, nought), dimensions={1}, to_apply=sum
+  totals = f32[1024,1024]{1,0} broadcast(total), dimensions={0}
+  weights = f32[1024,1024]{1,0} divide(powers, totals)
+  ROOT r = f32[1024,64]{1,0} dot(weights, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+_SELECTED = "masked = f32[1024,1024]{1,0} select(keep, scores, lows)"
+_ADDED = """bias = f32[1024,1024]{1,0} select(keep, zeros, lows)
+  masked = f32[1024,1024]{1,0} add(scores, bias)"""
+
+_COPIED = "masked = f32[1024,1024]{1,0} copy(scores)"
+
+
+def _attention(masked: str, width: int = 128, low: str = "-inf") -> hlo.Module:
+    return hlo.parse(_ATTENTION.replace("MASKED", masked).replace("WIDTH", str(width)).replace("LOW", low))
+
+
+@pytest.mark.parametrize(("masked", "low"), [(_SELECTED, "-inf"), (_SELECTED, "-1e9"), (_ADDED, "-1e9")])
+def test_what_a_mask_leaves_out_stays_zero_through_softmax_into_the_second_product(
+    masked: str, low: str
+) -> None:
+    module = _attention(masked, low=low)
+    found = demands(module)
+    for name in ("scores", "less", "powers", "weights"):
+        one = module.entry[name]
+        assert fraction(found.get(one), one.shape) == pytest.approx(0.117, abs=0.01)
+        # In blocks of 128 each row touches its own and, but the first, the one before.
+        assert fraction(found.get(one), one.shape, by_blocks=True) == pytest.approx(15 / 64, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("masked", "low"),
+    [(_SELECTED, "-1"), (_ADDED, "-1"), (_COPIED, "-inf")],
+)
+def test_a_small_constant_or_no_mask_leaves_nothing_out(masked: str, low: str) -> None:
+    module = _attention(masked, low=low)
+    found = demands(module)
+    assert all(found.get(module.entry[name]) is None for name in ("less", "powers", "weights"))
+
+
+@pytest.mark.parametrize(("width", "part"), [(128, 15 / 64), (1024, 36 / 64)])
+def test_masked_attention_is_priced_with_its_softmax_and_both_products(width: int, part: float) -> None:
+    (found,) = lint.run(_attention(_SELECTED, width), lint.Config(**{**support.SAY_ALL, "select": ("G118",)}))
+    assert "1 more before or after it" in found.message
+    assert found.flops == pytest.approx(2 * 2 * 1024 * 1024 * 64 * (1 - part), rel=0.02)

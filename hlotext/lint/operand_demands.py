@@ -60,7 +60,7 @@ def operand_demands(
             _within(asked, known.mask_of(Value(operand, fusions)), shape)
             for asked, operand, shape in zip(found, one.operands, shapes, strict=True)
         ]
-    if opcode == "reduce" or (opcode == "reduce-window" and wanted is None):
+    if opcode in ("reduce", "reduce-window"):
         found = _reduced(one, wanted, first) if wanted is not None and opcode == "reduce" else nothing
         reducer = one.attributes.get("to_apply")
         if len(one.operands) == 2 and (adds(reducer) or takes_most(reducer)):

@@ -203,7 +203,7 @@ def _is_left_out(value: Value, is_low: bool) -> bool:
         number = float(str(made.literal).strip("{} ")) if made.opcode == "constant" else 0.0
     except ValueError:
         return False
-    return bool(np.exp(np.float32(number)) == 0)
+    return number < 0 and bool(np.exp(np.float32(number)) == 0)
 
 
 def _is_positive(value: Value) -> bool:

@@ -23,9 +23,11 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
-_MOST_COUNTED, _QUARTER = 0.625, 0.25
+_MOST_COUNTED, _QUARTER = 0.6, 0.25
 """Part of the elements, in blocks, that are used, up to which computing the others is worth knowing: where positions tell, as
-causal masks of four blocks do, and where data do, for which static sizes leave some room."""
+causal masks of 768 positions do, and where data do, for which static sizes leave some room."""
+_HALF = 0.5
+"""Part of which the author is warned: blocks of a triangle are more, and take a kernel of their own."""
 _FIRST = 0.125
 """Part of a sorted dimension that the first or last elements are, likewise: more of them are not found faster."""
 _WIDE = 64
@@ -79,6 +81,7 @@ class UnusedElements(Rule):
                 if len(products) > 1
                 else ""
             )
+            part = max(_needed(main[one], asked)[1] for one in products)
             yield Report(
                 main[first],
                 f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} {words}{more}",
@@ -90,6 +93,7 @@ class UnusedElements(Rule):
                 spares={one: 1 - fraction(asked.get(one), one.shape) for one in group},
                 covers=frozenset(group),
                 # How far back the edit goes, or how much room it leaves, is for the author to say.
+                is_proved=None if part <= _HALF else False,
                 is_at_most=len(products) > 1 or not _is_of_positions(_needed(main[first], asked)[0]),
             )
 
@@ -130,7 +134,12 @@ def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked
     found = [(asked.get(one), fraction(asked.get(one), one.shape, by_blocks=True))]
     for operand in one.operands if one.opcode in _PRODUCTS else ():
         each = asked.get(operand)
-        if isinstance(each, Demand) and each.masks and _is_of_positions(each):
+        if not isinstance(each, Demand) or not each.masks or operand.shape is None:
+            continue
+        # A diagonal operand scales rows, which D107 says.
+        if not any(
+            mask.is_diagonal(operand.shape.dimensions) or not mask.is_counted for mask in each.masks.values()
+        ):
             found.append((each, fraction(each, operand.shape, by_blocks=True)))
     return min(found, key=lambda each: each[1])
 
