@@ -129,7 +129,7 @@ def _unused(
 
 
 def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked, float]:
-    """What is used of a result, and of an operand of a product that is zero where a mask of positions says so; with the least
+    """Demand for a result, or for an operand of a product that is zero where a mask of positions says so; with the least
     part of the work that this takes in blocks."""
     found = [(asked.get(one), fraction(asked.get(one), one.shape, by_blocks=True))]
     for operand in one.operands if one.opcode in _PRODUCTS else ():
