@@ -709,3 +709,49 @@ def test_slices_that_do_not_fill_an_array_are_not_joined(place: str) -> None:
     """Twice at one place, or at one that only the run tells."""
     context = lint.make_context(hlo.parse(IN_TURN.replace("PLACE", place)))
     assert not list(taken_apart(context))
+
+
+TABLE = """HloModule table, is_scheduled=true
+
+repeat {
+  a = f32[1024,64]{1,0} parameter(0)
+  ROOT b = f32[8,1024,64]{2,1,0} broadcast(a), dimensions={1,2}
+}
+
+body {
+  state = (s32[], f32[8,1024,64]{2,1,0}, f32[1024,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = f32[8,1024,64]{2,1,0} get-tuple-element(state), index=1
+  t = f32[1024,64]{1,0} get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  w = f32[8,1024,64]{2,1,0} fusion(t), kind=kLoop, calls=repeat
+  y = USED
+  ROOT r = (s32[], f32[8,1024,64]{2,1,0}, f32[1024,64]{1,0}) tuple(next, y, t)
+}
+
+cond {
+  state = (s32[], f32[8,1024,64]{2,1,0}, f32[1024,64]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  n = s32[] constant(12)
+  ROOT more = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main {
+  x = f32[8,1024,64]{2,1,0} parameter(0)
+  t = f32[1024,64]{1,0} parameter(1)
+  zero = s32[] constant(0)
+  state = (s32[], f32[8,1024,64]{2,1,0}, f32[1024,64]{1,0}) tuple(zero, x, t)
+  loop = (s32[], f32[8,1024,64]{2,1,0}, f32[1024,64]{1,0}) while(state), condition=cond, body=body
+  ROOT out = f32[8,1024,64]{2,1,0} get-tuple-element(loop), index=1
+}
+"""
+
+
+def test_a_table_that_each_iteration_repeats_and_only_reads_is_made_again() -> None:
+    """Memory that is written over must be filled anew."""
+    read = "f32[8,1024,64]{2,1,0} multiply(x, w)"
+    finding = only(TABLE.replace("USED", read), "G116", profile=Backend.GPU)
+    assert "broadcast of 2.00 MiB is recomputed in each of 12 iterations" in finding.message
+    over = "f32[8,1024,64]{2,1,0} dynamic-update-slice(w, x, i, i, i)"
+    assert "G116" not in codes(TABLE.replace("USED", over))

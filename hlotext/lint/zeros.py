@@ -115,9 +115,7 @@ class Zeros:
     def _mask(self, value: Value, is_low: bool, left: int) -> Rate | None:
         value = entered(value, self._full)
         key = value, is_low
-        if value.instruction.opcode not in _MASKED or not left:
-            return None
-        if value.instruction in self._full and not value.fusions:
+        if not left or (value.instruction in self._full and not value.fusions):
             return None
         if key not in self._masks:
             self._masks[key] = self._mask_of(value, is_low, left - 1)
@@ -145,11 +143,9 @@ class Zeros:
             if is_low and not any(map(_is_positive, operands)):
                 return None
             return self._first_mask(operands, is_low, left)
-        if opcode == "divide" and is_low and not _is_positive(operands[1]):
-            return None
-        if opcode == "subtract" and not is_low:
-            return None
-        return self._mask(operands[0], is_low, left)
+        follows = opcode == "subtract" if is_low else opcode == "divide"
+        follows = follows or (opcode == "divide" and _is_positive(operands[1]))
+        return self._mask(operands[0], is_low, left) if follows else None
 
     def _first_mask(self, operands: Iterable[Value], is_low: bool, left: int) -> Rate | None:
         found = (self._mask(operand, is_low, left) for operand in operands)
@@ -189,8 +185,6 @@ class Zeros:
 _SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
 _SUMS = frozenset({"add", "maximum", "or", "subtract"})
 _FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
-_MASKED = _SAME | {"add", "divide", "exponential", "multiply"} | {"select", "subtract"}
-"""Opcodes whose result may be masked."""
 _TOLD = _FOLLOWED | {"compare", "constant"} | {"select"}
 
 

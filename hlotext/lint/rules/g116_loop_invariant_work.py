@@ -11,19 +11,30 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import connected, size_of
 from hlotext.lint.moving import moved_array
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, entered
+from hlotext.lint.values import Value, consumers, entered
 from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
     {"bitcast", "broadcast", "constant", "convert", "copy", "iota", "parameter", "reshape", "tuple"}
 )
 """Opcodes of what only fills an array: memory that a round writes over must be filled anew."""
+_READING = (
+    ELEMENTWISE
+    | traits.CONTRACTIONS
+    | traits.REDUCTIONS
+    | traits.SLICES
+    | traits.REPEATS_ELEMENTS
+    | {"concatenate", "gather"}
+)
+"""Opcodes that do not write over an operand that the program needs whole."""
 _MOST_STEPS = 100
 _MUCH = 0.02
 """Share of the peak from which on holding the result is a price that the author may not want to pay."""
@@ -160,7 +171,19 @@ def _is_work(one: Instruction, context: Context) -> bool:
     if not opcodes <= _FILLED:
         # A fusion of slices alone, on TPU, fetches them.
         return context.backend is not Backend.TPU or not opcodes <= _FILLED | {"dynamic-slice", "slice"}
-    return moved_array(one, context) is not None or bool(one.operands and _widens(one))
+    return moved_array(one, context) is not None or bool(one.operands and _widens(one)) or _is_table(one)
+
+
+def _is_table(one: Instruction) -> bool:
+    """True if values are repeated, or counted, to an array that is only read: nothing is written over it, nor does a loop or
+    kernel take it, which might."""
+    opcodes = {part.opcode for part in parts_of(one)}
+    given = sum(size_of(operand.shape) for operand in one.operands)
+    if not opcodes & {"broadcast", "iota"} or not (given or "iota" in opcodes) or given >= size_of(one.shape):
+        return False
+    return not one.is_root and all(
+        user.instruction.opcode in _READING for user, _ in consumers(Value(one), SAME)
+    )
 
 
 def _widens(one: Instruction) -> bool:
