@@ -310,6 +310,87 @@ def test_an_operation_that_leaves_a_loop_says_how_often_it_runs(
     (change,) = [one for one in found.changes if one.opcode == "all-reduce"]
     assert (change.parts[0].name, change.parts[0].old, change.parts[0].new) == ("runs", *runs)
     assert f"runs {runs[0]} -> {runs[1]}" in change.what
+    assert f"moved {'out of' if runs[1] == 'once' else 'into'} loop w" in change.what
+
+
+SCANNED = """HloModule m
+
+body (s: (s32[], f32[4,8], f32[10,4,8], f32[8,8])) -> (s32[], f32[4,8], f32[10,4,8], f32[8,8]) {
+  s = (s32[], f32[4,8], f32[10,4,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  h = f32[4,8] get-tuple-element(s), index=1
+  xs = f32[10,4,8] get-tuple-element(s), index=2
+  w = f32[8,8] get-tuple-element(s), index=3
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  row = f32[1,4,8] dynamic-slice(xs, i, zero, zero), dynamic_slice_sizes={1,4,8}
+  x = f32[4,8] reshape(row)
+  y = f32[4,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  next = f32[4,8] multiply(h, y)
+  ROOT r = (s32[], f32[4,8], f32[10,4,8], f32[8,8]) tuple(j, next, xs, w)
+}
+
+condition (s: (s32[], f32[4,8], f32[10,4,8], f32[8,8])) -> pred[] {
+  s = (s32[], f32[4,8], f32[10,4,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(10)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main (h: f32[4,8], xs: f32[10,4,8], w: f32[8,8]) -> f32[4,8] {
+  h = f32[4,8] parameter(0)
+  xs = f32[10,4,8] parameter(1)
+  w = f32[8,8] parameter(2)
+  zero = s32[] constant(0)
+  t = (s32[], f32[4,8], f32[10,4,8], f32[8,8]) tuple(zero, h, xs, w)
+  loop = (s32[], f32[4,8], f32[10,4,8], f32[8,8]) while(t), condition=condition, body=body
+  ROOT last = f32[4,8] get-tuple-element(loop), index=1
+}
+"""
+HOISTED = (
+    SCANNED.replace("  y = f32[4,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n", "")
+    .replace("  w = f32[8,8] get-tuple-element(s), index=3\n", "")
+    .replace("multiply(h, y)", "multiply(h, x)")
+    .replace("tuple(j, next, xs, w)", "tuple(j, next, xs)")
+    .replace("tuple(zero, h, xs, w)", "tuple(zero, h, stack)")
+    .replace("f32[10,4,8], f32[8,8])", "f32[10,4,8])")
+    .replace(
+        "  t = (",
+        "  rows = f32[40,8] reshape(xs)\n"
+        "  all = f32[40,8] dot(rows, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        "  stack = f32[10,4,8] reshape(all)\n  t = (",
+    )
+    .replace(
+        "ENTRY main (h: f32[4,8], xs: f32[10,4,8]) ->",
+        "ENTRY main (h: f32[4,8], xs: f32[10,4,8], w: f32[8,8]) ->",
+    )
+)
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_product_hoisted_out_of_a_scan_is_one_change(is_back: bool) -> None:
+    """Of all iterations at once it has another shape and other operations around it, but multiplies the same arrays."""
+    old, new = (HOISTED, SCANNED) if is_back else (SCANNED, HOISTED)
+    found = diff.compare(old, new)
+    (change,) = [one for one in found.changes if one.opcode == "dot"]
+    told = (
+        "runs once -> 10 times, moved into loop loop"
+        if is_back
+        else "runs 10 times -> once, moved out of loop loop"
+    )
+    assert change.what == f"dot: {told}, dimensions"
+    assert f"changed: {change.what}" in [title for title, _ in found.changes.folded()]
+
+
+def test_a_product_of_other_arrays_has_not_moved() -> None:
+    found = diff.compare(
+        SCANNED,
+        HOISTED.replace("reshape(xs)", "reshape(other)").replace(
+            "  rows", "  other = f32[10,4,8] negate(xs)\n  rows"
+        ),
+    )
+    assert [one.kind for one in found.changes if one.opcode == "dot"] == ["added", "removed"]
 
 
 def test_another_trip_count_is_one_change() -> None:

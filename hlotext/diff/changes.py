@@ -74,10 +74,16 @@ class Change:
         return (old, new) if old is not None and new is not None else None
 
     @property
+    def has_moved(self) -> bool:
+        """True if it stands in another loop than before, or in one on one side only."""
+        return any(part.name == "loop" for part in self.parts)
+
+    @property
     def growth(self) -> str:
-        """The factor by which the elements of its result became more or fewer: `result 4x larger`; empty for none."""
+        """The factor by which the elements of its result became more or fewer: `result 4x larger`; empty for none, and for
+        what moved out of a loop or into one."""
         result = self.result
-        if result is None:
+        if result is None or self.has_moved:
             return ""
         old, new = (shape.element_count for shape in result)
         if old == new or not old or not new:
@@ -160,9 +166,8 @@ class Changes(Sequence[Change]):
                 found.setdefault((change.kind, growth), []).append(change)
                 continue
             names = dict.fromkeys(part.name.split(" ")[0] for part in change.parts)
-            same = (
-                ", ".join(names) if change.kind == CHANGED and change.name and "opcode" not in names else ""
-            )
+            is_field = change.kind == CHANGED and change.name and not names.keys() & _SAID
+            same = ", ".join(names) if is_field else ""
             found.setdefault((change.kind, same or f"={change.what}"), []).append(change)
         groups = []
         for (kind, same), changes in found.items():
@@ -186,6 +191,10 @@ class Changes(Sequence[Change]):
     def counts(self) -> Counter[str]:
         """Number of changes of each kind."""
         return Counter(change.kind for change in self._changes)
+
+
+_SAID = {"opcode", "loop"}
+"""Parts by which changes are told apart by what they were and are."""
 
 
 def value_text(value: object) -> str:

@@ -234,8 +234,14 @@ class _Finder:
         What stands in a loop with another trip count is no change by itself: the loop is.
         """
         after, before = self._count(self._graphs[1], new), self._count(self._graphs[0], old)
-        if after != before and (parts or self._has_moved(new, old)):
+        has_moved = self._has_moved(new, old)
+        if after != before and (parts or has_moved):
             yield Part("runs", _times(before), _times(after))
+        if has_moved:
+            yield Part(
+                "loop",
+                *(_loop_name(graph, node) for graph, node in zip(self._graphs, (old, new), strict=True)),
+            )
         yield from parts
 
     @functools.cached_property
@@ -413,6 +419,17 @@ def _members(graph: Graph, wrapping: hlo.Instruction) -> list[hlo.Instruction]:
     ]
 
 
+def _moved(part: Part) -> str:
+    if part.old and part.new:
+        return f"moved from loop {part.old} to {part.new}"
+    return f"moved out of loop {part.old}" if part.old else f"moved into loop {part.new}"
+
+
+def _loop_name(graph: analysis.CallGraph, node: hlo.Instruction) -> str:
+    loop = graph.loop_around(node.computation) if node.computation is not None else None
+    return "" if loop is None else loop.name
+
+
 def _times(runs: int | None) -> str:
     return "unknown" if runs is None else "once" if runs == 1 else f"{runs:,} times"
 
@@ -444,11 +461,15 @@ def _changed_what(new: hlo.Instruction, old: hlo.Instruction, parts: Any) -> str
         return f"{old.opcode} -> {new.opcode}"
     names = [part.name.split(" ")[0] if part.name.startswith("operand") else part.name for part in parts]
     short = [
-        f"{part.name} {part.old} -> {part.new}"
+        _moved(part) if part.name == "loop" else f"{part.name} {part.old} -> {part.new}"
         for part in parts
-        if part.name in ("runs", "type", "layout") and len(part.old) + len(part.new) < 60
+        if part.name in ("runs", "loop", "type", "layout") and len(part.old) + len(part.new) < 60
     ]
-    rest = [name for name in dict.fromkeys(names) if not any(s.startswith(f"{name} ") for s in short)]
+    rest = [
+        name
+        for name in dict.fromkeys(names)
+        if name != "loop" and not any(s.startswith(f"{name} ") for s in short)
+    ]
     return f"{new.opcode}: {', '.join([*short, *rest])}"
 
 

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping
 
 import hlotext as hlo
+from hlotext.diff.moved_products import moved_products
 from hlotext.diff.node_matching import Matching
 from hlotext.diff.value_graph import Graph, base_opcode
 from hlotext.diff.value_numbering import ValueNumbering
@@ -77,6 +78,10 @@ class Pairing:
         self._follow(loose)
         left = [node for node in self._new_real if node not in self.partner]
         gone = [node for node in self._old_real if node not in self.back]
+        for node, other in list(moved_products(left, gone, self.new, self.old, self.partner)):
+            self.partner[node] = other
+            self.back[other] = node
+        left = [node for node in left if node not in self.partner]
         if left and gone and max(len(left), len(gone)) <= MOST_WEIGHED:
             self._weigh(left)
 

@@ -29,7 +29,9 @@ class Weights:
 
     def of(self, change: Change) -> Weight:
         """The cost of the operation, of a changed one on the side where it is larger."""
-        nodes = (node for node in (change.old, change.new) if node is not None)
+        nodes = [node for node in (change.old, change.new) if node is not None]
+        if change.has_moved:  # its fusions are no changes of their own
+            nodes = [_running(node) for node in nodes]
         return max((self._costs.get(node, (0.0, 0.0)) for node in nodes), default=(0.0, 0.0))
 
     def of_all(self, changes: Iterable[Change]) -> Weight:
@@ -54,3 +56,9 @@ class Weights:
             return (is_new, *self.of_all(pair[1]), len(pair[1]))
 
         return sorted(inner, key=order, reverse=True)
+
+
+def _running(node: hlo.Instruction) -> hlo.Instruction:
+    """The fusion that an operation runs in, or itself."""
+    callers = node.computation.callers if node.computation is not None else ()
+    return callers[0] if len(callers) == 1 and callers[0].opcode == "fusion" else node
