@@ -743,10 +743,26 @@ def test_what_is_spared_is_what_the_final_text_sends(tmp_path: Path) -> None:
     total = sum((one.communication.wire_bytes or 0) * (one.communication.runs or 0) for one in found)
     suggestions = [(one, suggestion) for one in found for suggestion in one.suggestions]
     assert suggestions
+    stays = [one.communication.start.name for one, suggestion in suggestions if not suggestion.bytes_spared]
+    assert stays == ["all-gather.45"]  # with x whole the same operand is gathered, however it is cut then
     for one, suggestion in suggestions:
-        assert suggestion.bytes_spared == one.communication.wire_bytes
+        assert suggestion.bytes_spared in (0, one.communication.wire_bytes)
+        assert ("; this collective stays, " in suggestion.because) == (suggestion.bytes_spared == 0)
         assert suggestion.bytes_total is not None
         assert 0 < -suggestion.bytes_total <= total
+
+
+def test_what_all_send_less_is_a_bound_or_not_told(tmp_path: Path) -> None:
+    """An operation that may be carried out otherwise, or sends now what was not foreseen, leaves how much open."""
+    for one in fsdp_on_tpu(tmp_path).collectives():
+        for suggestion in one.suggestions:
+            told = (
+                "less in all at least"
+                if suggestion.confidence == "high"
+                else "less in all, how much is not known"
+            )
+            assert told in suggestion.because
+            assert "an estimated" in suggestion.because or suggestion.confidence == "low"
 
 
 def test_replicating_one_weight_of_fsdp_is_not_suggested(tmp_path: Path) -> None:

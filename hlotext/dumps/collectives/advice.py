@@ -86,7 +86,10 @@ class Advice:
         rule = RULES[change.rule]
         measured = rule.spared[self._where]
         fate = self._fates.get(part.part)
-        spared = round(fate.sent) if fate is not None and fate.sent is not None else None
+        sent = round(fate.sent) if fate is not None and fate.sent is not None else None
+        user = part.users[0] if part.users else None
+        # Where other operations change, traffic in all may fall while this collective stays.
+        spared = 0 if (user, part.tensor) in estimate.placed else sent
         total = estimate.change
         own = self._grows(change)
         following = self._following(change, estimate, own)
@@ -97,8 +100,9 @@ class Advice:
             str(change.spec),
             rule.what,
             spared,
-            total,
+            estimate.least,
             grows,
+            change.kind == "constraint",
             list(following),
             lost,
             measured,

@@ -82,7 +82,8 @@ class Suggestion:
     measured_on: str
     """The compilers of these recompilations, such as `CPU with Shardy`."""
     bytes_spared: int | None
-    """Bytes that each device no longer sends per run of the module; None where a size or a trip count is not known."""
+    """Bytes that each device sends less in this collective per run of the module, 0 where it stays and others send less; None
+    where a size or a trip count is not known."""
     bytes_per_device: int | None
     """Increase of the annotated array in bytes per device, negative if it shrinks; None if unknown."""
     spec_axes: tuple[tuple[str, ...], ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
@@ -48,6 +48,11 @@ class Estimate:
     """True if it sends less, surely or by a margin."""
     results: Mapping[int, int] = {}
     """Bytes that each device holds more of the results that change, by their number."""
+    least: int | None = None
+    """Bytes that each device sends less per run however the changed operations are carried out, without what the estimate of
+    today's traffic is wrong by; None where it is not sure."""
+    placed: Collection[tuple[hlo.Instruction | None, hlo.Instruction | None]] = frozenset()
+    """Of the changed operations those, each with an operand, that place this operand otherwise before and after alike."""
 
 
 class Traffic:
@@ -131,7 +136,8 @@ class Traffic:
     def _of(self, changed: dict[int, Axes], is_annotated: bool) -> Estimate | None:
         spec = self._spreading.spread(changed)
         touched = [one for one in self._arrays.operations if any(spec[n] != self._now[n] for n in one.ids)]
-        counted = self._counted(touched, {one.number: self._volume.of(one, spec) for one in touched})
+        likely = {one.number: self._volume.of(one, spec) for one in touched}
+        counted = self._counted(touched, likely)
         if counted is None:
             return None
         change, gross, _ = highest = counted
@@ -149,7 +155,28 @@ class Traffic:
         is_possible = -change <= self._total
         is_sure = is_possible and is_annotated and is_known and saved > 0 and is_met(_SURE, saved, highest[1])
         is_less = is_sure or is_met(_LIKELY, -change, gross)
-        return Estimate(round(change) if is_possible else None, is_sure, is_less, self._grown(spec))
+        return Estimate(
+            round(change) if is_possible else None,
+            is_sure,
+            is_less,
+            self._grown(spec),
+            round(saved - off) if is_sure else None,
+            frozenset(self._placed(touched, likely)),
+        )
+
+    def _placed(
+        self, touched: list[Operation], new: dict[int, Sent | None]
+    ) -> Iterator[tuple[hlo.Instruction | None, hlo.Instruction | None]]:
+        for one in touched:
+            before, after = self._sent[one.number], new[one.number]
+            if before is None or after is None:
+                continue
+            kept = before.moves.keys() & after.moves.keys()
+            for value, operand in zip(
+                one.values, one.node.operands if one.node is not None else (), strict=False
+            ):
+                if any(isinstance(key, tuple) and key[0] == id(value) for key in kept):
+                    yield one.node, operand
 
     def _grown(self, spec: Mapping[int, Axes]) -> dict[int, int]:
         """Bytes that each device holds more of the results whose shardings change."""

@@ -170,28 +170,37 @@ def suggestion(
     spec: str,
     what: str,
     spared: int | None,
-    total: int | None,
+    least: int | None,
     grows: int | None,
+    is_inner: bool,
     results: Sequence[int],
     lost: Sequence[Place],
     measured: tuple[int, int],
     measured_on: str,
 ) -> str:
-    """One change and its price. The bytes spared are those of this collective; `total` is of all, as far as that is known."""
-    price = (
-        [f"each device sends {byte_text(spared)} less in this collective per run"]
-        if spared is not None
-        else []
+    """One change and its price.
+
+    The bytes spared are those of this collective, `least` those that all send less at least, as far as that is known. Of an
+    inner array, which is no argument and no result, others may grow with it.
+    """
+    price = []
+    if spared is not None:
+        less = f"each device sends {byte_text(spared)} less in this collective per run"
+        price.append(less if spared else "this collective stays")
+    price.append(
+        f"an estimated {byte_text(least)} less in all at least"
+        if least
+        else "less in all, how much is not known"
     )
-    if total is not None:
-        price.append(f"an estimated {byte_text(abs(total))} {'more' if total > 0 else 'less'} in all")
-    if grows:
+    if grows and is_inner:
+        price.append(f"the array takes {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
+    elif grows:
         following = f" with {_listed([f'result[{n}]' for n in results])} sharded so too" if results else ""
         price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}")
     if lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
     done = f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
-    return "; ".join((f"{label} as {spec} ({what})", *([", ".join(price)] if price else []), done))
+    return "; ".join((f"{label} as {spec} ({what})", ", ".join(price), done))
 
 
 def _edge(part: Written | None) -> str:
