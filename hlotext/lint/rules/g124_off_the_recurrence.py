@@ -44,7 +44,7 @@ class OffTheRecurrence(Rule):
     code = "G124"
     name = "off-the-recurrence"
     title = "small products in a loop that could be one product over all iterations"
-    waste = "again"
+    waste = "small"
     needs_optimized = True
     yields_to = frozenset({"G116"})
 
