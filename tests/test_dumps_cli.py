@@ -289,3 +289,21 @@ def test_counts_in_a_folder_say_which_texts_were_searched(tmp_path: Path) -> Non
     text = "HloModule m\n\nENTRY e {\n  a = f32[8]{0} parameter(0)\n  ROOT n = f32[8]{0} negate(a)\n}\n"
     _write(tmp_path, {"module_0000.m.cpu_after_optimizations.txt": text})
     assert "every pass: --which all" in run("grep", "-c", "negate(_)", tmp_path).stderr
+
+
+def test_a_transpose_that_is_cut_moves_what_is_left_of_it(tmp_path: Path) -> None:
+    text = """HloModule m, is_scheduled=true
+
+cutting {
+  p = f32[8,8]{1,0} parameter(0)
+  t = f32[8,8]{1,0} transpose(p), dimensions={1,0}
+  ROOT s = f32[4,8]{1,0} slice(t), slice={[4:8], [0:8]}
+}
+
+ENTRY e {
+  a = f32[8,8]{1,0} parameter(0)
+  ROOT r = f32[4,8]{1,0} fusion(a), kind=kInput, calls=cutting
+}
+"""
+    _write(tmp_path, {"module_0000.m.gpu_after_optimizations.txt": text})
+    assert "0 copies and 1 transpose, 128 B" in run("dump", "copies", tmp_path).stdout

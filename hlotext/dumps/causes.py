@@ -89,7 +89,7 @@ class Cause:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of its result; of the start of a copy those of what is copied."""
+        """Bytes of its result; of the start of a copy those of what is copied; in a fusion no more than that writes."""
         shape = self.instruction.shape
         if (
             shape is not None
@@ -98,7 +98,12 @@ class Cause:
             and self.instruction.opcode == "copy-start"
         ):
             shape = shape.tuple_shapes[0]
-        return None if shape is None else shape_bytes(str(shape))
+        own = None if shape is None else shape_bytes(str(shape))
+        home = self.instruction.computation
+        if own is None or home is None or not home.is_fusion_body:
+            return own
+        written = shape_bytes(str(home.root.shape)) if home.root.shape is not None else None
+        return own if written is None else min(own, written)
 
 
 _DID = {
