@@ -56,8 +56,9 @@ class Mask:
         return self.is_counted and self.part * min((sizes[d] for d in self.dimensions), default=1) <= 1
 
     def in_blocks(self, sizes: Sequence[int]) -> float:
-        """The part that is computed where it is in blocks; a diagonal needs none."""
-        return self.part if self.is_diagonal(sizes) else max(self.part, self.blocks)
+        """The part that is computed where it is in blocks; a diagonal needs none, and what data select is sorted first."""
+        is_whole = not self.is_counted or self.is_diagonal(sizes)
+        return self.part if is_whole else max(self.part, self.blocks)
 
 
 @attrs.frozen(eq=False)
