@@ -255,6 +255,15 @@ def test_a_condition_that_was_met_is_not_named() -> None:
     assert silence.reason == "the rule does not apply, because the module has no loop of a backward pass"
 
 
+def test_what_stops_the_last_candidate_of_an_inner_loop_is_told() -> None:
+    """It was lost where the candidates were those of a function that the rule calls: products of many rows, of one loop."""
+    text = (support.DATA / "lint" / "G124.txt").read_text().partition("\nHloModule silent")[0]
+    (silence,) = lint.explain_silence(Source(text.replace("8,1024", "512,1024")), "G124")
+    assert silence.reason == (
+        "no operation matches the rule: the nearest is loop, but one product over all iterations would take as long"
+    )
+
+
 def test_a_rule_of_several_forms_says_why_of_each() -> None:
     """And what it looks for."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))

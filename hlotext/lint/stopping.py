@@ -205,9 +205,14 @@ class _Watch:
 
     def _round(self, frame: FrameType, call: _Call) -> None:
         """The loop begins another round: the one before is done."""
+        stop = None
         if frame.f_code is self.code:
             self._end(call)
-        call.met, call.last, call.below = 0, None, None
+        elif frame.f_code.co_flags & inspect.CO_GENERATOR:
+            stop = self._stop(
+                call
+            )  # it returns nothing after its last round, either: what stopped this one is known then
+        call.met, call.last, call.below = 0, None, stop
 
     def _return(self, frame: FrameType, call: _Call, value: Any) -> None:
         if frame.f_code is self.code:

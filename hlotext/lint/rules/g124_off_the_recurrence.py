@@ -84,7 +84,7 @@ def _reports(
         if moved is None:
             continue
         saved = _saved(product, moved, together[product.whole], count, context)
-        if saved <= 0:  # one product over all iterations would take as long
+        if not saved:  # one product over all iterations would take as long
             continue
         held = moved.held * count
         room = context.prices.chip.usable_bytes(0)
@@ -162,8 +162,10 @@ def _part(value: Value, apart: frozenset[Instruction], purity: Purity) -> float:
 
 
 def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Context) -> float:
-    """Seconds saved in all runs: one product reads what is the same once, and is bound by its operations; `flops` are those
-    of all products that run as one operation with it."""
+    """Seconds saved in all runs, or 0: one product reads what is the same once, and is bound by its operations.
+
+    `flops` are those of all products that run as one operation with it.
+    """
     prices = context.prices
     least = prices.own_least.get(product.whole)
     if least is None or not flops:
@@ -175,4 +177,5 @@ def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Con
     part = moved.part * context.flops(product.dot) / flops
     compute = (least.compute or 0.0) * times * part
     once = prices.reading(narrow) * times + prices.reading(wide) * (times / count)
-    return prices.seconds(product.whole) * part - max(compute, once) - prices.reading(moved.read) * times / 2
+    less = prices.seconds(product.whole) * part - max(compute, once) - prices.reading(moved.read) * times / 2
+    return max(0.0, less)
