@@ -74,7 +74,7 @@ def answers() -> dict[str, Any]:
 
 def test_a_function_is_explained(answers: dict[str, Any]) -> None:
     (why,) = answers["mlp"]["why"]
-    assert "needs tanh" in why
+    assert "needs the result of tanh" in why
     assert why.endswith("as P('dp', None), and it is P('dp', 'tp')")
     assert answers["mlp"]["sent"] == 24576
     assert answers["lowered"]["why"] == answers["mlp"]["why"]
