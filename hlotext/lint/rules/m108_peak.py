@@ -10,7 +10,7 @@ from hlotext.lint.parts.long_lived_array import LongLivedArray
 
 
 @attrs.frozen
-class Peak(MergedRule):
+class PeakOfMemory(MergedRule):
     code = "M108"
     name = "peak"
     title = "arrays that dominate peak memory"
