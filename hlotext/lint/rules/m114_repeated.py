@@ -24,7 +24,7 @@ _MOST_USERS = 50
 
 
 @attrs.frozen
-class RepeatedArray(Rule):
+class MaterializedBroadcast(Rule):
     code = "M114"
     name = "repeated"
     title = "a materialized broadcast"
