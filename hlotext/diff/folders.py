@@ -100,8 +100,8 @@ def folders(
     """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
 
     By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; then
-    by program alone, for a module that was renamed; at last what alone is left on each side. With `exact` names of
-    modules and inside them count, as they do for JAX's compilation cache. Raises InputError for a path that is not a dump.
+    by program alone, for a module that was renamed; at last, where nothing is paired, the only one of each. With `exact` names
+    of modules and inside them count, as they do for JAX's compilation cache. Raises InputError for a path that is not a dump.
     """
     first, second = _Side(old), _Side(new)
     pairs: list[tuple[dumps.Compilation, dumps.Compilation]] = []
@@ -124,7 +124,7 @@ def folders(
                 second.left.remove(other)
                 pairs.append((one, other))
     left_over = None
-    if len(first.left) == len(second.left) == 1 and not exact:
+    if not pairs and len(first.left) == len(second.left) == 1 and not exact:
         left_over = first.left.pop(), second.left.pop()
         pairs.append(left_over)
     order = {one: place for place, one in enumerate(first.compilations)}
