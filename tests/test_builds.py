@@ -23,9 +23,10 @@ pytest.importorskip("duckdb")
 from hlotext.syntax.source.inputs import InputError
 from hlotext.tables.figures import FIGURES
 from hlotext.tables.figures import TABLES as NEEDED
-from hlotext.tables.history import BuildStep, Grown, History, ModuleHistory, NewFinding, history
+from hlotext.tables.history import BuildStep, Grown, History, ModuleHistory, NewFinding, Regression, history
 from hlotext.view.report import benchmark, builds_comment, builds_page, figure_texts
 from hlotext.view.report.builds_text import cause_of
+from hlotext.view.report.builds_verdict import worst
 from hlotext.view.report.templates import codes
 
 TABLES = ",".join(NEEDED)
@@ -290,6 +291,68 @@ def test_a_build_has_what_it_added_and_not_what_moved(tmp_path: Path) -> None:
         if row["figure"] == "bytes sent"
     )
     assert (str(told["build"]).split()[0], told["place"]) == ("b2", "m.py:9")
+
+
+def tpu(gather: bool, count: int = 2) -> str:
+    """A scheduled step for TPU: all-reduces of line 3, before them the starts of gathers of line 9 which all of it hides."""
+    wide = "f32[512,512]{1,0:T(8,128)}"
+    groups = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
+
+    def at(scope: str, line: int) -> str:
+        return f'metadata={{op_name="{scope}" source_file="m.py" source_line={line}}}'
+
+    starts = "".join(
+        f"  begin{n} = (f32[512,512]{{1,0:T(8,128)}}, f32[2048,512]{{1,0:T(8,128)}}) all-gather-start(p), dimensions={{0}}, "
+        f"{groups}, {at(f'layer_{n}/gather', 9)}\n"
+        for n in range(count)
+    )
+    dones = "".join(
+        f"  d{n} = f32[2048,512]{{1,0:T(8,128)}} all-gather-done(begin{n}), {at(f'layer_{n}/gather', 9)}\n"
+        for n in range(count)
+    )
+    return (
+        "HloModule step, is_scheduled=true, num_partitions=4\n\nsum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n"
+        f"  ROOT z = f32[] add(x, y)\n}}\n\nENTRY e {{\n  p = {wide} parameter(0)\n{starts if gather else ''}"
+        f"  r = {wide} all-reduce(p), {groups}, to_apply=sum, {at('loss/sum', 3)}\n"
+        f"{dones if gather else ''}  ROOT n = {wide} negate(r)\n}}\n"
+    )
+
+
+def test_what_only_waits_behind_a_transfer_is_not_blamed_for_it(tmp_path: Path) -> None:
+    """Two new gathers occupy the link, and what the all-reduce behind them waits longer is theirs, of one line together."""
+    found = of_two(tmp_path, tpu(gather=False), tpu(gather=True))
+    (step,) = (one for one in found.steps if one.figure == "least_seconds")
+    cause = cause_of(step)
+    assert (cause.place, cause.name) == ("m.py:9", "begin0")
+    assert ", 2 all-gather of one line, +" in cause.detail
+    mine = [one for one in step.grown if one.line == 9]
+    assert sum(one.more_seconds for one in mine) == pytest.approx(step.value - step.before, rel=0.01)
+    assert not any(one.more_seconds for one in step.grown if one.line == 3)
+
+
+def test_a_part_of_more_than_the_rise_says_what_others_fell() -> None:
+    grown = Grown("c", "copy-start", "f32[4]", 0, 0.0, 1, "m.py", 3, more_seconds=3e-6)
+    step = BuildStep("m", "b", "a", "least_seconds", 5e-6, 6e-6, (grown,))
+    assert cause_of(step).detail == ", copy-start, +3.00 us, others −2.00 us"
+    assert cause_of(attrs.evolve(step, value=8e-6)).detail == ", copy-start, +3.00 us"
+
+
+def test_the_worst_is_what_costs_and_not_what_is_counted() -> None:
+    """One warning, where there was none, is not worse than twice the memory; alone it is."""
+    warned = Regression("m", "findings", "a", 0.0, 1.0)
+    assert worst([Regression("m", "peak_bytes", "a", 1.0, 2.0), warned]).text == "+100 %"
+    assert worst([warned]).text == "new"
+
+
+def test_a_measure_that_is_worse_in_another_figure_says_so() -> None:
+    """Its least time was good at twice the memory."""
+    found = made([5, 10, 5])
+    times = {"0": 3.0, "1": 2.0, "2": 3.0}
+    (module,) = found.modules
+    faster = attrs.evolve(module, values={**module.values, "least_seconds": times})
+    slower = BuildStep("m", "2", "1", "least_seconds", 2.0, 3.0)
+    page = builds_page(attrs.evolve(found, modules=(faster,), steps=(*found.steps, slower)))
+    assert '<span class="of">1, where more: peak memory</span>' in page
 
 
 def test_memory_that_is_held_is_the_cause_before_operations_that_write_less() -> None:

@@ -226,6 +226,57 @@ def test_results_that_grew_are_one_group_and_new_collectives_the_first() -> None
     assert titles[0].startswith("changed: result 4x smaller (")
 
 
+def test_what_differs_most_comes_first_and_not_what_is_largest() -> None:
+    """A large fusion whose configuration alone is another, and a small result that grew; the other way round it shrank."""
+    old = (
+        _SENT.replace("SIZE", "4000000")
+        .replace("tanh(s)", "tanh(u)")
+        .replace("  t =", "  u = f32[256]{0} parameter(1)\n  t =")
+    )
+    new = old.replace('"c":"4000000"', '"c":"4000001"').replace("f32[256]", "f32[512]")
+    for first, second, sign in ((old, new, 1), (new, old, -1)):
+        found = diff.compare(first, second)
+        groups = found.weights.ordered(found.changes.folded())
+        sizes = [found.weights.of_all(changes)[0] for _, changes in groups]
+        assert sign * sizes[0] > 0
+        assert sum(sizes) == found.totals.bytes.difference
+        titles = [title for title, _ in groups]
+        assert titles[0].startswith("changed: result 2x ")
+        assert sizes[titles.index("changed: fusion: backend_config")] == 0
+
+
+_GATHER = (
+    "f32[16]{0} all-gather(p), dimensions={0}, channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true, "
+    'frontend_attributes={chain_id="0"}'
+)
+_CHAIN = f"""HloModule m, num_partitions=4
+
+ENTRY e {{
+  p = f32[4]{{0}} parameter(0)
+  a = {_GATHER}
+  s = (f32[16]{{0}}) custom-call(a), custom_call_target="AsyncCollectiveStart"
+  b = {_GATHER}
+  c = {_GATHER}
+  ROOT r = (f32[16]{{0}}, f32[16]{{0}}, (f32[16]{{0}})) tuple(b, c, s)
+}}
+"""
+"""A collective that the TPU compiler spread: the start, and two further parts."""
+
+
+def test_a_collective_in_parts_is_one() -> None:
+    found = diff.compare(
+        "HloModule m, num_partitions=4\n\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n", _CHAIN
+    )
+    sizes = {title: len(changes) for title, changes in found.weights.ordered(found.changes.folded())}
+    assert next(iter(sizes)) == "added: all-gather of parameter"
+    assert (sizes["added: all-gather of parameter"], sizes["added: further parts of one all-gather"]) == (
+        1,
+        2,
+    )
+    assert found.totals["all-gather"].new == found.totals.collectives.new == 1
+    assert found.totals["all-gather, further parts"].new == 2
+
+
 def test_totals() -> None:
     """Both sides of each figure."""
     new = SMALL.replace("f32[8,16]", "f32[8,32]")

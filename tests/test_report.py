@@ -758,9 +758,33 @@ def test_both_sides_have_the_same_figures_and_what_differs_most_comes_first(tmp_
     assert ids[1] == "comparison-changes"
     assert ids.index("comparison-flops") < ids.index("comparison-counts")
     rows = Page(text).tables["ab-comparison-changes"].records()
-    sizes = [float(row["bytes"] or 0) for row in rows]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0]
+    assert str(rows[0]["title"]).startswith("changed: result 16x smaller (dot)")
+    assert float(rows[0]["flops"] or 0) < 0, "what differs, not what is touched"
+
+
+def test_the_line_of_a_group_is_the_one_that_differs_most(tmp_path: Path) -> None:
+    """With its share and the number of lines; that of most operations, or of the largest, may not differ at all."""
+    paths = []
+    for number, width in enumerate((64, 128)):
+        wide = f"f32[4,{width}]{{1,0}}"
+        at = 'metadata={op_name="t" source_file="m.py" source_line='
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_text(
+            f"HloModule m, is_scheduled=true\n\nENTRY e {{\n  p = {wide} parameter(0)\n"
+            f"  s = f32[1,{width // 16}]{{1,0}} parameter(1)\n"
+            f"  a = {wide} sine(p), {at}7}}\n  b = {wide} cosine(a), {at}7}}\n"
+            f"  c = f32[1,{width // 16}]{{1,0}} tanh(s), {at}3}}\n"
+            f"  d = f32[1,{width // 16}]{{1,0}} sine(c), {at}3}}\n  e = f32[1,{width // 16}]{{1,0}} cosine(d), {at}3}}\n"
+            f"  ROOT t = ({wide}, f32[1,{width // 16}]{{1,0}}) tuple(b, e)\n}}\n"
+        )
+    rows = (
+        Page(report_page(*(report_input(place) for place in paths))).tables["ab-comparison-changes"].records()
+    )
+    row = next(row for row in rows if "result 2x larger" in str(row["title"]))
+    assert row["place"] == "m.py:7"
+    assert 0.9 < float(row["place_share"] or 0) < 1
+    assert float(row["lines"] or 0) >= 2
+    assert float(row["bytes"] or 0) > 0
 
 
 def test_lines_that_moved_are_compared_with_themselves(tmp_path: Path) -> None:

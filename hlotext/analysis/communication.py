@@ -159,6 +159,11 @@ def is_started(instruction: Instruction) -> bool:
     return "AsyncCollectiveStart" in targets
 
 
+def is_further_part(instruction: Instruction) -> bool:
+    """True for the repetitions of a collective in the fusions that go on with it and end it."""
+    return chain_of(instruction) is not None and not is_started(instruction)
+
+
 @attrs.frozen
 class Exchange:
     """Properties of a communication in its own instruction. See `Communication`."""

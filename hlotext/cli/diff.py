@@ -9,6 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import diff_folders
 from hlotext.cli.common import Unreadable, is_folder, limit_option, say, write_file, write_json
@@ -21,6 +22,7 @@ from hlotext.diff.totals import TotalChange, Totals
 from hlotext.dumps.program_changes import argument_changes
 from hlotext.dumps.texts import compilation_beside
 from hlotext.findings.escape import one_line
+from hlotext.schemas.columns import Shown
 
 _DIFFERENT = 1
 """Exit status where the modules differ, or a bound of --fail-on is crossed."""
@@ -174,7 +176,7 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
             lambda row: (
                 row[0],
                 len(row[1]),
-                int(found.weights.of_all(row[1])[0]) or None,
+                _difference(found.weights.of_all(row[1])[0]),
                 ", ".join(c.name for c in row[1][:2] if c.name),
             ),
             {"what": "what" if by == "kind" else by},
@@ -185,6 +187,11 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
         "diff.totals", lambda t: (t.name, *report.figures(t), report.difference(t))
     )
     out.table(totals_of.table("different totals", totals, limit))
+
+
+def _difference(size: float) -> Shown | None:
+    """Bytes after less those before; None where they are equal."""
+    return Shown(int(size), f"{'+' if size > 0 else '-'}{byte_text(int(abs(size)))}") if int(size) else None
 
 
 def _groups(found: Diff, by: str) -> list[tuple[str, list[Change]]]:

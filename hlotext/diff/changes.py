@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 import hlotext as hlo
+from hlotext.analysis.communication import is_further_part
 from hlotext.analysis.formatting import attribute_text, times
 
 ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
@@ -91,6 +92,12 @@ class Change:
         return f"result {times(new / old)} larger" if new > old else f"result {times(old / new)} smaller"
 
     @property
+    def is_part(self) -> bool:
+        """True for a further part of a collective that the TPU compiler spread over fusions: the start alone is one."""
+        node = self.node
+        return node is not None and is_further_part(node)
+
+    @property
     def line(self) -> int | None:
         """Line number in the new text, else in the old one, from 1; None if no text was read."""
         span = self.node.span if self.node is not None else None
@@ -168,7 +175,10 @@ class Changes(Sequence[Change]):
             names = dict.fromkeys(part.name.split(" ")[0] for part in change.parts)
             is_field = change.kind == CHANGED and change.name and not names.keys() & _SAID
             same = ", ".join(names) if is_field else ""
-            found.setdefault((change.kind, same or f"={change.what}"), []).append(change)
+            what = change.what
+            if change.is_part and change.kind != CHANGED:
+                what = f"further parts of one {change.opcode}"
+            found.setdefault((change.kind, same or f"={what}"), []).append(change)
         groups = []
         for (kind, same), changes in found.items():
             if same.startswith("="):

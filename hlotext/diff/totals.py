@@ -11,7 +11,9 @@ import attrs
 
 import hlotext as hlo
 from hlotext import analysis, cost, memory
+from hlotext.analysis.communication import is_further_part
 from hlotext.ir.tables.opcodes import OPCODES
+from hlotext.ir.tables.traits import COLLECTIVES
 
 T = TypeVar("T")
 
@@ -92,7 +94,7 @@ class Totals:
 
     @functools.cached_property
     def opcodes(self) -> dict[str, TotalChange]:
-        """Number of operations by opcode."""
+        """Number of operations by opcode; a collective that is spread over fusions is one, its further parts stand apart."""
         old, new = map(_counts, self._modules)
         return {opcode: TotalChange(opcode, "", old[opcode], new[opcode]) for opcode in sorted({*old, *new})}
 
@@ -116,7 +118,12 @@ def _opcodes() -> frozenset[str]:
 
 
 def _counts(module: hlo.Module) -> Counter[str]:
-    return Counter(node.opcode for node in module.instructions())
+    return Counter(
+        f"{node.opcode}, further parts"
+        if node.opcode in COLLECTIVES and is_further_part(node)
+        else node.opcode
+        for node in module.instructions()
+    )
 
 
 def _cost(module: hlo.Module, name: str) -> float | None:

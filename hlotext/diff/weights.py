@@ -1,4 +1,4 @@
-"""Costs of the operations of changes, so that the most expensive changes come first."""
+"""Costs of the operations of changes, so that what differs most comes first."""
 
 from __future__ import annotations
 
@@ -19,41 +19,61 @@ class Weights:
 
     def __init__(self, old: hlo.Module, new: hlo.Module) -> None:
         self._costs: dict[hlo.Instruction, Weight] = {}
-        for module in (old, new):
-            try:
-                shares = cost.analyze(module).shares()
-            except (ValueError, KeyError, ArithmeticError):  # then the changes of this side have no weight
-                continue
-            for share in shares:
-                self._costs[share.instruction] = (share.cost.bytes_accessed, share.cost.flops)
+        self._all: Weight = (0.0, 0.0)
+        try:
+            shares = [share for module in (old, new) for share in cost.analyze(module).shares()]
+        except (ValueError, KeyError, ArithmeticError):  # of one side alone no difference is known
+            return
+        for share in shares:
+            self._costs[share.instruction] = (share.cost.bytes_accessed, share.cost.flops)
+        self._all = (
+            sum(one[0] for one in self._costs.values()),
+            sum(one[1] for one in self._costs.values()),
+        )
 
     def of(self, change: Change) -> Weight:
-        """The cost of the operation, of a changed one on the side where it is larger."""
-        nodes = [node for node in (change.old, change.new) if node is not None]
-        if change.has_moved:  # its fusions are no changes of their own
-            nodes = [_running(node) for node in nodes]
-        return max((self._costs.get(node, (0.0, 0.0)) for node in nodes), default=(0.0, 0.0))
+        """The cost of the operation after, less that before."""
+        (old_bytes, old_flops), (new_bytes, new_flops) = self._sides(change)
+        return new_bytes - old_bytes, new_flops - old_flops
 
     def of_all(self, changes: Iterable[Change]) -> Weight:
         """The sum over changes."""
         each = [self.of(change) for change in changes]
         return sum(one[0] for one in each), sum(one[1] for one in each)
 
+    def size(self, change: Change) -> tuple[float, ...]:
+        """The difference, up or down, then the cost of the operation on the costlier side."""
+        return (self.part([change]), *max(self._sides(change)))
+
+    def part(self, changes: Iterable[Change]) -> float:
+        """The size of their difference: the larger of its parts of all bytes and of all flops, so that both count."""
+        weight = self.of_all(changes)
+        return max(
+            (abs(one) / whole for one, whole in zip(weight, self._all, strict=True) if whole), default=0.0
+        )
+
+    def _sides(self, change: Change) -> tuple[Weight, Weight]:
+        # What moved runs in a fusion that is no change of its own.
+        nodes = [_running(node) if node and change.has_moved else node for node in (change.old, change.new)]
+        old, new = ((0.0, 0.0) if node is None else self._costs.get(node, (0.0, 0.0)) for node in nodes)
+        return old, new
+
     def ordered(self, groups: Iterable[tuple[str, list[Change]]]) -> list[tuple[str, list[Change]]]:
-        """Groups, and the changes in each, with those of most bytes first; without bytes the largest group.
+        """Groups, and the changes in each, with those first that differ most in bytes or flops; else the largest.
 
         Before all others those with collectives of which there are more than before: they are small, and change most.
         """
-        inner = [(title, sorted(group, key=self.of, reverse=True)) for title, group in groups]
+        inner = [(title, sorted(group, key=self.size, reverse=True)) for title, group in groups]
         more: Counter[str] = Counter()
         for _, group in inner:
             for change in group:
-                if change.opcode in COLLECTIVES:
+                if change.opcode in COLLECTIVES and not change.is_part:
                     more[change.opcode] += (change.kind == ADDED) - (change.kind == REMOVED)
 
-        def order(pair: tuple[str, list[Change]]) -> tuple[bool, float, float, int]:
-            is_new = any(change.kind == ADDED and more[change.opcode] > 0 for change in pair[1])
-            return (is_new, *self.of_all(pair[1]), len(pair[1]))
+        def order(pair: tuple[str, list[Change]]) -> tuple[float, ...]:
+            changes = pair[1]
+            is_new = any(one.kind == ADDED and more[one.opcode] > 0 and not one.is_part for one in changes)
+            return (is_new, self.part(changes), *self.size(changes[0]), len(changes))
 
         return sorted(inner, key=order, reverse=True)
 

@@ -28,7 +28,8 @@ class Grown:
     file: str | None
     line: int | None
     more_seconds: float = 0.0
-    """The least time on the core of all, or what it waits for them, more than before."""
+    """The least time on the core of all, or what it waits for them, more than before: also what others wait behind them on
+    their link, and not what they wait behind others."""
     scope: str = ""
     """Theirs: with the label it tells them from the other kinds of the build."""
     is_new_collective: bool = False

@@ -24,6 +24,14 @@ steps as (
 grown as (
     select * from steps where value > before * (1 + cast($percent as double) / 100) and ($build is null or build = $build)
 ),
+-- What the core waits for a transfer beyond the transfer's own time is queued: it waits for those before it on the link. They
+-- are charged with it, as far as the core does not wait for them already.
+waits as (
+    select module, id, sum(if("on" = 'core', seconds, least(seconds, exposed_seconds))) as seconds,
+        sum(if("on" = 'core', 0, greatest(seconds - exposed_seconds, 0))) as hidden,
+        sum(if("on" = 'core', 0, greatest(exposed_seconds - seconds, 0))) as queued
+    from times group by all
+),
 -- Operations of one label and scope are one row. What has only moved, to another scope or kind of fusion, is neither new nor
 -- more: gains and losses of one opcode and shape (without its layout) cancel out, those of one outermost scope first.
 weights as (
@@ -31,20 +39,19 @@ weights as (
         coalesce(s.kind, i.label) as label, coalesce(s.kind, i.opcode) as opcode,
         regexp_replace(i.shape, '\{[^}]*\}|/\*[^*]*\*/', '', 'g') as bare, s.kind is not null as is_sent,
         if(i.opcode like '%-done', 0.0, 1.0) as number, coalesce(i.written_bytes * coalesce(i.runs, 1), 0)::double as bytes,
-        coalesce(c.flops, 0)::double as flops, coalesce(t.seconds, 0)::double as seconds, coalesce(s.wire, 0)::double as wire
+        coalesce(c.flops, 0)::double as flops, coalesce(t.seconds, 0)::double as seconds, coalesce(t.hidden, 0)::double as hidden,
+        coalesce(s.wire, 0)::double as wire
     from instructions i
     join programs m using (module)
     left join (select module, id, sum(flops) as flops from costs group by all) c using (module, id)
-    left join (
-        select module, id, sum(if("on" = 'core', seconds, coalesce(exposed_seconds, 0))) as seconds from times group by all
-    ) t using (module, id)
+    left join waits t using (module, id)
     left join (
         select module, id, any_value(kind) as kind, sum(coalesce(wire_bytes, 0) * coalesce(runs, 1)) as wire
         from collectives group by all
     ) s using (module, id)
     where i.written_bytes > 0 or c.flops > 0 or t.seconds > 0 or s.kind is not null
 ),
-measured as (unpivot weights on number, bytes, flops, seconds, wire into name measure value amount),
+measured as (unpivot weights on number, bytes, flops, seconds, hidden, wire into name measure value amount),
 sums as (select module, build, label, scope, opcode, bare, is_sent, measure, sum(amount) as amount from measured group by all),
 sides as (
     select distinct module, build as new, build as build, 1 as sign from grown
@@ -73,12 +80,26 @@ net as (
         greatest(0, least(more, up - all_down)) - greatest(0, least(-more, down - all_up)) as more
     from running
 ),
-totals as (
+queues as (
+    select d.module, d.new as build, greatest(sum(d.sign * w.queued), 0) as queued
+    from sides d
+    join programs p on p.program = d.module and p.build = d.build
+    join waits w on w.module = p.module
+    group by all
+),
+sums_of_kinds as (
     select module, build, label, scope, bool_or(is_sent) as is_sent, coalesce(sum(more) filter (measure = 'number'), 0) as number,
         coalesce(sum(more) filter (measure = 'bytes'), 0) as bytes, coalesce(sum(more) filter (measure = 'flops'), 0) as flops,
-        round(coalesce(sum(more) filter (measure = 'seconds'), 0), 12) as seconds,
+        coalesce(sum(more) filter (measure = 'seconds'), 0) as waited,
+        greatest(coalesce(sum(more) filter (measure = 'hidden'), 0), 0) as hidden,
         coalesce(sum(more) filter (measure = 'wire'), 0) as wire
     from net group by all
+),
+totals as (
+    select k.*, round(
+        waited + coalesce(hidden * least(1, q.queued / nullif(sum(hidden) over (partition by module, build), 0)), 0), 12
+    ) as seconds
+    from sums_of_kinds k left join queues q using (module, build)
 ),
 rose as (
     select *, is_sent and number > 0 and sum(number) over (partition by module, build, label) > 0 as is_new_collective
@@ -96,7 +117,7 @@ shown as (
     select * from members
     qualify row_number() over (
         partition by module, build, label, scope, measure
-        order by more <= 0, case measure when 'flops' then flops when 'seconds' then seconds when 'wire' then wire else bytes end
+        order by more <= 0, case measure when 'flops' then flops when 'seconds' then seconds + hidden when 'wire' then wire else bytes end
             desc, id
     ) = 1
 ),

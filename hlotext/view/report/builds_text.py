@@ -132,7 +132,7 @@ def cause_of(step: BuildStep) -> Cause:
     longer donated write nothing.
     """
     new = next((one for one in step.findings if one.severity != "note"), None)
-    grown = step.grown[0] if step.grown else None
+    grown, count = _most_grown(step)
     if step.figure == "peak_bytes":
         held = max(step.findings, key=lambda one: one.held_bytes, default=None)
         if held is not None and held.held_bytes > (grown.more_bytes if grown is not None else 0):
@@ -141,11 +141,12 @@ def cause_of(step: BuildStep) -> Cause:
         return _finding(new)
     if grown is None:
         return Cause()
-    alike = f", {grown.alike:,} {grown.label} of one scope" if grown.alike > 1 else f", {grown.label}"
+    together = "line" if count > 1 else "scope"
+    alike = f", {grown.alike:,} {grown.label} of one {together}" if grown.alike > 1 else f", {grown.label}"
     return Cause(
         grown.name,
         short_shape(grown.shape, _SHAPE),
-        f"{alike}{_more(step.figure, grown)}",
+        f"{alike}{_more(step, grown)}",
         place_text(grown.file, grown.line),
     )
 
@@ -154,13 +155,37 @@ def _finding(one: NewFinding) -> Cause:
     return Cause(one.code, "", f": {one.message}", place_text(one.file, one.line))
 
 
-def _more(figure: str, grown: Grown) -> str:
-    """The part of the rise that is theirs, where it is known."""
-    if figure == "least_seconds" and grown.more_seconds > 0:
-        return f", +{seconds(grown.more_seconds)}"
-    if figure == "flops" and grown.more_flops > 0:
-        return f", +{format_count(grown.more_flops)}"
-    if figure == "peak_bytes" and grown.more_bytes > 0:
+_PARTS = {"least_seconds": "more_seconds", "flops": "more_flops"}
+"""The field of `Grown` by figures that are the sum of what operations have of them."""
+
+
+def _most_grown(step: BuildStep) -> tuple[Grown | None, int]:
+    """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are sums."""
+    part = _PARTS.get(step.figure)
+    groups: dict[tuple[str, str, int | None], list[Grown]] = {}
+    for one in step.grown if part is not None else ():
+        if one.file is not None:
+            groups.setdefault((one.label, one.file, one.line), []).append(one)
+    if part is None or not groups:
+        return (step.grown[0] if step.grown else None), 1
+    sums = {key: sum(getattr(one, part) for one in each) for key, each in groups.items()}
+    most = max(groups, key=lambda key: sums[key])
+    first, *others = groups[most]
+    if not others or sums[most] < getattr(step.grown[0], part):
+        return step.grown[0], 1
+    alike = sum(max(1, one.alike) for one in groups[most])
+    return attrs.evolve(first, alike=alike, **{part: sums[most]}), 1 + len(others)
+
+
+def _more(step: BuildStep, grown: Grown) -> str:
+    """The part of the rise that is theirs, where it is known; of one that is more than the rise, that others fell."""
+    part = getattr(grown, _PARTS.get(step.figure, ""), 0)
+    if part > 0:
+        rise = step.value - step.before
+        own, whole = (figure_text(step.figure, each) for each in (part, rise))
+        fell = f", others −{figure_text(step.figure, part - rise)}" if part > rise and own != whole else ""
+        return f", +{own}{fell}"
+    if step.figure == "peak_bytes" and grown.more_bytes > 0:
         return f", writes +{byte_text(grown.more_bytes)}"
     return ""
 

@@ -38,6 +38,7 @@ class Row:
     value: float
     value_text: str
     good_build: str
+    """With what rose there, if it is no good build in another figure."""
     picture: Markup
 
 
@@ -117,9 +118,19 @@ def _row(
         good_text,
         rise.value,
         value_text,
-        rise.good_build,
+        _good_build(found, rise),
         picture(found.builds, rise.figure, module, mine, numbers, rise.good_build),
     )
+
+
+def _good_build(found: History, rise: Regression) -> str:
+    """The last build that is good in this figure, and in which others it is not."""
+    risen = [
+        FIGURES[one.figure][0]
+        for one in found.steps
+        if (one.module, one.build) == (rise.module, rise.good_build) and one.is_worse and one.accepted is None
+    ]
+    return f"{rise.good_build}, where more: {', '.join(risen)}" if risen else rise.good_build
 
 
 def _unreadable(found: History, module: ModuleHistory) -> str:
@@ -137,11 +148,16 @@ def _unreadable(found: History, module: ModuleHistory) -> str:
 
 
 def worst(regressions: Sequence[Regression]) -> Tile:
-    """The figure that is above the last good build by most, in proportion."""
+    """The figure that is above the last good build by most, in proportion; one that only counts, where none costs more."""
     if not regressions:
         return Tile("worst", "none", "no figure above the last good build")
     most = max(
-        regressions, key=lambda one: (not one.good, (one.value - one.good) / one.good if one.good else 0)
+        regressions,
+        key=lambda one: (
+            bool(FIGURES[one.figure][1]),
+            not one.good,
+            (one.value - one.good) / one.good if one.good else 0,
+        ),
     )
     what = f"{FIGURES[most.figure][0]} of {most.module} against {most.good_build}"
     return Tile("worst", change_of(most.good, most.value)[1], what)

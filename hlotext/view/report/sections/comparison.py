@@ -27,7 +27,7 @@ def section(found: Diff) -> Section:
     groups = [
         (
             title,
-            _line(places, changes[0]),
+            *_largest_line(found, places, changes),
             len(changes),
             *(int(size) or None for size in weights.of_all(changes)),
             changes[0].name,
@@ -63,9 +63,24 @@ def section(found: Diff) -> Section:
     return Section(
         "comparison",
         "Comparison",
-        f"{said or 'Equal'}: names, ids, metadata and the order of independent operations do not count (`hlotext diff`).",
+        f"{said or 'Equal'}: names, ids, metadata and the order of independent operations do not count (`hlotext diff`). "
+        "Bytes and flops of changes are those of one run after, less those before; groups with most difference come first.",
         tables=[table for table in tables if table.rows],
     )
+
+
+def _largest_line(
+    found: Diff,
+    places: Sequence[Mapping[hlo.Instruction, tuple[SourceLocation, Any]]],
+    changes: Sequence[Change],
+) -> tuple[str, float | None, int]:
+    """The line of Python that differs most, its share of what differs, and the number of lines, for a group of changes."""
+    lines: dict[str, list[Change]] = {}
+    for change in changes:
+        lines.setdefault(_line(places, change), []).append(change)
+    sizes = {line: found.weights.part(mine) for line, mine in lines.items()}
+    most = max(lines, key=lambda line: (sizes[line], bool(line), len(lines[line])))
+    return most, sizes[most] / sum(sizes.values()) if sizes[most] else None, len(lines)
 
 
 def _line(places: Sequence[Mapping[hlo.Instruction, tuple[SourceLocation, Any]]], change: Change) -> str:
