@@ -100,7 +100,7 @@ def folders(
     """Pairs the compilations of two folders by content, never by XLA's numbers, and compares each pair.
 
     By name and program before optimization; the rest by name and layout of the entry; then by name alone, in order; then
-    by program alone, for a module that was renamed; at last, where nothing is paired, the only one of each. With `exact` names
+    by program alone, for a renamed module; at last, where nothing is paired, the only one of each. With `exact` names
     of modules and inside them count, as they do for JAX's compilation cache. Raises InputError for a path that is not a dump.
     """
     first, second = _Side(old), _Side(new)
