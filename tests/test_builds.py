@@ -328,6 +328,12 @@ def test_what_only_waits_behind_a_transfer_is_not_blamed_for_it(tmp_path: Path) 
     mine = [one for one in step.grown if one.line == 9]
     assert sum(one.more_seconds for one in mine) == pytest.approx(step.value - step.before, rel=0.01)
     assert not any(one.more_seconds for one in step.grown if one.line == 3)
+    (sent,) = (one for one in found.steps if one.figure == "wire_bytes")
+    assert cause_of(sent).detail == ", 2 all-gather of one line, +6.00 MiB"
+    text = builds_page(found)
+    assert "Least time is estimated for v5e." in text
+    shown = next(table for name, table in Page(text).tables.items() if name.endswith("-operations"))
+    assert {row["operation"]: row["more_sent"] for row in shown.records()}["begin0"] == 3 << 20
 
 
 def test_a_part_of_more_than_the_rise_says_what_others_fell() -> None:

@@ -32,6 +32,8 @@ class Grown:
     their link, and not what they wait behind others."""
     scope: str = ""
     """Theirs: with the label it tells them from the other kinds of the build."""
+    more_sent: int = 0
+    """Bytes that each device sends for all of them in one run, more than before."""
     is_new_collective: bool = False
     """True for collectives of which the module has more than before, wherever they are."""
 

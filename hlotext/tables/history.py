@@ -49,6 +49,8 @@ class History:
     """By build and module."""
     accepted: tuple[AcceptedLine, ...] = ()
     """The lines that accept what is meant."""
+    chips: tuple[str, ...] = ()
+    """The chips whose least times are told."""
     steps_of: Mapping[tuple[str, str], Sequence[BuildStep]] = attrs.field(init=False, eq=False, repr=False)
     """The steps of each module and figure, by build."""
 
@@ -154,13 +156,15 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
     steps = tuple(_steps(builds, modules, grown, kinds, appeared, reasons, percent))
     comings = tuple(_comings(builds, modules, reasons))
-    return History(builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons))
+    chips = () if "times" in lacking else tuple(row["chip"] for row in _records(sql.run(_CHIPS, dataset)))
+    return History(builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons), chips)
 
 
 def _records(result: sql.Result) -> list[dict[str, Any]]:
     return [dict(zip(result.columns, row, strict=True)) for row in result.rows()]
 
 
+_CHIPS = "select distinct chip from times order by all"
 _PROGRAMS = "select program, name, build, status, why from programs order by all"
 
 
@@ -232,6 +236,7 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
                 row["line"],
                 float(row["more_seconds"]),
                 row["scope"] or "",
+                int(row["more_sent"]),
                 row["is_new_collective"],
             )
             found.setdefault((row["module"], row["build"], row["figure"]), {})[one] = None

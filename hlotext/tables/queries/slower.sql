@@ -127,7 +127,7 @@ figures as (
     from grown
 ),
 ranked as (
-    select f.module, f.build, f.figure, s.operation, c.label, c.scope, s.shape, c.bytes, c.flops, c.seconds, s.alike, c.is_new_collective,
+    select f.module, f.build, f.figure, s.operation, c.label, c.scope, s.shape, c.bytes, c.flops, c.seconds, c.wire, s.alike, c.is_new_collective,
         c.grew, s.file, s.line,
         case f.measure when 'flops' then c.flops when 'seconds' then c.seconds when 'wire' then c.wire when 'number' then c.number
             else c.bytes end as gain,
@@ -139,7 +139,7 @@ ranked as (
 select
     g.module, g.build, g.before_build, g.figure, g.before, g.value,
     round(100 * (g.value - g.before) / nullif(g.before, 0), 4) as percent,
-    r.operation, r.label, r.scope, r.shape, r.bytes::bigint as more_bytes, r.flops as more_flops, r.seconds as more_seconds, r.alike,
+    r.operation, r.label, r.scope, r.shape, r.bytes::bigint as more_bytes, r.flops as more_flops, r.seconds as more_seconds, r.wire::bigint as more_sent, r.alike,
     r.is_new_collective, r.grew, r.file, r.line
 from grown g
 left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure

@@ -155,7 +155,7 @@ def _finding(one: NewFinding) -> Cause:
     return Cause(one.code, "", f": {one.message}", place_text(one.file, one.line))
 
 
-_PARTS = {"least_seconds": "more_seconds", "flops": "more_flops"}
+_PARTS = {"least_seconds": "more_seconds", "flops": "more_flops", "wire_bytes": "more_sent"}
 """The field of `Grown` by figures that are the sum of what operations have of them."""
 
 
