@@ -47,7 +47,7 @@ class _Walk:
         self._alike = alike(module)
         self._places: dict[Computation, list[int]] = {}
         """Where fusions stand in bodies, of equal ones the first."""
-        self._known: dict[tuple[Hashable, Hashable], _Body] = {}
+        self._known: dict[Hashable, _Body] = {}
         self._joined: dict[tuple[int, int], tuple[Asked, Asked, Asked]] = {}
 
     def enter(self, body: Computation, asked: Asked, fusions: tuple[Instruction, ...]) -> dict[int, Asked]:
@@ -105,17 +105,16 @@ class _Walk:
     def _inside(
         self, fusion: Instruction, body: Computation, wanted: Asked, fusions: tuple[Instruction, ...]
     ) -> dict[int, Asked]:
-        """Walks through a fusion: of those that are alike and have no zeros among their operands, through the first."""
+        """Walks through a fusion: of those that are alike and whose operands have no zeros but under the same masks of
+        positions, through the first.
+        """
         if wanted is None and self._alike.opcodes(fusion).isdisjoint(_NARROWING):
             return dict.fromkeys(range(len(fusion.operands)))
         likeness = self._alike.of(fusion, body) if not fusions else None
-        if (
-            likeness is None
-            or not self._zeros.are_full(likeness.others)
-            or any(len(each.callers) > 1 for each in self._inner(body))
-        ):
+        masks = self._zeros.masks_of(likeness.others) if likeness is not None else None
+        if likeness is None or masks is None or any(len(each.callers) > 1 for each in self._inner(body)):
             return self.enter(body, wanted, (*fusions, fusion))
-        key = likeness.key, _key(wanted)
+        key = likeness.key, masks, _key(wanted)
         known = self._known.get(key)
         if known is not None:
             inside = [each.instructions for each in (body, *self._inner(body))] if known.found else []

@@ -65,6 +65,19 @@ class Zeros:
         multiplies nor adds anything there. None where there is none."""
         return self._mask(value, is_low, _DEEPEST)
 
+    def masks_of(self, results: Iterable[Instruction]) -> Hashable:
+        """The masks of positions of these results, which stand in no fusion, equal for equal ones; None where one may be zero
+        otherwise."""
+        found: list[tuple[Rate | None, Rate | None] | None] = []
+        for one in results:
+            if one in self._full:
+                found.append(None)
+            elif self._nonzero(Value(one), _DEEPEST) < 1:
+                return None
+            else:
+                found.append((self.mask_of(Value(one)), self.mask_of(Value(one), True)))
+        return tuple(found)
+
     def are_full(self, results: Iterable[Instruction]) -> bool:
         """True if of these results, which stand in no fusion, nothing is known to be zero or masked."""
         return self._full.issuperset(results)
@@ -81,6 +94,8 @@ class Zeros:
 
     def _is_full(self, one: Instruction) -> bool:
         opcode, operands = one.opcode, one.operands
+        if opcode not in _ASKED:
+            return True
         if opcode == "tuple" or (opcode == "get-tuple-element" and operands[0] in self._full):
             return self.are_full(operands)
         if opcode == "fusion" and (bodies := one.called_computations):
@@ -114,9 +129,11 @@ class Zeros:
 
     def _mask(self, value: Value, is_low: bool, left: int) -> Rate | None:
         value = entered(value, self._full)
-        key = value, is_low
-        if not left or (value.instruction in self._full and not value.fusions):
+        if not left or value.instruction.opcode not in _MASKED:
             return None
+        if value.instruction in self._full and not value.fusions:
+            return None
+        key = value, is_low
         if key not in self._masks:
             self._masks[key] = self._mask_of(value, is_low, left - 1)
         return self._masks[key]
@@ -186,6 +203,9 @@ _SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
 _SUMS = frozenset({"add", "maximum", "or", "subtract"})
 _FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
 _TOLD = _FOLLOWED | {"compare", "constant"} | {"select"}
+_MASKED = _SAME | {"add", "divide", "exponential", "multiply", "select", "subtract"}
+_ASKED = _TOLD | _MASKED | {"async-done", "fusion", "get-tuple-element", "tuple"}
+"""Opcodes of values that may be zero or masked, or give on what may be."""
 
 
 def _is_left_out(value: Value, is_low: bool) -> bool:
