@@ -27,13 +27,16 @@ def section(found: Diff) -> Section:
     groups = [
         (
             title,
-            *_largest_line(found, places, changes),
-            len(changes),
+            line,
             *(int(size) or None for size in weights.of_all(changes)),
+            len(changes),
+            lines,
+            share,
             changes[0].name,
             _result(changes[0]),
         )
         for title, changes in cut(folded)
+        for line, share, lines in (_largest_line(found, places, changes),)
     ]
     sides = ["a" if changes[0].new is None else "b" for _, changes in cut(folded)]
     counts = found.changes.counts()
@@ -80,7 +83,7 @@ def _largest_line(
         lines.setdefault(_line(places, change), []).append(change)
     sizes = {line: found.weights.part(mine) for line, mine in lines.items()}
     most = max(lines, key=lambda line: (sizes[line], bool(line), len(lines[line])))
-    return most, sizes[most] / sum(sizes.values()) if sizes[most] else None, len(lines)
+    return most, sizes[most] / sum(sizes.values()) if sizes[most] and len(lines) > 1 else None, len(lines)
 
 
 def _line(places: Sequence[Mapping[hlo.Instruction, tuple[SourceLocation, Any]]], change: Change) -> str:
