@@ -203,8 +203,8 @@ _SAME = traits.REPEATS_ELEMENTS | {"convert", "negate"}
 _SUMS = frozenset({"add", "maximum", "or", "subtract"})
 _FOLLOWED = _SAME | _SUMS | {"divide", "multiply"} | {"and", "reduce"} | {"scatter"}
 _TOLD = _FOLLOWED | {"compare", "constant"} | {"select"}
-_MASKED = _SAME | {"add", "divide", "exponential", "multiply", "select", "subtract"}
-_ASKED = _TOLD | _MASKED | {"async-done", "fusion", "get-tuple-element", "tuple"}
+_MASKED = _TOLD | {"exponential"}
+_ASKED = _MASKED | traits.TUPLES | {"async-done", "fusion"}
 """Opcodes of values that may be zero or masked, or give on what may be."""
 
 
