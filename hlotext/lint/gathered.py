@@ -12,7 +12,7 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import results
 from hlotext.lint.rule import Context
 from hlotext.lint.sums import adds
-from hlotext.lint.values import VIEWS, Value, consumers, is_spread
+from hlotext.lint.values import VIEWS, Value, consumers, is_spread, result_elements
 
 _MUCH = 16
 """Minimum ratio of a gathered array's size to that of the results computed from it."""
@@ -35,7 +35,7 @@ class Reduced:
     @property
     def devices(self) -> int:
         """Over how many devices what is reduced could stay spread."""
-        parts = [_elements(operand) for start in self.gathers for operand in start.operands]
+        parts = [result_elements(operand) for start in self.gathers for operand in start.operands]
         return max(2, self.large // max(1, min((part for part in parts if part), default=1)))
 
 
@@ -70,7 +70,7 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
     pending, seen = [Value(value) for value in results(one)], 0
     while pending:
         value = pending.pop()
-        size = _elements(value.instruction)
+        size = result_elements(value.instruction)
         found.large = max(found.large, size)
         if value.instruction.is_root and not value.fusions:
             return None
@@ -81,17 +81,17 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
             made = user.instruction
             outer = user.writer
             if made.opcode == "reduce":
-                if _MUCH * _elements(made) > size:
+                if _MUCH * result_elements(made) > size:
                     return None
-                found.small = max(found.small, _elements(made))
+                found.small = max(found.small, result_elements(made))
                 found.work.add(outer)
-            elif made.opcode == "dynamic-slice" and (one.participants or 1) * _elements(made) <= size:
+            elif made.opcode == "dynamic-slice" and (one.participants or 1) * result_elements(made) <= size:
                 continue  # each device goes on with its own part, as a gradient does
             elif made.opcode in _GATHERS and made in context.communication_of:
                 further = context.communication_of[made]
                 found.gathers[made] = further
                 pending += [Value(result) for result in results(further)]
-            elif made.opcode in _PASSING and _elements(made) >= size:
+            elif made.opcode in _PASSING and result_elements(made) >= size:
                 found.work.add(outer)
                 pending.append(user)
             else:
@@ -103,13 +103,6 @@ def _followed(one: Communication, context: Context) -> Reduced | None:
             if len(operand.users) == 1 and is_spread(operand):
                 found.work.add(operand)  # as the numbers of classes, for an argmax
     return found
-
-
-def _elements(instruction: Instruction) -> int:
-    shape = instruction.shape
-    if shape is not None and shape.is_tuple:
-        return max((part.element_count or 0 for part in shape.tuple_shapes if part.is_array), default=0)
-    return (shape.element_count or 0) if shape is not None and shape.is_array else 0
 
 
 def sums_of(one: Communication) -> list[Instruction] | None:

@@ -10,7 +10,7 @@ from hlotext.ir.values.replica_groups import ReplicaGroups
 from hlotext.lint.helpers import is_product_call, pieces, results, size_of, takers
 from hlotext.lint.moving import before_loop
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value, source, uses
+from hlotext.lint.values import Value, elements_of, source, uses
 
 _KEPT = frozenset({"bitcast", "convert", "copy", "reshape", "slice", "transpose", "opt-barrier"})
 """Opcodes behind which a part of an array is still that part."""
@@ -142,13 +142,9 @@ def is_of_matrix(result: Instruction) -> bool:
 def _is_repeated(result: Instruction) -> bool:
     """True if it is written along one more dimension, as each of all pairs has it."""
     return any(
-        user.opcode == "broadcast" and _elements(user) > _elements(result) for user, _ in uses(result, _KEPT)
+        user.opcode == "broadcast" and elements_of(user.shape) > elements_of(result.shape)
+        for user, _ in uses(result, _KEPT)
     )
-
-
-def _elements(instruction: Instruction) -> int:
-    shape = instruction.shape
-    return shape.element_count if shape is not None and shape.is_array else 0
 
 
 def _is_of_parameter(instruction: Instruction) -> bool:

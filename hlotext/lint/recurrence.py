@@ -12,7 +12,7 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.rounds import Purity, Rounds, Same
 from hlotext.lint.slots import given_in, stacks, taken_out
 from hlotext.lint.sums import is_same
-from hlotext.lint.values import VIEWS, Value, consumers, entered, source
+from hlotext.lint.values import VIEWS, Value, consumers, entered, is_computed_from, source
 
 _MOST_STEPS = 200
 _STACKED = VIEWS | {"convert", "transpose"}
@@ -53,21 +53,9 @@ def _made_of(
 
 def is_made_of(value: Value, known: Collection[Instruction], purity: Purity) -> bool:
     """True if a value, perhaps inside of fusions, is computed from these instructions of a body alone."""
-    pending, seen = [value], {value}
-    while pending and len(seen) < _MOST_STEPS:
-        current = pending.pop()
-        if current.instruction in known:
-            continue
-        current = entered(current)
-        one = current.instruction
-        if one in known:
-            continue
-        if not current.fusions or one.opcode == "parameter" or not purity.is_pure(one):
-            return False
-        new = [operand for operand in current.operands() if operand not in seen]
-        pending += new
-        seen.update(new)
-    return not pending
+    return is_computed_from(
+        value, known.__contains__, lambda one: one.opcode != "parameter" and purity.is_pure(one), _MOST_STEPS
+    )
 
 
 def not_of_loops(rounds: Rounds) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from hlotext.analysis import total_of
 from hlotext.analysis.views import VIEWS as VIEWS
@@ -13,6 +13,7 @@ from hlotext.analysis.views import source as source
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.ir.values.shape import Shape
 
 _MOST_IN_FORMULA = 60
 _MOST_STEPS = 300
@@ -36,6 +37,50 @@ def _formula(value: Value, left: list[int]) -> str:
         return one.name
     said = one.attributes.get("direction", one.attributes.get("dimensions", ""))
     return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
+
+
+def elements_of(shape: Shape | None) -> int:
+    """Elements of an array; 0 for tuples and tokens, and for a shape that is not known."""
+    return (shape.element_count or 0) if shape is not None and shape.is_array else 0
+
+
+def result_elements(one: Instruction) -> int:
+    """Elements of a result, of a tuple those of its largest array."""
+    shape = one.shape
+    shapes = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
+    return max(map(elements_of, shapes), default=0)
+
+
+def largest_elements(one: Instruction) -> int:
+    """Elements of the largest array among result and operands."""
+    return max(map(elements_of, (one.shape, *(operand.shape for operand in one.operands))))
+
+
+def is_computed_from(
+    value: Value,
+    is_known: Callable[[Instruction], bool],
+    is_passed: Callable[[Instruction], bool],
+    most: int,
+) -> bool:
+    """True if a value, perhaps inside of fusions, is computed from known instructions alone, by such as are passed there.
+
+    `most` bounds the values that are looked at; where there are more, the answer is False.
+    """
+    pending, seen = [value], {value}
+    while pending and len(seen) < most:
+        current = pending.pop()
+        if is_known(current.instruction):
+            continue
+        current = entered(current)
+        one = current.instruction
+        if is_known(one):
+            continue
+        if not current.fusions or not is_passed(one):
+            return False
+        new = [operand for operand in current.operands() if operand not in seen]
+        pending += new
+        seen.update(new)
+    return not pending
 
 
 def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Instruction, Instruction]]:

@@ -212,20 +212,24 @@ def _is_left_out(value: Value, is_low: bool) -> bool:
     """True if a value is zero, or its exponential, everywhere."""
     if not is_low:
         return is_zero(value)
-    made = source(value, _SAME).instruction
-    try:
-        number = float(str(made.literal).strip("{} ")) if made.opcode == "constant" else 0.0
-    except ValueError:
-        return False
-    return number < 0 and bool(np.exp(np.float32(number)) == 0)
+    number = _number(value)
+    return number is not None and number < 0 and bool(np.exp(np.float32(number)) == 0)
 
 
 def _is_positive(value: Value) -> bool:
+    number = _number(value)
+    return number is not None and number > 0
+
+
+def _number(value: Value) -> float | None:
+    """The number that a value is everywhere; None where it is not known to be one."""
     made = source(value, _SAME).instruction
+    if made.opcode != "constant":
+        return None
     try:
-        return made.opcode == "constant" and float(str(made.literal).strip("{} ")) > 0
+        return float(str(made.literal).strip("{} "))
     except ValueError:
-        return False
+        return None
 
 
 def _moved(rate: Rate, one: Instruction) -> Rate | None:

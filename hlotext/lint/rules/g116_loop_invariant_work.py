@@ -19,7 +19,7 @@ from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.repairs import Hoist
 from hlotext.lint.rounds import Purity, Rounds, communicates, parts_of, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, consumers, entered
+from hlotext.lint.values import Value, consumers, is_computed_from
 from hlotext.lint.wording import described, every_round, sizes
 
 _FILLED = frozenset(
@@ -128,21 +128,12 @@ def _same_terms(product: Product, whole: frozenset[Instruction]) -> float:
 
 def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
     """True if a value, perhaps inside of fusions, is made of what is the same in every round."""
-    pending, seen = [value], {value}
-    while pending and len(seen) < _MOST_STEPS:
-        current = pending.pop()
-        if current.instruction in whole:
-            continue
-        current = entered(current)
-        one = current.instruction
-        if one in whole or one.opcode in ("constant", "iota"):
-            continue
-        if not current.fusions or one.opcode not in SAME | {"broadcast", "concatenate"}:
-            return False
-        new = [operand for operand in current.operands() if operand not in seen]
-        pending += new
-        seen.update(new)
-    return not pending
+    return is_computed_from(
+        value,
+        lambda one: one in whole or one.opcode in ("constant", "iota"),
+        lambda one: one.opcode in SAME | {"broadcast", "concatenate"},
+        _MOST_STEPS,
+    )
 
 
 def _padded(group: set[Instruction]) -> str:

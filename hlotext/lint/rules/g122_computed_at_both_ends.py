@@ -15,6 +15,7 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.numbering import Numbered, Numbers
 from hlotext.lint.rounds import Purity, Rounds, parts_of, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.values import largest_elements
 from hlotext.lint.wording import described, iterations
 
 _CHEAP = traits.REPEATS_ELEMENTS | traits.CONVERSIONS | traits.NAMES_VALUE | {"iota"}
@@ -93,10 +94,5 @@ def _depending(leaves: set[int], found: Mapping[int, Numbered], numbers: Numbers
 def _share(writer: Instruction, same: set[Instruction]) -> float:
     """The part of an operation's work that some of its instructions are, by elements read."""
     inside = [one for one in parts_of(writer) if one.opcode not in _CHEAP]
-    whole = sum(map(_elements, inside))
-    return sum(_elements(one) for one in inside if one in same) / whole if whole else 0.0
-
-
-def _elements(one: Instruction) -> int:
-    shapes = [one.shape, *(operand.shape for operand in one.operands)]
-    return max((s.element_count or 0 for s in shapes if s is not None and s.is_array), default=0)
+    whole = sum(map(largest_elements, inside))
+    return sum(largest_elements(one) for one in inside if one in same) / whole if whole else 0.0

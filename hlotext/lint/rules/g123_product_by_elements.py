@@ -15,6 +15,7 @@ from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.separable import Separable, separable_sums
+from hlotext.lint.values import largest_elements
 from hlotext.lint.wording import sizes
 
 _TILES = {Backend.TPU: 128, Backend.GPU: 16}
@@ -73,13 +74,8 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
 def _part(whole: Instruction, found: Separable) -> float:
     """The part of a fusion's work that is the sum's, by elements."""
     working = ELEMENTWISE | traits.REDUCTIONS
-    every = sum(_elements(one) for one in parts_of(whole) if one.opcode in working)
-    return min(1.0, sum(map(_elements, found.work)) / every) if every else 0.0
-
-
-def _elements(one: Instruction) -> int:
-    shapes = [one.shape, *(operand.shape for operand in one.operands)]
-    return max((s.element_count or 0 for s in shapes if s is not None and s.is_array), default=0)
+    every = sum(largest_elements(one) for one in parts_of(whole) if one.opcode in working)
+    return min(1.0, sum(map(largest_elements, found.work)) / every) if every else 0.0
 
 
 def _instead(whole: Instruction, found: Separable, context: Context) -> float:

@@ -12,7 +12,7 @@ from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, times
 from hlotext.lint.rounds import stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers, source
+from hlotext.lint.values import VIEWS, Value, consumers, elements_of, source
 
 _SAME = traits.REPEATS_ELEMENTS | traits.CONVERSIONS
 _MANY = 16
@@ -88,17 +88,15 @@ def _slices(mask: Value) -> int:
     if len(counted) != 1 or len(places) != 1 or counted[0].shape is None or places[0].shape is None:
         return 0
     count = int(counted[0].shape.dimensions[counted[0].attributes.get("iota_dimension", 0)])
-    is_one = (places[0].shape.element_count or 0) * count <= _elements(one)
+    is_one = (places[0].shape.element_count or 0) * count <= elements_of(one.shape)
     return count if is_one else 0
 
 
 def _is_repeated(new: Value, slices: int) -> bool:
     made = source(new, _SAME - {"broadcast"}).instruction
-    return made.opcode == "broadcast" and _elements(made.operands[0]) * slices <= _elements(made)
-
-
-def _elements(one: Instruction) -> int:
-    return (one.shape.element_count or 0) if one.shape is not None and one.shape.is_array else 0
+    return made.opcode == "broadcast" and elements_of(made.operands[0].shape) * slices <= elements_of(
+        made.shape
+    )
 
 
 def _report(found: _Rewritten, context: Context) -> Report:

@@ -14,7 +14,7 @@ from hlotext.ir.tables.opcodes import ELEMENTWISE
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import Product, products
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import VIEWS, Value, consumers
+from hlotext.lint.values import VIEWS, Value, consumers, result_elements
 from hlotext.lint.wording import sizes
 
 _MUCH = 0.3
@@ -58,13 +58,13 @@ class WideRows(Rule):
             if sides[1] < _WIDE * product.summed or sides[0] == sides[1]:
                 continue  # no product is much wider than its operand
             found = _followed(product, by_place)
-            if found is not None and not _flows_back(found, _elements(product.dot) // sides[1]):
+            if found is not None and not _flows_back(found, result_elements(product.dot) // sides[1]):
                 yield from _report(product, found, context)
 
 
 def _followed(product: Product, by_place: dict[tuple[Instruction, Instruction], Product]) -> _Rows | None:
     """Uses of the rows of a product; None if anything needs several of them at once, or keeps all."""
-    whole, columns = _elements(product.dot), max(product.rows, product.columns)
+    whole, columns = result_elements(product.dot), max(product.rows, product.columns)
     found, pending, seen = _Rows(), [product.value], {product.value}
     while pending:
         value = pending.pop()
@@ -83,9 +83,9 @@ def _followed(product: Product, by_place: dict[tuple[Instruction, Instruction], 
                 found.is_multiplied = True
                 found.made.add(user.writer)
             elif made.opcode in traits.REDUCTIONS:
-                found.is_reduced = found.is_reduced or _elements(made) * columns == whole
+                found.is_reduced = found.is_reduced or result_elements(made) * columns == whole
                 found.made.add(user.writer)
-            elif made.opcode in _PASSED and _elements(made) == whole:
+            elif made.opcode in _PASSED and result_elements(made) == whole:
                 pending.append(user)
             else:
                 return None
@@ -118,19 +118,13 @@ def _flows_back(found: _Rows, rows: int) -> bool:
         for user in one.users:
             if user in found.readers and is_of_all:
                 return True
-            state = (user, is_of_all or _elements(user) < rows)
+            state = (user, is_of_all or result_elements(user) < rows)
             if state not in seen and user not in found.readers:
                 if len(seen) > _MOST_STEPS:
                     return True
                 seen.add(state)
                 pending.append(state)
     return False
-
-
-def _elements(one: Instruction) -> int:
-    shape = one.shape
-    shapes = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
-    return max((each.element_count or 0 for each in shapes if each is not None and each.is_array), default=0)
 
 
 def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report]:
