@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hlotext import diff
 from tests.cli_support import run, run_json
 from tests.dump_cases import DUMPS, unpacked
 
@@ -283,6 +284,19 @@ def test_two_folders_with_one_compilation_each_are_compared_under_any_names(tmp_
     assert "hlotext diff " in shown
     texts = [next((tmp_path / folder).glob("module_0000*")) for folder in ("old", "new")]
     assert "element type f32 -> s32 in argument" in run("diff", *texts).stdout
+
+
+def test_what_is_left_beside_a_pair_is_not_compared(tmp_path: Path) -> None:
+    """Of several programs in a folder the last ones need not be the same program."""
+    text = "HloModule jit_NAME\n\nENTRY e {\n  a = f32[8]{0} parameter(0)\n  ROOT n = f32[8]{0} OP(a)\n}\n"
+    for folder, names in (("old", {"f": "negate", "g": "sine"}), ("new", {"f": "negate", "h": "cosine"})):
+        (tmp_path / folder).mkdir()
+        for number, (name, opcode) in enumerate(names.items()):
+            file = f"module_{number:04d}.jit_{name}.cpu_after_optimizations.txt"
+            _write(tmp_path / folder, {file: text.replace("NAME", name).replace("OP", opcode)})
+    report = diff.folders(tmp_path / "old", tmp_path / "new")
+    assert [(pair.old.name, pair.new.name) for pair in report.pairs] == [("jit_f", "jit_f")]
+    assert [one.name for one in (*report.only_old, *report.only_new)] == ["jit_g", "jit_h"]
 
 
 def test_counts_in_a_folder_say_which_texts_were_searched(tmp_path: Path) -> None:
