@@ -118,13 +118,15 @@ def findings(module: hlo.Module) -> list[lint.Finding]:
 def test_messages_name_the_axis_or_count_the_devices() -> None:
     """The saving is the bound that all but one device's work sets."""
     (named,) = findings(program(ROWS))
-    assert named.message == "the 2 devices along mesh axis 'model' compute the same: no sharding uses it"
+    assert (
+        named.message == "the 2 devices along mesh axis 'model' do identical work: no sharding uses that axis"
+    )
     assert named.is_at_most
     assert named.share == pytest.approx(0.5)
     (counted,) = findings(program(ROWS, header="num_partitions=4"))
-    assert counted.message == "each 2 of the 4 devices compute the same: no sharding tells them apart"
+    assert counted.message == "each 2 of the 4 devices do identical work: no sharding distinguishes them"
     (whole,) = findings(program("sharding={replicated}"))
-    assert whole.message == "all 4 devices compute the same: no array is sharded"
+    assert whole.message == "all 4 devices do identical work: no array is sharded"
     assert whole.share == pytest.approx(0.75)
 
 

@@ -464,7 +464,7 @@ def test_only_what_stays_is_to_be_gathered_before_the_loop() -> None:
     (partly,) = lint.run(hlo.parse(fixed), config)
     assert (
         partly.help
-        == "shard the operand as it is used, or gather what the loop does not change once before it"
+        == "shard the operand as it is used, or gather what the loop does not change once, before the loop"
     )
 
 

@@ -72,7 +72,7 @@ def test_a_sum_that_starts_with_something_is_refused() -> None:
         "g0 = f32[256,256]{1,0} broadcast(nought), dimensions={}", "g0 = f32[256,256]{1,0} parameter(1)"
     )
     module = hlo.parse(text)
-    with pytest.raises(RepairError, match="does not begin with zeros"):
+    with pytest.raises(RepairError, match="does not start at zero"):
         applied([SumOnce(module.instruction("loop"), {module.instruction("all"): (2,)})], module)
 
 

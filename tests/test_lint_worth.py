@@ -96,7 +96,7 @@ def test_what_padding_makes_of_an_argument_is_said() -> None:
     (finding,) = lint.run(hlo.parse(TURNED), lint.Config(select=("L103",), **support.SAY_ALL))
     assert "into another layout, in which it takes 61.0 MiB" in finding.message
     assert finding.help == (
-        "store it in the layout that automatic layouts choose (jax.experimental.layout, Format(Layout.AUTO))"
+        "store it in the layout that the compiler prefers (jax.experimental.layout, Format(Layout.AUTO))"
     )
     rows = TURNED.replace("125000,64", "1024,1024").replace("{1,0:", "{2,1:").replace("{0,1:", "{1,0:")
     (finding,) = lint.run(

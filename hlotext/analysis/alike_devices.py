@@ -1,4 +1,4 @@
-"""Devices that compute the same: no sharding gives them different data, and no operation asks which device it runs on."""
+"""Devices that do identical work: no sharding gives them different data, and no operation asks which device it runs on."""
 
 from __future__ import annotations
 

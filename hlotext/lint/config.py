@@ -97,11 +97,11 @@ class Config:
         for name in SHARES:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise ConfigError(f"{name} must be a number that is not negative, not {value!r}")
+                raise ConfigError(f"{name} must be a non-negative number, not {value!r}")
         trips: Mapping[str, Any] = self.trips
         for body, count in trips.items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise ConfigError(f"trips.{body} must be a number that is not negative, not {count!r}")
+                raise ConfigError(f"trips.{body} must be a non-negative number, not {count!r}")
         if self.chip:
             try:
                 chip(self.chip)
@@ -179,19 +179,19 @@ def _is_prefix(prefix: str, files: tuple[Path, ...]) -> bool:
 def _check_options(code: str, options: Mapping[str, Any], files: tuple[Path, ...]) -> None:
     rule = all_rules(files).get(code)
     if rule is None:
-        raise ConfigError(f"rules.{code}: there is no rule of that code")
+        raise ConfigError(f"rules.{code}: no rule has this code")
     fields = {field.name: field for field in attrs.fields(rule)}
     for name, value in options.items():
         field = fields.get(name)
         if field is None and name in _retired(rule):
             warnings.warn(
-                f"rules.{code}.{name} is set no more: shares of time and memory decide ({', '.join(SHARES)})",
+                f"rules.{code}.{name} is no longer a setting: shares of time and memory decide ({', '.join(SHARES)})",
                 DeprecationWarning,
                 stacklevel=2,
             )
         elif field is None:
             known = ", ".join(fields) or "none"
-            raise ConfigError(f"rules.{code}.{name}: there is no such threshold (there are: {known})")
+            raise ConfigError(f"rules.{code}.{name}: no such threshold (the rule has: {known})")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(f"rules.{code}.{name} must be a number, not {value!r}")
 
@@ -227,7 +227,9 @@ def config_from_table(table: Mapping[str, Any]) -> Config:
     for key, value in table.items():
         name = _KEYS.get(key)
         if name is None and key in _RETIRED:
-            warnings.warn(f"{key} is set no more: take {_RETIRED[key]}", DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                f"{key} is no longer a setting: use {_RETIRED[key]}", DeprecationWarning, stacklevel=2
+            )
             continue
         if name is None:
             known = did_you_mean(key, list(_KEYS)) or f"settings: {', '.join(_KEYS)}"
@@ -267,7 +269,7 @@ def _profile(key: str, value: Any) -> Backend:
 
 def _number(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{key} must be a number that is not negative, not {value!r}")
+        raise ConfigError(f"{key} must be a non-negative number, not {value!r}")
     return value
 
 

@@ -37,10 +37,10 @@ def builtin_rules() -> dict[str, type[Rule]]:
 
 
 GONE = {
-    "D108": "what a product wastes is in `hlotext cost`",
-    "G108": "arrays that are written only to be moved are in M111, M113 and M114",
-    "L104": "arrays that are written in another order are in L103",
-    "M106": "broadcasts that are written are in M114",
+    "D108": "see `hlotext cost` for what a product wastes",
+    "G108": "M111, M113 and M114 cover arrays that are written only to be moved",
+    "L104": "L103 covers arrays that are written in another order",
+    "M106": "M114 covers broadcasts that are written",
 }
 """Codes of rules that are no more, and what says it now."""
 
@@ -59,7 +59,7 @@ def current_code(code: str) -> str:
 def note_of(code: str) -> str:
     """The note on a code of an earlier release; empty for others."""
     if code in GONE:
-        return f"{code} is no rule any more: {GONE[code]}"
+        return f"{code} is no longer a rule: {GONE[code]}"
     now = current_code(code)
     return f"{code} is a part of {now}" if now != code else ""
 
@@ -79,7 +79,7 @@ def all_rules(files: tuple[Path, ...] = ()) -> dict[str, type[Rule]]:
                 f"rule {point.value} cannot be loaded: {type(error).__name__}: {error}"
             ) from error
         if not (isclass(rule) and issubclass(rule, Rule)):
-            raise RuleError(f"{point.value} is no class of rules: it must be a subclass of hlotext.lint.Rule")
+            raise RuleError(f"{point.value} is not a rule class: it must be a subclass of hlotext.lint.Rule")
         _add(found, rule, point.value)
     for path in files:
         for rule in file_rules(path):

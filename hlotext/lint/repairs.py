@@ -128,7 +128,7 @@ class SumOnce(Repair):
         for slot in {slot for slots in self.slots.values() for slot in slots}:
             first = rounds.before(slot) if rounds is not None else None
             if first is None or not is_zero(Value(first)):
-                raise RepairError(f"what {self.loop.name} adds to does not begin with zeros")
+                raise RepairError(f"what {self.loop.name} adds to does not start at zero")
         for start, slots in self.slots.items():
             _summed_behind(copy.of(start), loop, slots, copy.editor)
         DeadCodeElimination().run(copy.module)
@@ -139,7 +139,7 @@ def _summed_behind(start: Instruction, loop: Instruction, slots: Sequence[int], 
     """Moves one all-reduce behind the loop; of each slot the sum is an instruction of its own."""
     made = start.async_wrapped_instruction or start
     if made.opcode not in _SUMS:
-        raise RepairError(f"{start.name} is no plain all-reduce")
+        raise RepairError(f"{start.name} is not a plain all-reduce")
     last = _end(start)
     if last.shape is not None and last.shape.is_array:
         last.replace_all_uses_with(start.operands[0])
@@ -201,7 +201,7 @@ class StoreInOrder(Repair):
         if moved.opcode != "copy" or argument.opcode != "parameter" or len(argument.users) != 1:
             raise RepairError(f"{argument.name} is not only read by {moved.name}")
         if moved.shape is None or argument.computation is not copy.module.entry:
-            raise RepairError(f"{argument.name} is no argument of the program")
+            raise RepairError(f"{argument.name} is not an argument of the program")
         argument.shape = moved.shape
         moved.replace_all_uses_with(argument)
         copy.editor.remove_unused(moved)

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 WASTES = {
     "again": "computed before, with the same result",
     "copied": "bytes moved, nothing computed",
-    "sent": "bytes sent that need not be, or more than once",
+    "sent": "bytes sent needlessly or more than once",
     "waited": "a transfer that other work could hide",
-    "held": "memory that need not be held",
-    "dense": "arithmetic on what is known to be zero, or is not used",
+    "held": "memory held needlessly",
+    "dense": "arithmetic on known zeros, or whose result is unused",
     "wide": "a wider type than the data has",
-    "small": "steps that take less time than starting them",
+    "small": "operations that take less time than launching them",
     "host": "waiting for the host",
 }
 """The kinds of waste by `Finding.waste`."""

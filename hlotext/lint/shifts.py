@@ -7,15 +7,15 @@ from hlotext.lint.helpers import results
 from hlotext.lint.values import VIEWS, Value, consumers
 
 _ROLL = (
-    "roll by a number that is known when the program is traced (a static argument): then only the rows that cross to another "
+    "roll by a static amount (an argument known when the program is traced): then only the rows that cross to another "
     "device are sent"
 )
 _WRITE = (
-    "select by position in place of writing to a part of a dimension that is split (jnp.where(mask, new, x), with jnp.roll "
+    "select by position instead of writing to part of a sharded dimension (jnp.where(mask, new, x), with jnp.roll "
     "for neighbours): then only the rows that cross to another device are sent"
 )
 _JOIN = (
-    ", or, to shift it, take jnp.roll, and jnp.where at the ends, in place of the concatenation: then only the rows that "
+    ", or, to shift it, use jnp.roll, with jnp.where at the ends, instead of concatenating: then only the rows that "
     "cross to another device are sent"
 )
 

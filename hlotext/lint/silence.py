@@ -75,7 +75,7 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
         return Silence(
-            module.name, "it does not speak about modules of this kind: see `hlotext help rule " + code + "`"
+            module.name, "it does not apply to modules of this kind: see `hlotext help rule " + code + "`"
         )
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose, compilation=compilation) if finding.code == code]
@@ -84,7 +84,7 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
         names = ", ".join([*own, *(name.replace("_", "-") for name in _FLOORS)])
         return Silence(
             module.name,
-            f"what it finds costs less than its thresholds ask for (settings under [tool.hlotext.lint]: {names})",
+            f"what it finds costs less than its thresholds (settings under [tool.hlotext.lint]: {names})",
             _told(below),
         )
     everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})

@@ -38,8 +38,8 @@ class ComplexTransform(Rule):
         yield Report(
             instruction,
             f"an {kind} of {sizes(instruction.shape)} {does} in complex numbers",
-            "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, as one half of the spectrum "
-            "mirrors the other",
+            "use jnp.fft.rfft2 and irfft2 (rfft, irfftn, ...): half the work and half the bytes, since one half of the "
+            "spectrum mirrors the other",
             seconds=context.prices.seconds(instruction) * _HALF,
             cause=f"transforms of {loop.name if loop is not None else 'the program'}",  # one edit changes them all
         )

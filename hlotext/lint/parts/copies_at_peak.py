@@ -50,12 +50,12 @@ class CopiesAtPeak(Rule):
         if not copies or 100 * total < self.min_percent * peak.bytes:  # copies are too little of the peak
             return
         largest = copies[0].writer
-        why = "to change the layout" if changes_layout(largest) else "because what is copied is still needed"
+        why = "to change the layout" if changes_layout(largest) else "because the original is still needed"
         yield Report(
             largest,
-            f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} that stay live together with their source "
-            f"at the peak, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest is made {why}",
-            "use the old value up before the new one is made, donate it, or let both have one layout",
+            f"{counted(len(copies), 'copies', 'copy')} {byte_text(total)} that are live at the peak together with their "
+            f"source, {100 * total // peak.bytes} % of {byte_text(peak.bytes)}; the largest is made {why}",
+            "finish with the old value before the new one is made, donate it, or give both the same layout",
             total,
             "copies",
             is_held=True,

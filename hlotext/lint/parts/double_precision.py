@@ -75,8 +75,8 @@ _PASSING = frozenset(
     {"bitcast", "constant", "get-tuple-element", "parameter", "tuple", "while", "call", "conditional"}
 )
 _SLOWER = {
-    Backend.TPU: "TPUs have no such arithmetic, so each operation is emulated by ten or more on f32",
-    Backend.GPU: "twice the bytes, and on most GPUs a small part of the speed of f32",
+    Backend.TPU: "TPUs have no f64 arithmetic, so each operation is emulated by ten or more f32 operations",
+    Backend.GPU: "twice the bytes, and a fraction of the f32 speed on most GPUs",
 }
 _WIDE = frozenset({"f64", "c128"})
 

@@ -56,7 +56,7 @@ class DuplicateCollective(Rule):
                 yield Report(
                     one.start,
                     f"{one.kind} of {size} repeats {original.name}{more}",
-                    "gather the value once and use the result in both places, if it fits into memory that long",
+                    "gather the value once and use the result in both places, if memory allows keeping it that long",
                     total,
                     repair=Reuse(tuple((other.start, earlier) for other, earlier in repeats)),
                 )

@@ -64,8 +64,7 @@ class LongLivedArray(Rule):
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
                 f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the peak of memory, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)})",
-                "use them up sooner, keep them in a narrower type, go over them in blocks, or compute them again "
-                "(jax.checkpoint)",
+                "use them sooner, keep them in a narrower type, process them in blocks, or recompute them (jax.checkpoint)",
                 total,
                 "peak",
                 is_held=True,

@@ -46,7 +46,7 @@ class RecomputedProducts(Rule):
             if any(".remat" in one.name for one in (product, *fusions)):
                 why = "by the compiler, for lack of memory"
             elif (key := _key(product, fusions)) in known:
-                why = "because the same product is in the program more than once"
+                why = "because the program contains the same product more than once"
                 if product.computation is known[key].computation and not fusions:
                     pairs.append((product, known[key]))
             else:
@@ -60,10 +60,10 @@ class RecomputedProducts(Rule):
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         yield Report(
             first,
-            f"{100 * twice / total:.2g} % of the FLOPs of all matrix products, "
+            f"{100 * twice / total:.2g} % of all matrix-product FLOPs, "
             f"{format_count(twice)}FLOP, are computed twice: "
             f"{parts}",
-            "keep what was computed where there is room for it (a policy of jax.checkpoint such as dots_saveable)",
+            "keep the first result where memory allows (a jax.checkpoint policy such as dots_saveable)",
             flops=twice,
             cause="again",
             repair=Reuse(tuple(pairs)) if pairs and len(again) == 1 else None,

@@ -54,7 +54,7 @@ class RelayoutCopy(Rule):
                 instruction,
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
                 f"{_order(instruction.operands[0])} to {_order(instruction)}",
-                "let producer and consumer agree on one order of dimensions",
+                "make producer and consumer agree on one dimension order",
                 moved_bytes(instruction, instruction.operands[0]) * runs,
             )
 

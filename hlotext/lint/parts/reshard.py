@@ -84,7 +84,7 @@ def _help(reasons: list[Reason]) -> str:
     if suggestions:
         return "annotate " + "; or ".join(list(suggestions)[:_MOST])
     origins = dict.fromkeys(reason.origin for reason in reasons if reason.origin)
-    return "; ".join(origins) or "let what makes the array and what reads it agree on one sharding"
+    return "; ".join(origins) or "use one sharding where the array is produced and where it is read"
 
 
 _MOST = 2

@@ -57,6 +57,6 @@ class UnevenSharding(Rule):
                     instruction,
                     f"{shape.without_layout()} is split unevenly ({', '.join(uneven)}): "
                     f"devices hold and compute {byte_text(waste)} of padding",
-                    "make the dimension a multiple of the mesh axis, or shard another one",
+                    "make the dimension a multiple of the mesh axis size, or shard another dimension",
                     waste,
                 )

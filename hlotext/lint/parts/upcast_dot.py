@@ -60,9 +60,9 @@ class UpcastDot(Rule):
             yield Report(
                 product.dot,
                 f"the {_kind(product)} of {factors} is computed in f32 from narrower operands",
-                f"keep the operands narrow{_where(product, narrow)}: convert what is added to them, such as a table of "
-                "positions, and convert back what had to be f32, such as a normalization; preferred_element_type=f32 keeps "
-                "the sum wide",
+                f"keep the operands narrow{_where(product, narrow)}: cast what is added to them (a table of positions, "
+                "say), and cast back what had to be f32 (a normalization); preferred_element_type=f32 keeps the "
+                "accumulation wide",
                 flops=context.flops(product.dot),
                 seconds=_spared(product, halved, context)
                 + sum(_less_moved(one, halved, context) for one in beside),

@@ -76,8 +76,8 @@ def _reports(rounds: Rounds, taken: set[Instruction], context: Context) -> Itera
     yield Report(
         rounds.given[largest],
         f"a loop of {context.prices.trips(rounds.loop):,} iterations keeps {byte_text(whole)} for its backward pass in f32, "
-        "although all its products multiply narrower types",
-        "compute what is kept in bf16 where its digits suffice, such as gates and activations: half of the bytes",
+        "although all its matrix products have narrower operands",
+        "compute what is kept (gates, activations) in bf16 where that is precise enough: half the bytes",
         whole // 2,
         is_held=True,
         spares=dict.fromkeys((place for slot in wide for place in memory_of(rounds, slot)), 0.5),

@@ -89,7 +89,8 @@ def _report(rounds: Rounds, slots: list[int], context: Context) -> Report:
         rounds.given[slots[0]],
         f"{byte_text(size)} of the loop's state is kept in f32 although the data was narrower, and read "
         f"{every_round(count, rounds.loop not in prices.rounds)}",
-        "carry it as narrow as it was, and let what reads it widen: einsum(..., preferred_element_type=jnp.float32)",
+        "carry it in its original narrow type, and widen it where it is read: einsum(..., "
+        "preferred_element_type=jnp.float32)",
         seconds=seconds,
         spares=shares,
         cause=f"state of {rounds.loop.name}",

@@ -85,7 +85,7 @@ def _hoisting(one: Communication) -> str:
     begun = one.fusion if one.fusion is not None else one.start
     if one.kind != "all-gather" or not any(operand in fixed for operand in begun.operands):
         return ""
-    return ", or gather what the loop does not change once before it"
+    return ", or gather what the loop does not change once, before the loop"
 
 
 _MEANT = {

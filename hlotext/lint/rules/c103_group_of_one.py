@@ -28,7 +28,7 @@ class GroupOfOne(Rule):
             if one.participants == 1 or (to_itself and one.pairs):  # its groups have several members
                 yield Report(
                     one.start,
-                    f"{one.kind} of {byte_text(one.operand_bytes)} among groups of one device moves nothing",
-                    "leave it out where the mesh axis has size 1",
+                    f"{one.kind} of {byte_text(one.operand_bytes)} over groups of one device moves nothing",
+                    "skip it where the mesh axis has size 1",
                     0,
                 )

@@ -62,7 +62,7 @@ class AllReduceThenSlice(Rule):
                 yield Report(
                     one.start,
                     f"all-reduce of {byte_text(size)}{of_them} over {devices} devices, each of which keeps only 1/{devices}",
-                    "a reduce-scatter sends half the bytes: shard the result where it is made",
+                    "a reduce-scatter sends half the bytes: shard the result where it is produced",
                     saved,
                 )
 

@@ -1,4 +1,4 @@
-"""C107: a collective that moves elements in a wider type than is used."""
+"""C107: a collective that moves elements in a wider type than is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hlotext.lint.values import Value, leaves_by, source, uses
 class WideCollective(Rule):
     code = "C107"
     name = "wide-collective"
-    title = "a collective that moves elements in a wider type than is used"
+    title = "a collective that moves elements in a wider type than is needed"
     waste = "wide"
     # The CPU compiler computes with 16-bit elements in 32 bits, so that there nothing tells what the program asks for.
     backends = frozenset({Backend.GPU, Backend.TPU})

@@ -21,13 +21,13 @@ from hlotext.lint.shifts import shift_remedy
 from hlotext.lint.values import Value
 
 _EXCHANGE = (
-    "lax.all_to_all in place of the all-gather and the slice: each device gets only the part that it uses "
+    "use lax.all_to_all instead of the all-gather and the slice: each device gets only the part that it uses "
     "(lax.ppermute, where that is all of another device's)"
 )
 _STEPS = "change the sharding in steps, or so that no device needs the whole array"
 _BEFORE = (
-    "change the sharding before the slice (with_sharding_constraint) to one that leaves the sliced dimension whole, or shard "
-    "the array so from the start"
+    "change the sharding before the slice (with_sharding_constraint) to one that leaves the sliced dimension whole, or use "
+    "that sharding from the start"
 )
 
 

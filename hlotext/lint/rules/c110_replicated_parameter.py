@@ -104,8 +104,8 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
     first = max(own, key=lambda one: size_of(one.shape))
     yield Report(
         first,
-        f"{byte_text(total)} of state that only the update reads, such as an optimizer's moments, is held and updated "
-        f"alike on each of {devices} devices",
+        f"{byte_text(total)} of state that only the update reads (an optimizer's moments, say) is held and updated "
+        f"identically on each of {devices} devices",
         "shard it over the devices (ZeRO-1): constrain gradients and moments to be split, and the new parameters to be "
         "replicated; a reduce-scatter and an all-gather take the place of the all-reduce",
         round(total * part),

@@ -62,7 +62,7 @@ class AxisOverSlowLink(Rule):
             largest.start,
             f"{_axes(largest, context)}{byte_text(total)} of {byte_text(total + fast)} that a device sends go over the "
             f"network {network}, which is the slowest link",
-            "lay the axis that sends least over the network: the order of the devices in the mesh decides",
+            "map the axis that sends least onto the network: the device order of the mesh decides",
             total,
             cause="network",
         )

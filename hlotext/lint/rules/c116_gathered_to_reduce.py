@@ -33,8 +33,8 @@ class GatheredToReduce(Rule):
                 first,
                 f"{byte_text(size)} is gathered{times(runs)}, and only reductions of it are used, "
                 f"{max(1, found.large // max(1, found.small)):,} times smaller",
-                "keep the array sharded along what is reduced, or constrain it to be: the devices then exchange the small "
-                "results alone",
+                "keep the array sharded along the reduced dimensions (with_sharding_constraint): the devices then exchange "
+                "only the small results",
                 sum(one.sent_bytes for one in found.gathers.values()) * runs,
                 seconds=waited + prices.together(found.work) * (1 - 1 / devices),
                 spares={**dict.fromkeys(found.work, 1.0), **dict.fromkeys(found.gathers, 1 - 1 / devices)},

@@ -71,8 +71,8 @@ def _report(product: Product, count: int, equal: set[Instruction], context: Cont
     return Report(
         product.whole,
         f"{described(product.whole)} is computed in full on each of {count} devices, from the same operands",
-        "split an operand over these devices along a dimension that is not summed (its sharding, or with_sharding_constraint "
-        "on the result): each computes a part, and sums over the result become all-reduces of what is small",
+        "shard an operand over these devices along a non-contracting dimension (its sharding, or with_sharding_constraint "
+        "on the result): each then computes a part, and sums over the result become all-reduces of small arrays",
         context.flops(product.dot),
         seconds=part * context.prices.together([product.whole, *beside]),
         spares=dict.fromkeys([product.whole, *beside], part),

@@ -20,7 +20,7 @@ from hlotext.lint.rule import Context, Report, Rule
 class IdleAxis(Rule):
     code = "C118"
     name = "idle-axis"
-    title = "a mesh axis that splits nothing"
+    title = "a mesh axis along which nothing is sharded"
     waste = "again"
 
     def check_module(self, context: Context) -> Iterator[Report]:
@@ -32,14 +32,14 @@ class IdleAxis(Rule):
         count = len(groups[0])
         times = context.prices.own
         axes = _axes(program, groups)
-        who, why = f"each {count} of the {count * len(groups)} devices", "no sharding tells them apart"
+        who, why = f"each {count} of the {count * len(groups)} devices", "no sharding distinguishes them"
         if len(groups) == 1:
             who, why = f"all {count} devices", "no array is sharded"
         elif axes:
-            who, why = f"the {count} devices along mesh axis {axes}", "no sharding uses it"
+            who, why = f"the {count} devices along mesh axis {axes}", "no sharding uses that axis"
         yield Report(
             max(times, key=lambda one: (_multiplies(one), times[one]), default=None),
-            f"{who} compute the same: {why}",
+            f"{who} do identical work: {why}",
             "shard the batch or the weights over them too (for a batch on two axes P(('data', 'model'))), or use a mesh "
             "with fewer devices",
             seconds=(1 - 1 / count) * context.prices.step,

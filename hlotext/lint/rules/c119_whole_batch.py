@@ -1,4 +1,4 @@
-"""C119: a batch that comes in parts, and that each device works on as a whole."""
+"""C119: a sharded batch that every device processes in full."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ forward and for the backward pass; and its gradient is summed, which counts twic
 class WholeBatchOnEach(Rule):
     code = "C119"
     name = "whole-batch"
-    title = "a batch that comes in parts, and that each device works on as a whole"
+    title = "a sharded batch that every device processes in full"
     waste = "again"
     needs_optimized = True
 
@@ -51,11 +51,11 @@ class WholeBatchOnEach(Rule):
             whole = {*alike, *batch.collectives, *summed}
             yield Report(
                 _writer(batch.lookup, context),
-                f"{_name(batch)} comes in parts on {batch.devices} devices, and the lookup gives it the sharding of the "
-                f"table: each device goes on with the whole batch, and {pluralize(len(of_batch), 'collective')} "
+                f"{_name(batch)} is split over {batch.devices} devices, but the lookup gives it the sharding of the table: "
+                f"each device then processes the whole batch, and {pluralize(len(of_batch), 'collective')} "
                 f"{'send' if len(of_batch) > 1 else 'sends'} {byte_text(sent)} of it",
-                f"keep the batch split: {_constraint(batch)} right after the lookup; what it gives is exchanged "
-                f"then and the weights are gathered, which sends at most {byte_text(instead)}",
+                f"keep the batch split: {_constraint(batch)} right after the lookup; then the rows looked up are exchanged "
+                f"and the weights gathered, which sends at most {byte_text(instead)}",
                 sent - instead,
                 seconds=spared * context.prices.together(batch.collectives)
                 + part * context.prices.together(alike),

@@ -67,9 +67,9 @@ def _report(one: Communication, found: list[tuple[Product, int]], context: Conte
     yield Report(
         one.start,
         f"{byte_text(one.result_bytes)} is gathered from {devices} devices{times(runs)} for products whose other operands "
-        f"and results take {byte_text(others + made)}, less than each device's own part",
-        "leave it sharded: each device multiplies its own part by all rows, and the small results are summed (all-reduce or "
-        "reduce-scatter) or gathered; constrain the other operand and the result with with_sharding_constraint",
+        f"and results total {byte_text(others + made)}, less than each device's own shard",
+        "keep it sharded: each device multiplies all rows by its own shard, and the small results are summed (all-reduce "
+        "or reduce-scatter) or gathered; constrain the other operand and the result with with_sharding_constraint",
         one.sent_bytes * runs,
         seconds=prices.seconds(one.start) * (1 - instead / one.result_bytes)
         + min(read, prices.together(wholes)) * part,

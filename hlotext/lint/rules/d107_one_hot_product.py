@@ -68,7 +68,7 @@ def _report(
     )
     seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums, *fetches])
     kind = "diagonal" if found.is_diagonal else "one-hot"
-    does = "scale rows" if found.is_diagonal else "pick or add up rows"
+    does = "scale rows" if found.is_diagonal else "select or sum rows"
     return Report(
         product.dot,
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} with a {kind} matrix of "
@@ -76,7 +76,7 @@ def _report(
         f"multiplies by zeros to {does}",
         "multiply by the vector itself (d[:, None] * a)"
         if found.is_diagonal
-        else "take the rows by their index (table[indices], jnp.take), and add up with .at[].add",
+        else "gather the rows by index (table[indices], jnp.take), and sum with .at[].add",
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
         spares={one: _less(one, product, all_runs) for one in masks} if masks else {},
@@ -130,9 +130,8 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
     return Report(
         product.dot,
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
-        f"{times(context.runs(product.whole))} with a matrix of which at most {100 * part:.2g} % is not zero",
-        "add up the terms by their indices (jax.ops.segment_sum(x[source], target), .at[].add), or use "
-        "jax.experimental.sparse",
+        f"{times(context.runs(product.whole))} with a matrix of which at most {100 * part:.2g} % is nonzero",
+        "sum the terms by index (jax.ops.segment_sum(x[source], target), .at[].add), or use jax.experimental.sparse",
         flops=context.flops(product.dot),
         seconds=max(0.0, context.prices.seconds(product.whole) - instead),
         spares={mask: 1.0} if mask is not None else {},
@@ -173,8 +172,8 @@ def _of_diagonal_kernel(convolution: Instruction, context: Context) -> Iterator[
     yield Report(
         convolution,
         f"a convolution with a kernel of {sizes(shape)}{times(context.runs(whole))} multiplies by zeros: the kernel is "
-        f"diagonal, and each of {found.classes:,} channels is convolved by itself",
-        f"give it the kernel of each channel, and feature_group_count={found.classes}",
+        f"diagonal, so each of {found.classes:,} channels is convolved by itself",
+        f"pass one filter per channel, with feature_group_count={found.classes}",
         flops=flops,
         seconds=max(0.0, prices.seconds(whole) - max(by_channel, prices.reading(moved) * runs)),
     )

@@ -69,17 +69,17 @@ class HostCallback(Rule):
             what = f'a Python callback ("{instruction.attributes.get("custom_call_target")}") runs'
         elif opcode in ("send", "recv"):
             what = (
-                "an exchange with the host is waited for"
+                "the program waits for an exchange with the host"
                 if opcode == "send"
-                else "data from the host is waited for"
+                else "the program waits for data from the host"
             )
         else:
             what = f"{opcode} waits for the host"
         in_loop = context.loop_around(instruction.computation) is not None
         often = times(runs) or (" in every iteration of a loop" if in_loop else " inside the program")
-        help = "take it out of code that must be fast"
+        help = "keep it out of performance-critical code"
         if in_loop:
-            help = "take it out of the loop, or collect its arguments and call once"
+            help = "move it out of the loop, or collect its arguments and call it once"
         return Report(
             instruction,
             f"{what}{often}" + (" in a loop" if in_loop and runs > 1 else ""),

@@ -42,7 +42,7 @@ class SlowOnTpu(Rule):
                 yield Report(
                     instruction,
                     f"sort along {shape.dimensions[dimension]:,} elements",
-                    "use approx_max_k if it fits",
+                    "use approx_max_k if an approximate result is enough",
                 )
         elif (
             not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements

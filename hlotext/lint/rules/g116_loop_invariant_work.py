@@ -90,8 +90,8 @@ def _reports(
         remedy = f"compute it before the loop and use the result; it takes {byte_text(held)} during the loop"
         if first in sums:
             remedy = (
-                "multiply what does not change by its rows of the matrix before the loop (fixed @ w[:k]), and add the result "
-                "in each iteration, in place of multiplying what was concatenated"
+                "multiply the loop-invariant part by its rows of the matrix before the loop (fixed @ w[:k]), and add the "
+                "result in each iteration, instead of multiplying the concatenation"
             )
         widens = _only_widens(group)
         yield Report(
@@ -145,8 +145,8 @@ def _padded(group: set[Instruction]) -> str:
             return ""
     first = next(part for one in group for part in parts_of(one) if part.opcode == "pad")
     return (
-        f"the compiler pads {sizes(first.operands[0].shape)} to {sizes(first.shape)} for its kernel: "
-        "give the program's array such sizes, or pad it before the loop"
+        f"the compiler pads {sizes(first.operands[0].shape)} to {sizes(first.shape)} for its kernel: use that size in the "
+        "program, or pad before the loop"
     )
 
 

@@ -72,11 +72,10 @@ class DenseGradient(Rule):
         held = dict.fromkeys([whole, *([filler] if filler is not None else [])], 1.0)
         yield Report(
             instruction,
-            f"the gradient of a table of {byte_text(size_of(shape))} is written and read as a whole, for "
-            f"{byte_text(rows)} of rows that were looked up"
-            + (", and summed over the devices" if sent else ""),
-            "differentiate by the rows that were taken (jax.grad at rows = table[ids]) and add them to the table "
-            "(table.at[ids].add); optimizers with moments need a lazy variant for that",
+            f"the gradient of a table of {byte_text(size_of(shape))} is written and read in full, although only "
+            f"{byte_text(rows)} of rows were looked up" + (", and summed over the devices" if sent else ""),
+            "differentiate with respect to the rows looked up (jax.grad at rows = table[ids]) and add their gradient to "
+            "the table (table.at[ids].add); optimizers with moments need a lazy variant",
             2 * size_of(shape) * runs,
             seconds=max(0.0, seconds - kept),
             spares=held,

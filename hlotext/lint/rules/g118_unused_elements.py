@@ -177,7 +177,7 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
         cut = own_part(Value(one, fusions_around(one, context)), context)
         if cut is not None:
             return f"each device uses only {words}, its own", own_remedy(cut)
-        remedy = "take what is used first (x[:, -1] before the product), and compute that alone"
+        remedy = "slice first (x[:, -1] before the product), and compute only what is used"
         return f"only {words} {'is' if counts[d] == 1 else 'are'} used", remedy
     masks = list((needed.masks or {}).values())
     part = min(1.0, sum(mask.part for mask in masks))
@@ -187,16 +187,16 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
             return "only the diagonal is used", remedy
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
-            f"only {100 * part:.2g} % of the {what}, which a mask of positions keeps, are used",
-            "compute the blocks that the mask keeps: attention in bands, or a kernel that skips blocks",
+            f"only {100 * part:.2g} % of the {what}, kept by a mask of positions, are used",
+            "compute only the blocks that the mask keeps: banded attention, or a kernel that skips blocks",
         )
     if all(mask.picked for mask in masks):
         return (
-            f"only {sum(mask.picked for mask in masks):,} elements, which indices pick, are used",
+            f"only {sum(mask.picked for mask in masks):,} elements, selected by index, are used",
             "gather the rows of both operands and sum over them (jnp.einsum('nk,nk->n', a[i], b[j]))",
         )
     return (
-        f"only {100 * part:.2g} % of the elements, which data select, are used",
+        f"only {100 * part:.2g} % of the elements, selected by data, are used",
         "compute only what is selected: gather the rows that each part takes into a buffer of fixed size before the product, "
         "and scatter the results",
     )
@@ -230,7 +230,7 @@ def _of_sort(found: tuple[Instruction, int], whole: Instruction, context: Contex
     return Report(
         sort,
         f"rows of {sizes(sort.operands[0].shape)} are sorted, of which {used:,} elements each are used",
-        "take the first by jax.lax.top_k",
+        "take the first ones with jax.lax.top_k",
         seconds=max(0.0, context.prices.seconds(whole) - context.prices.reading(read)),
         covers=frozenset([whole]),
     )

@@ -93,8 +93,8 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
     return Report(
         last.dot if len(outers) == 1 else inner.dot,
         f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
-        f"and multiplied with {max(narrow)} columns{many}; the other order takes {100 * then / now:.2g} % of the operations",
-        "set the parentheses so that the narrow product comes first; rounding changes. Where differentiation made it, apply "
+        f"and multiplied with {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the operations",
+        "parenthesize so that the narrow product is computed first; rounding changes. Where differentiation made it, apply "
         "the factors one after the other ((x @ a) @ b), not their product",
         flops=2 * (now - then) * context.runs(last.whole),
         seconds=context.prices.together(wholes) * (1 - then / now),
@@ -156,7 +156,7 @@ def _of_repeated_rows(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
         f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has{many}",
-        "multiply the table first, and gather the rows of the product",
+        "multiply the table first, and gather rows of the product",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - 1 / times)),
         seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
         covers=frozenset(wholes),
@@ -215,7 +215,7 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
     return Report(
         product.dot,
         f"{rows:,} rows that were made by repeating others are multiplied by {sizes(product.dot.operands[1 - side].shape)}: "
-        f"{100 * kept:.2g} % of the operations would do",
+        f"{100 * kept:.2g} % of the operations would suffice",
         "multiply before the rows are repeated, each part by its rows of the matrix, and add the results "
         "((a @ w[:k])[:, None] + (b @ w[k:])[None])",
         flops=round(context.flops(product.dot) * (1 - kept)),

@@ -22,7 +22,7 @@ _MOST_SOLVES = 4
 class ExplicitInverse(Rule):
     code = "G120"
     name = "explicit-inverse"
-    title = "an inverse of a matrix that is only multiplied, where solving for the columns would do"
+    title = "a matrix inverse that is only multiplied, where a solve would do"
     waste = "dense"
     needs_optimized = True
 
@@ -54,10 +54,10 @@ def _report(inverse: Instruction, uses: list[tuple[Product, int]], context: Cont
     multiplying = context.prices.together(product.whole for product, _ in uses)
     return Report(
         inverse,
-        f"the inverse of a matrix of {sizes(inverse.shape)} is computed, by solving for each column of the identity, only to "
-        f"be multiplied by {pluralize(columns, 'column')}",
+        f"the inverse of a matrix of {sizes(inverse.shape)} is computed, by solving for each column of the identity, only "
+        f"to be multiplied by {pluralize(columns, 'column')}",
         "solve for these columns: jnp.linalg.solve(a, b), or jax.scipy.linalg.cho_solve(cho_factor(a), b) where a is "
-        "positive definite; results are more exact, too",
+        "positive definite; that is more accurate, too",
         seconds=solving * (1 - left) + multiplying,
         spares=dict.fromkeys(chain, 1 - left),
         covers=frozenset([*chain, *(product.whole for product, _ in uses)]),

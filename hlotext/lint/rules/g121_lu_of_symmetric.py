@@ -37,7 +37,7 @@ class LuOfSymmetric(Rule):
         yield Report(
             instruction,
             f"LU factors of a symmetric matrix of {sizes(instruction.operands[0].shape)} are computed"
-            f"{times(context.runs(instruction))}: Cholesky's take half the operations",
+            f"{times(context.runs(instruction))}: Cholesky needs half the operations",
             "if the matrix is positive definite, as kernels and a.T @ a with something added to the diagonal are, use "
             "jax.scipy.linalg.cho_factor and cho_solve, or solve(..., assume_a='pos'); its log-determinant is twice the sum "
             "of the logarithms of the factor's diagonal",

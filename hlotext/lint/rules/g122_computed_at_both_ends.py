@@ -26,7 +26,7 @@ _PLAIN = _CHEAP | ELEMENTWISE
 class ComputedAtBothEnds(Rule):
     code = "G122"
     name = "computed-at-both-ends"
-    title = "work at the start of an iteration that the end of the one before did"
+    title = "work at the start of an iteration that the end of the previous one already did"
     waste = "again"
     needs_optimized = True
 
@@ -74,8 +74,8 @@ def _reports(rounds: Rounds, count: int, purity: Purity, context: Context) -> It
     more = f", and {len(seconds) - 1} more operations likewise" if len(seconds) > 1 else ""
     yield Report(
         dearest,
-        f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, and was at the end of the one "
-        f"before, from the same state{more}",
+        f"{described(dearest)} is computed at the start of {iterations(count, is_known)}, and was already computed at the "
+        f"end of the previous one, from the same state{more}",
         f"carry the result ({byte_text(size_of(carried.shape))}) in the loop's state: compute it once before the loop, and "
         "then only at the end of each iteration",
         seconds=sum(seconds.values()) * (count - 1) / count,

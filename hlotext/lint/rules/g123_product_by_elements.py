@@ -57,14 +57,14 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
     summand = found.reduce.operands[0]
     cancels = (
         "; |x - y|^2 = |x|^2 - 2 x.y + |y|^2 needs precision=jax.lax.Precision.HIGHEST, with which the saving is "
-        "computed, and loses digits of distances that are small beside the vectors"
+        "computed, and is less accurate for distances that are small relative to the vectors"
         if found.is_difference
         else ""
     )
     yield Report(
         whole,
         f"{sizes(summand.shape)} terms are multiplied and summed element by element{times(context.runs(whole))}: "
-        "every term is a product of factors of two smaller arrays",
+        "every term is a product of elements of two smaller arrays",
         f"write it as a matrix multiplication of the factors (jnp.einsum, x @ y.T){cancels}",
         seconds=saved,
         origin=found.reduce,

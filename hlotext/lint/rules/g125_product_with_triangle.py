@@ -88,8 +88,8 @@ def _report(product: Product, side: int, context: Context) -> Iterator[Report]:
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])}"
         f"{times(context.runs(product.whole))} multiplies by a triangle of ones, which makes running sums of "
         f"{product.summed:,} rows",
-        f"use jnp.cumsum, or multiply blocks of {_BLOCK} rows by a triangle of their own and add the sums of the blocks "
-        "before",
+        f"use jnp.cumsum, or multiply blocks of {_BLOCK} rows by a triangle of their own and add the totals of the "
+        "preceding blocks",
         context.flops(product.dot),
         seconds=saved,
     )

@@ -40,7 +40,7 @@ class LargeConstant(Rule):
             if 100 * size >= self.min_percent * whole:  # it is too small a part of the module
                 yield Report(
                     constant,
-                    f"a constant of {byte_text(size)} is part of the program, and of each of its executables",
+                    f"a constant of {byte_text(size)} is embedded in the program and in each of its executables",
                     "compute it from an argument"
                     if _is_folded(constant)
                     else "pass it as an argument, or compute it",

@@ -44,7 +44,7 @@ class NarrowMinorDimension(Rule):
                     yield Report(
                         instruction,
                         f"{array}: {minor} of 128 lanes are used in {byte_text(size[0])}",
-                        "let a larger dimension be the minor one",
+                        "make a larger dimension the minor one",
                         size[0] - size[1],
                         str(array),
                     )

@@ -48,7 +48,7 @@ class Rematerialized(Rule):
                 first,
                 f"{counted(count, 'is', 'are')} rematerialized: {100 * again / max(1, total):.2g} % of all bytes written",
                 "free memory"
-                + (", or choose with jax.checkpoint what is computed again" if _is_training(context) else ""),
+                + (", or choose what to recompute with jax.checkpoint" if _is_training(context) else ""),
                 again,
                 "share",
             )

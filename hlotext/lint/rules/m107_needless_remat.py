@@ -53,7 +53,7 @@ class NeedlessRemat(Rule):
             first,
             f"{100 * again / total:.2g} % of the FLOPs of all matrix products are recomputed for jax.checkpoint, "
             f"but without it the peak would be at most {byte_text(most)}",
-            "leave jax.checkpoint out, or choose a policy that keeps the products (dots_saveable)",
+            "remove jax.checkpoint, or choose a policy that keeps the products (dots_saveable)",
             flops=again,
             cause="remat",
         )

@@ -24,11 +24,11 @@ _MOST_STEPS = 100
 _MOSTLY = 0.5
 """Part of a result that must be moved state for it to be a shift."""
 _SWAP = (
-    "unroll the loop by two (unroll=2), so that the arrays change places without a copy; it makes the program larger, "
-    "and may raise the peak"
+    "unroll the loop by two (unroll=2), so that the arrays swap without a copy; that makes the program larger, and may "
+    "raise the peak"
 )
 _SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
-_BRANCH = "take the array out of the branch, or nest the loops: what a branch hands on is copied"
+_BRANCH = "take the array out of the branch, or nest the loops: what a branch passes through is copied"
 
 
 @attrs.frozen

@@ -24,8 +24,8 @@ _CARRY = (
 )
 _TURNED = (
     "carry the whole array, write into it in place (lax.dynamic_update_slice), donate it, and keep it from call to call "
-    "in the layout that the compiler chooses then (Format(Layout.AUTO), jax.experimental.layout): each slice is turned "
-    "into another layout and back, and carrying alone would turn the whole array"
+    "in the layout that the compiler chooses then (Format(Layout.AUTO), jax.experimental.layout): each slice is converted "
+    "to another layout and back, and carrying alone would convert the whole array"
 )
 
 
@@ -70,8 +70,8 @@ def _of_parts(apart: TakenApart, context: Context) -> Report:
     fetching = context.prices.reading(apart.fetched * runs)
     return Report(
         apart.joined,
-        f"an array of {byte_text(size)} is cut into slices, each is changed in a small part, and they are joined again: all "
-        f"of it is read and written{times(runs)}",
+        f"an array of {byte_text(size)} is cut into slices, a small part of each is updated, and they are concatenated "
+        f"again: all of it is read and written{times(runs)}",
         "write into the whole array in place (cache.at[layer, :, position].set(...)), read its slices from there, and donate "
         "it; or keep the slices as arrays of their own, and donate these",
         2 * size * runs,

@@ -58,7 +58,7 @@ class Joined(Rule):
         yield Report(
             instruction,
             f"{byte_text(size_of(largest.shape))} is rewritten{times(runs)} to append "
-            f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))} to them",
+            f"{byte_text(size_of(instruction.shape) - size_of(largest.shape))}",
             "hold an array of the full size, write into it in place (lax.dynamic_update_slice), and donate it",
             2 * size_of(instruction.shape) * runs,
             seconds=context.prices.seconds(instruction),

@@ -85,8 +85,8 @@ def _summed(
         slot,
         update,
         1.0,
-        "of which only sums or the like are used",
-        "reduce in the body, and give out or add up what comes of it",
+        "of which only reductions are used",
+        "reduce in the body, and return or accumulate the result",
         context,
     )
 

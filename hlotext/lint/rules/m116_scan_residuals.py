@@ -72,10 +72,10 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
     largest = max(kept, key=lambda slot: size_of(rounds.given[slot].shape))
     return Report(
         rounds.given[largest],
-        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, where "
-        f"its state takes {byte_text(carried)}",
-        "scan over jax.checkpoint(f): the backward pass computes each iteration again, in about the time of the forward "
-        f"loop, {seconds(again)}",
+        f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, while its "
+        f"state takes {byte_text(carried)}",
+        "scan over jax.checkpoint(f): the backward pass recomputes each iteration, in about the time of the forward loop, "
+        f"{seconds(again)}",
         whole - carried,
         is_held=True,
         spares=dict.fromkeys(places, 1 - carried / whole),
@@ -94,8 +94,8 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
     return Report(
         rounds.given[largest],
         f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, which could "
-        f"compute those of each again from {byte_text(origins[largest].bytes)} or less",
-        f"{REPAIR} the backward pass computes them again",
+        f"recompute those of each from {byte_text(origins[largest].bytes)} or less",
+        f"{REPAIR} the backward pass recomputes them",
         whole - whole // count,
         is_held=True,
         spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},

@@ -65,10 +65,10 @@ def _report(array: Instruction, reader: Instruction, rolled: _Rolled, context: C
     seconds = context.prices.together(writers) + read - context.prices.reading(2 * padded * runs)
     return Report(
         max(writers, key=lambda one: (size_of(one.shape), one.name)),
-        f"to roll an array of {byte_text(whole)}{f' in {count} ways' if count > 1 else ''} its parts are written and read "
+        f"rolling an array of {byte_text(whole)}{f' in {count} ways' if count > 1 else ''} writes its parts and reads them "
         f"again, {byte_text(size)}{times(runs)}",
-        "pad the array once by what the rolls need (jnp.pad(x, 1, mode='wrap')) and slice that, in place of jnp.roll: slices "
-        "of what is padded are read where they are used",
+        "pad the array once by the largest shift (jnp.pad(x, 1, mode='wrap')) and slice it, instead of calling jnp.roll: "
+        "slices of the padded array are read where they are used",
         2 * size * runs,
         seconds=max(0.0, seconds),
         spares=dict.fromkeys(writers, max(0.0, 1 - padded / size)),

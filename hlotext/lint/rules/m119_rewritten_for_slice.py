@@ -109,8 +109,8 @@ def _report(found: _Rewritten, context: Context) -> Report:
     seconds = prices.reading(moved) * prices.runs(writer.computation)
     return Report(
         writer,
-        f"{byte_text(size)} is {'written' if moved == size else 'read and written'} anew{times(context.runs(writer))} to "
-        f"replace one of {found.slices:,} slices, which a mask selects",
+        f"{byte_text(size)} is {'written' if moved == size else 'read and written'} in full{times(context.runs(writer))} to "
+        f"replace one of {found.slices:,} slices, selected by a mask",
         "write the slice in place: lax.dynamic_update_slice or x.at[:, i].set(new), on an array that is donated or carried",
         moved * context.runs(writer),
         seconds=min(prices.seconds(writer), seconds) * (1 - 1 / found.slices),

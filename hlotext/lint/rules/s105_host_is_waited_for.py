@@ -68,8 +68,8 @@ class HostIsWaitedFor(Rule):
         rounds = f", {trips * context.runs(loop):,} times" if trips is not None else ""
         yield Report(
             loop,
-            f"after each iteration{rounds} the host copies 1 byte from the device and waits for it, to know whether the loop "
-            "goes on",
+            f"after each iteration{rounds} the host copies 1 byte from the device and waits for it, to decide whether the "
+            "loop continues",
             "give the loop a constant trip count (lax.scan, lax.fori_loop), or do several steps in one iteration",
             seconds=percent / 100 * context.prices.step,
             is_proved=trips is not None,  # else what the loop computes decides when it ends
@@ -86,7 +86,7 @@ class HostIsWaitedFor(Rule):
         yield Report(
             conditional,
             f"the host copies {byte_text(total_of(index).unpadded_bytes)} from the device and waits for it{times(runs)} "
-            "in a loop, to know which branch to start",
+            "in a loop, to decide which branch to run",
             "compute both and select (jnp.where), if they are cheap",
             seconds=HOST_ANSWERS * runs,
         )
