@@ -95,13 +95,13 @@ def test_suppression_in_the_text(first: str, second: str, codes: list[str]) -> N
         ("[lint]\nselekt = []\n", "no setting 'selekt'; did you mean `select`"),
         ('[lint]\nselect = "C"\n', "select must be a list of codes"),
         ('[lint]\nselect = ["Q"]\n', "Q is neither a rule code"),
-        ("[lint.rules.Q101]\nmin_bytes = 1\n", "there is no rule of that code"),
-        ("[lint.rules.L101]\nbytes = 1\n", "there is no such threshold"),
+        ("[lint.rules.Q101]\nmin_bytes = 1\n", "no rule has this code"),
+        ("[lint.rules.L101]\nbytes = 1\n", "no such threshold"),
         ('[lint.rules.C112]\ndevices_per_host = "2"\n', "must be a number"),
-        ("[lint]\nwarn = -0.1\n", "warn must be a number that is not negative"),
-        ('[lint]\nnote = "1 %"\n', "note must be a number"),
+        ("[lint]\nwarn = -0.1\n", "warn must be a non-negative number"),
+        ('[lint]\nnote = "1 %"\n', "note must be a non-negative number"),
         ('[lint]\nchip = "h900"\n', "no chip is named 'h900'"),
-        ("[lint]\ntrips = { body = -1 }\n", "trips.body must be a number"),
+        ("[lint]\ntrips = { body = -1 }\n", "trips.body must be a non-negative number"),
         ('[lint]\nprofile = "vpu"\n', "profile must be one of tpu, gpu, cpu"),
         ("[lint\n", "cannot be read"),
     ],
@@ -216,7 +216,7 @@ class _Same(Foreign):
     code = "D101"
 
 
-@pytest.mark.parametrize(("value", "message"), [(3, "no class of rules"), (_Same, "which another rule has")])
+@pytest.mark.parametrize(("value", "message"), [(3, "not a rule class"), (_Same, "which another rule has")])
 def test_rules_that_cannot_be_used(plugins: list[Any], value: Any, message: str) -> None:
     """The message names what was registered."""
     plugins.append(value)
@@ -265,9 +265,9 @@ def test_settings_of_before_are_taken_and_said_to_do_nothing(tmp_path: Path) -> 
     """Of a rule's thresholds, and those of all rules."""
     path = tmp_path / "hlotext.toml"
     path.write_text("[lint]\nmin-bytes = 1\n[lint.rules.K101]\nmin_bytes = 1\n")
-    with pytest.warns(DeprecationWarning, match="is set no more") as said:
+    with pytest.warns(DeprecationWarning, match="is no longer a setting") as said:
         config = lint.load_config(path)
-    assert sorted(str(one.message).split(" is set no more")[0] for one in said) == [
+    assert sorted(str(one.message).split(" is no longer a setting")[0] for one in said) == [
         "min-bytes",
         "rules.K101.min_bytes",
     ]

@@ -426,7 +426,7 @@ def test_a_gather_written_by_hand_has_no_sharding_to_change() -> None:
     assert "change the sharding" in (finding.help or "")
     by_hand = text.replace(" // expect", ', metadata={op_name="jit(f)/shard_map/all_gather"} // expect')
     (finding,) = lint.run(hlo.parse(by_hand), config)
-    assert "lax.all_to_all in place of the all-gather and the slice" in (finding.help or "")
+    assert "use lax.all_to_all instead of the all-gather and the slice" in (finding.help or "")
 
 
 @pytest.mark.parametrize("rounds", [7, 50])
@@ -477,15 +477,15 @@ def test_only_what_stays_is_to_be_gathered_before_the_loop() -> None:
             "  w = f32[524288]{0} dynamic-update-slice(g, new, one)\n"
             "  y = f32[65536]{0} slice(w), slice={[0:65536]}",
             "",
-            "select by position in place of writing to a part",
+            "select by position instead of writing to part",
         ),
         # jnp.roll by an argument: 164 ms, by a constant 0.30 ms
-        ("", "jit(f)/while/body/jit(_roll_dynamic)/concatenate", "roll by a number that is known when"),
+        ("", "jit(f)/while/body/jit(_roll_dynamic)/concatenate", "roll by a static amount"),
         # shifts of slices: 92.9 ms on CPU, by jnp.roll 8.3 ms
         (
             "",
             "jit(f)/while/body/concatenate",
-            "shard the operand as it is used, or, to shift it, take jnp.roll",
+            "shard the operand as it is used, or, to shift it, use jnp.roll",
         ),
         # all of the dimension is written
         (

@@ -96,7 +96,7 @@ def test_a_former_code_means_the_rule_that_it_became_part_of(old: str, new: str)
 @pytest.mark.parametrize("old", lint.registry.GONE)
 def test_a_code_that_went_is_taken_and_said_to_be_gone(old: str) -> None:
     """It selects nothing, and is not refused."""
-    with pytest.warns(DeprecationWarning, match=f"{old} is no rule any more"):
+    with pytest.warns(DeprecationWarning, match=f"{old} is no longer a rule"):
         assert lint.Config(ignore=(old,)).ignore == ()
     assert cli_support.run("rule", old).exit_code == 2
 

@@ -150,7 +150,7 @@ ENTRY main {
 def test_an_adapter_is_not_merged_for_few_rows() -> None:
     text = ADAPTER.replace("BATCHED", BATCHED)
     finding = only(text.replace("RANK", "8"), "G119")
-    assert "of rank 8" in finding.message
+    assert "rank-8" in finding.message
     assert finding.share > 0.5
     assert "G119" not in codes(text.replace("RANK", "2048"))
 
@@ -171,7 +171,7 @@ sum {
     used = "ROOT some = f32[4,1024]{1,0} slice(ys), slice={[0:64:16], [0:1024]}"
     rest = rest.replace(used, "ROOT some = f32[64]{0} reduce(ys, nothing), dimensions={1}, to_apply=sum")
     finding = only(sums + rest, "M115")
-    assert "sums" in finding.message
+    assert "reductions" in finding.message
     assert finding.peak_bytes == pytest.approx(64 * 1024 * 4, rel=0.01)
 
 
@@ -404,7 +404,7 @@ def test_of_few_iterations_only_what_small_arrays_give_again_is_told() -> None:
     few = text.replace("f32[64,4096]", "f32[8,4096]").replace("constant(64)", "constant(8)")
     finding = only(few, "M116")
     assert finding.peak_bytes == pytest.approx(7 * 4 * 1024 * 4, rel=0.03)
-    assert "again from 4.00 KiB or less" in finding.message
+    assert "those of each from 4.00 KiB or less" in finding.message
     large = few.replace(
         "wide = f32[4,1024]{1,0} broadcast(h), dimensions={1}",
         "wide = f32[4,1024]{1,0} iota(), iota_dimension=1",
@@ -624,7 +624,7 @@ ENTRY main {
         ),
         ("jit(f)/exp", "shard the product as exp at f.py:15 uses it: "),
         ("", "shard the product as its users are: "),
-        ("jit(f)/shard_map/dynamic_slice", "take the device's own part of the operands first"),
+        ("jit(f)/shard_map/dynamic_slice", "slice out the device's own part of the operands first"),
     ],
 )
 def test_a_product_of_which_each_device_keeps_its_part_is_a_matter_of_shardings(
@@ -644,7 +644,7 @@ def test_a_product_of_which_every_device_uses_the_same_part_is_cut_before() -> N
     text = OWN_ROWS.replace("PLACE(number, rows)", "add(rows, rows)").replace("NAMED", "")
     finding = only(text, "G118")
     assert finding.message.endswith("only 256 of 1,024 indices of dimension 0 are used")
-    assert finding.help.startswith("take what is used first")
+    assert finding.help.startswith("slice first")
 
 
 PICKED = """HloModule picked, is_scheduled=true
@@ -698,7 +698,7 @@ def test_slices_that_are_written_in_turn_are_joined() -> None:
     place saves 2.44 ms (2.41 told) and 496 MiB (480), donating 512 MiB (512)."""
     finding = only(IN_TURN.replace("PLACE", "one"), "M112")
     assert finding.message.startswith(
-        "an array of 2.00 MiB is cut into slices, each is changed in a small part"
+        "an array of 2.00 MiB is cut into slices, a small part of each is updated"
     )
     (update,) = updates_of(lint.make_context(hlo.parse(IN_TURN.replace("PLACE", "one"))))
     assert update.is_in_place
