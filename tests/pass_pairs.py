@@ -320,7 +320,7 @@ NEWEST_DATE = "{newest_date}"
 NEWEST_AGREEMENT = {{
 {newest_rows}
 }}
-"""The same for that release; without a row: no step of it was recorded for the pass."""
+"""The same for that release; without a row: no step recorded for the pass."""
 '''
 """What is made anew of the table; what stands above it stays."""
 

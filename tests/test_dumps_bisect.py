@@ -87,7 +87,7 @@ def test_a_fault_below_the_tolerance_is_mentioned(tmp_path: Path) -> None:
     result = run("dump", "bisect", place)
     said = " ".join(result.stdout.split())
     assert result.exit_code == 0
-    assert "a small fault looks like this (--rtol 1e-05)" in said
+    assert "suggests a small error (try --rtol 1e-05)" in said
     assert run("dump", "bisect", place, "--rtol", "1e-05").exit_code == 1
 
 

@@ -276,7 +276,10 @@ def test_two_folders_with_one_compilation_each_are_compared_under_any_names(tmp_
         (tmp_path / folder).mkdir()
         _write(tmp_path / folder, {f"module_{n}.cpu_after_optimizations.txt": t for n, t in files.items()})
     shown = run("diff", tmp_path / "old", tmp_path / "new").stdout
-    assert "1 compilation in both folders, one of them paired with one of another name" in shown
+    assert (
+        "1 compilation in both folders, one of them under different names, paired as the only ones left"
+        in shown
+    )
     assert "jit_f (module 0) -> jit_g (module 0)" in shown
     _write(tmp_path / "new", {"module_0001.jit_h.cpu_after_optimizations.txt": new.replace("jit_g", "jit_h")})
     shown = run("diff", tmp_path / "old", tmp_path / "new").stdout

@@ -408,7 +408,7 @@ def test_the_command() -> None:
     shutil.copytree("dumps/b1", "dumps/b3")
     result = run("table", "dumps/b3", "-o", "out")
     assert result.exit_code == 2
-    assert "out holds tables of 10 other inputs: --append adds to them" in result.stderr
+    assert "out holds tables of 10 other inputs; use --append to add to it" in result.stderr
     result = run("table", "dumps/b3", "-o", "out", "--append")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "4 inputs converted" in result.stderr

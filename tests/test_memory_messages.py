@@ -60,7 +60,7 @@ def test_the_command(tmp_path: Path) -> None:
     (found,) = document["messages"]
     assert found["module"] == "jit_f"
     assert found["savings"][0]["what"] == "donate 0"
-    assert "lowers the peak by 1 % of what is too much" in run("memory", log, "--dump", dump).stdout
+    assert "lowers the peak by 1 % of the excess" in run("memory", log, "--dump", dump).stdout
     log.write_text(MESSAGE.replace("33.02G", "4.25K").replace("15.75G", "2.25K"))
     assert "donate 0" in run("memory", log, "--dump", dump).stdout
     assert run("memory", log, "--dump", DATA / "hosts" / "host_0").exit_code == 2
@@ -137,13 +137,10 @@ def test_what_a_loop_leaves_is_not_estimated_and_not_called_hopeless(tmp_path: P
     log = tmp_path / "oom.log"
     log.write_text(MESSAGE)
     printed = run("memory", log, "--dump", dump).stdout
-    assert (
-        "none of the changes that are estimated (donating arguments, computing arrays again) lowers the peak"
-        in printed
-    )
-    assert "carried by loops; jax.checkpoint around the body of a scan spares" in printed
+    assert "none of the estimated changes (donation, rematerialization) lowers the peak" in printed
+    assert "carried by loops; jax.checkpoint on the body of a scan avoids" in printed
     assert printed.index("jax.checkpoint") < printed.index(
-        "none of the changes"
+        "none of the estimated changes"
     )  # what helps most stands first
     document = json.loads(run("memory", log, "--dump", dump, "--format", "json").stdout)
     assert {one["opcode"] for one in document["messages"][0]["not_estimated"]} == {"parameter"}

@@ -32,12 +32,12 @@ def test_an_instruction_and_a_computation_of_one_name() -> None:
 
 @pytest.mark.parametrize("name", ["main", "nothing"])
 def test_no_instruction_of_that_name(name: str) -> None:
-    with pytest.raises(KeyError, match=f"no instruction is called {name}"):
+    with pytest.raises(KeyError, match=f"no instruction is named {name}"):
         hlo.parse(TEXT).instruction(name)
 
 
 def test_no_computation_of_that_name() -> None:
-    with pytest.raises(KeyError, match="no computation is called x"):
+    with pytest.raises(KeyError, match="no computation is named x"):
         hlo.parse(TEXT).computation("%x")
 
 

@@ -35,7 +35,7 @@ def test_what_is_not_kept_up_is_marked() -> None:
     behind = [name for name, row in NEWEST_AGREEMENT.items() if not row.keeps_up]
     for name in (*behind, "cse", "layout-normalization"):
         said = run("help", "pass", name).stdout
-        assert ("not kept up with this release" in said) is (name in behind)
+        assert ("not updated for this release" in said) is (name in behind)
         assert (f"Not compared with JAX {NEWEST}" in said) is (name not in NEWEST_AGREEMENT)
 
 

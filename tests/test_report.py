@@ -671,7 +671,7 @@ def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
     text = html.unescape(report_page(*sides))
     assert "memory: the peak is 272 KiB before and 160 KiB after, −112 KiB (−41.2 %)" in text
     assert (
-        "Most of it: results in memory of their own −128 KiB, as arguments hold 128 KiB of the results after and 0 B before; "
+        "Most of it: results in their own memory −128 KiB, as arguments hold 128 KiB of the results after and 0 B before; "
         "mlp +16.0 KiB."
     ) in text
     bars = re.findall(
@@ -679,7 +679,7 @@ def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
         text,
     )
     (results, mlp) = bars
-    assert results == ("results in memory of their own", "", "less", "50.0")
+    assert results == ("results in their own memory", "", "less", "50.0")
     assert mlp[::2] == ("mlp", "more")
     assert mlp[1]  # the array that makes most of it
 
@@ -819,7 +819,7 @@ def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
     assert [(row["label"], row["bytes"]) for row in peak] == [(row["label"], row["bytes"]) for row in below]
     assert path == found["a-schedule-path"].records()[:3]
     bare = Page(report_page(report_input(NO_CHIP)))
-    assert "the text does not tell the chip: give --chip" in bare.text
+    assert "the text does not name the chip: give --chip" in bare.text
     assert "a-answers-path" not in bare.tables
 
 

@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_not_gone(query: str, nightly: str) -> None:
         assert result.exit_code == 0, result.stderr
         assert "jit_cut" not in result.stdout
         assert "build b3: " in result.stderr
-        assert "cut.after_optimizations.txt could not be read: modules of it are compared" in result.stderr
+        assert "cut.after_optimizations.txt could not be read; their modules are compared" in result.stderr
         is_gone = build == "b4" and query in ("gone", "modules-changed")
         assert ("jit_gone" in result.stdout) is is_gone, result.stdout
     assert "could not be read" not in run("sql", "--query", query, "-p", "build=b2", nightly).stderr
@@ -296,13 +296,13 @@ def test_the_builds_that_a_query_reads_are_named(
     title = result.stdout.splitlines()[0]
     assert title.endswith(read)
     assert read or "2026" not in title
-    said = f"builds left out: {left_out} (-p build=NAME takes another one)"
+    said = f"builds not shown: {left_out} (-p build=NAME selects one)"
     assert said in " ".join(result.stderr.split()) if left_out else "left out" not in result.stderr
 
 
 def test_totals_say_what_is_missing(nightly: str) -> None:
     result = run("sql", "--query", "bytes-by-opcode", "-p", "build=b3", nightly)
-    assert "modules of it are not counted" in result.stderr
+    assert "their modules are not counted" in result.stderr
 
 
 @pytest.mark.parametrize(

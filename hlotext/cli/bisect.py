@@ -23,10 +23,13 @@ _DISABLE = "xla_disable_hlo_passes"
 @click.option(
     "--passes",
     metavar="DIR",
-    help="Which passes, of those in this dump, must be off.",
+    help="Find which passes of this dump must be disabled.",
 )
 @click.option(
-    "--flags", nargs=2, metavar="GOOD BAD", help="Which flags, of two values of XLA_FLAGS or files of them."
+    "--flags",
+    nargs=2,
+    metavar="GOOD BAD",
+    help="Find which flags make it fail, given two values of XLA_FLAGS or files with them.",
 )
 @click.option(
     "--python",
@@ -36,7 +39,10 @@ _DISABLE = "xla_disable_hlo_passes"
     help="Virtual environment to test; repeat the option, ordered from good to bad.",
 )
 @click.option(
-    "--timeout", default=600.0, show_default=True, help="Seconds for each run; running longer is failing."
+    "--timeout",
+    default=600.0,
+    show_default=True,
+    help="Time limit per run, in seconds; a timeout counts as a failure.",
 )
 @click.argument("arguments", nargs=-1, required=True, metavar="-- COMMAND...")
 @FORMAT
@@ -77,7 +83,7 @@ def command(
         return
     out = output()
     out.heading(f"{what}: {', '.join(found)}")
-    skipped = [("could not be told", f"{trial.skipped:,} of them")] if trial.skipped else []
+    skipped = [("inconclusive", f"{trial.skipped:,} of them")] if trial.skipped else []
     out.facts([("runs", f"{trial.runs:,}"), *skipped])
 
 
@@ -125,10 +131,10 @@ def _passes(folder: str, trial: _Trial) -> list[str]:
         return trial.run([f"--{_DISABLE}={','.join(names[number] for number in some)}"] if some else [])
 
     if (found := off(())) is not Verdict.BAD:
-        raise NotFound(f"COMMAND is {found.value} with all passes: there is nothing to find")
+        raise NotFound(f"COMMAND is {found.value} with all passes enabled: nothing to find")
     if (found := off(range(len(names)))) is not Verdict.GOOD:
         raise NotFound(
-            f"COMMAND is {found.value} with all {len(names)} passes off: no pass that can be turned off is it"
+            f"COMMAND is {found.value} with all {len(names)} passes disabled: no pass that can be disabled is at fault"
         )
     return [names[number] for number in smallest(len(names), off, Verdict.GOOD).chosen]
 
@@ -146,7 +152,7 @@ def _flags(good: str, bad: str, trial: _Trial) -> list[str]:
     ours, theirs = _read(good), _read(bad)
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     if not names:
-        raise NotFound("both sets of flags are equal")
+        raise NotFound("the two sets of flags are equal")
 
     def changed(some: Sequence[int]) -> Verdict:
         mixed = dict(ours)

@@ -26,19 +26,19 @@ from hlotext.syntax.source.inputs import decode, read_data, several
     "target",
     type=click.Path(path_type=Path),
     required=True,
-    help="The script that is written.",
+    help="Script to write.",
 )
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option(
-    "--message", metavar="LOG", help="A log with the compiler's message: its kind and figures are included."
+    "--message", metavar="LOG", help="A log with the compiler's message, whose kind and figures are included."
 )
 @click.option(
-    "--include", metavar="FILE", multiple=True, help="A file that COMMAND needs, to be shown with the report."
+    "--include", metavar="FILE", multiple=True, help="A file that COMMAND needs, to include in the report."
 )
-@click.option("--keep-constants", is_flag=True, help="Show the constants of the module.")
+@click.option("--keep-constants", is_flag=True, help="Keep the constants of the module.")
 @click.option("--no-flags", is_flag=True, help="Leave XLA_FLAGS alone.")
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds for each run of COMMAND.")
-@click.option("--max-tests", default=500, show_default=True, help="How often COMMAND is run at most.")
+@click.option("--timeout", default=60.0, show_default=True, help="Time limit per run of COMMAND, in seconds.")
+@click.option("--max-tests", default=500, show_default=True, help="Maximum number of runs of COMMAND.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def command(
     path: str,

@@ -31,7 +31,7 @@ _LIMIT = 12
     type=click.Choice(ALGORITHMS),
     default="ring",
     show_default=True,
-    help="Algorithm of all-reduce and reduce-scatter.",
+    help="Algorithm for all-reduce and reduce-scatter.",
 )
 @limit_option(_LIMIT)
 @FORMAT
@@ -105,7 +105,7 @@ def _show(report: Output, found: cost.Traffic, limit: int) -> None:
     if found.mesh is not None:
         facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
     elif found.flows:
-        facts.append(("mesh", "none fits all groups"))
+        facts.append(("mesh", "no mesh fits all groups"))
     for link in Interconnect:
         if link in links:
             total = links[link]

@@ -22,16 +22,22 @@ _ENDINGS = {".txt": _TEXT, ".hlo": _TEXT, ".pb": _PROTO, ".json": _JSON}
 @click.command()
 @click.argument("file", metavar="IN")
 @click.option(
-    "-o", "--output", metavar="OUT", required=True, help="A file of one of these kinds; - for text."
+    "-o",
+    "--output",
+    metavar="OUT",
+    required=True,
+    help="Output file of one of these kinds; - for text on standard output.",
 )
 @click.option("--fill-elided", is_flag=True, help="Write zeros for elided constants of IN.")
 @click.option(
     "--message",
     type=click.Choice(["HloModuleProto", "HloProto", "HloModuleProtoWithConfig"]),
-    help="What a .hlo.pb or .hlo.json holds; XLA's tools read the first two, JAX the first. Else the first, or the last "
-    "where the header counts replicas or partitions, which only that holds.",
+    help=(
+        "Message in a .hlo.pb or .hlo.json; XLA's tools read the first two, JAX the first.  [default: the first, or the "
+        "last if the header has replica or partition counts, which only the last can hold]"
+    ),
 )
-@click.option("--module", "name", metavar="NAME", help="Which of several modules.")
+@click.option("--module", "name", metavar="NAME", help="Module to use, if there are several.")
 @click.option(
     "--to",
     "target",
@@ -80,7 +86,7 @@ def command(
     if target is not None and target != _TRACE and named is not None and named != target:
         raise click.UsageError(f"--to {target} contradicts the name {output}")
     if os.path.isdir(output):
-        raise click.UsageError(f"{output} is a folder; -o takes a file")
+        raise click.UsageError(f"{output} is a folder; -o needs a file")
     kind = target or (_TEXT if output == "-" else named)
     if kind is None:
         raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")

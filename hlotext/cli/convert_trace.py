@@ -19,7 +19,7 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
     """The gzipped events. Raises Unreadable where the chip is not known, or the trace does not hold the module."""
     choice = choose_chip(module, chip_of(chip) if chip is not None else None)
     if choice is None:
-        raise Unreadable(f"{file}: the text does not tell the chip: --chip NAME (v5e, h100, ...)")
+        raise Unreadable(f"{file}: the text does not name the chip; set --chip NAME (v5e, h100, ...)")
     try:
         estimate = cost.estimate(module, choice.chip, mesh_named(module, compilation_beside(file)))
     except ValueError as error:
@@ -28,7 +28,7 @@ def trace_data(module: hlo.Module, file: str, chip: str | None, trace: str | Non
     try:
         assignment = memory.assign(module)
     except memory.MemoryModelError as error:
-        say(f"{file}: no counters of memory: {str(error).splitlines()[0]}")
+        say(f"{file}: no memory counters: {str(error).splitlines()[0]}")
     measured = traced(trace, module) if trace is not None else None
     return trace_events.packed(trace_events.trace_events(estimate, assignment, measured))
 
@@ -37,15 +37,15 @@ def traced(place: str, module: hlo.Module) -> TracedModule:
     """The module's program of a profiler's trace, of several the one that ran longest. Raises Unreadable, NotFound."""
     data, label = read_data(place)
     if isinstance(data, str):
-        raise Unreadable(f"{label} is no profiler's trace (.xplane.pb)")
+        raise Unreadable(f"{label} is not a profiler trace (.xplane.pb)")
     try:
         found = with_kernels_named(hlo.proto.read_trace(data, label))
     except hlo.ProtoError as error:
-        raise Unreadable(f"{label} is no profiler's trace (.xplane.pb): {error.message}") from None
+        raise Unreadable(f"{label} is not a profiler trace (.xplane.pb): {error.message}") from None
     mine = [one for one in found.modules if one.name == module.name]
     if not found.modules:  # also what is no trace, but has the form of a proto by chance
-        raise NotFound(f"{label} is no profiler's trace (.xplane.pb), or holds no program")
+        raise NotFound(f"{label} is not a profiler trace (.xplane.pb), or contains no program")
     if not mine:
         names = ", ".join(dict.fromkeys(one.name for one in found.modules))
-        raise NotFound(f"{label} holds no program {module.name}; it holds {names}")
+        raise NotFound(f"{label} contains no program {module.name}; it contains {names}")
     return max(mine, key=lambda one: (sum(time.seconds for time in one.times.values()), -mine.index(one)))

@@ -154,7 +154,7 @@ def command(
 
 def _untimed(choice: ChipChoice | None) -> tuple[str, str]:
     option = "--time" if choice is not None and choice.is_known else "--chip NAME"
-    return "minimum time", f"use {option} to estimate it, in all and by instruction"
+    return "minimum time", f"use {option} for an estimate, in total and by instruction"
 
 
 def _xla(found: cost.Analysis, choice: ChipChoice | None) -> cost.Cost | cost.TpuCost:
@@ -182,7 +182,7 @@ def _chip_text(choice: ChipChoice | None) -> str:
     """The chip; of one that is assumed also what depends on it."""
     if choice is None or choice.is_known:
         return str(choice)
-    return f"{choice}; seconds and bytes of tuples depend on it"
+    return f"{choice}; times and tuple sizes depend on it"
 
 
 def _work(
@@ -255,7 +255,7 @@ def _open(run: cost.RunCost) -> list[tuple[str, str]]:
         name, why = run.uncounted[0][0].name, run.uncounted[0][1]
         facts.append(("not fully counted", f"{len(run.uncounted)}, such as {name}: {why}"))
     if run.has_unsized:
-        facts.append(("unknown sizes", "some, counted as 0"))
+        facts.append(("unknown sizes", "counted as 0"))
     return facts
 
 
@@ -319,7 +319,7 @@ def _show_parts(
         {"by": by},
     )
     parts = list(_parts(found, by, times).items())
-    note = "; min time of core, links and copies, which overlap" if times is not None else ""
+    note = "; min time: core, links and copies, which overlap" if times is not None else ""
     report.table(listing.table(f"By {by} (one run{note})", parts, limit))
 
 

@@ -124,7 +124,7 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
         facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
     facts.append(("peak rates", _rates(found)))
     if not found.is_scheduled:
-        facts.append(("schedule", "none; assuming the order of the text"))
+        facts.append(("schedule", "none; assuming text order"))
     if found.unknown_loops:
         facts.append(
             (
@@ -146,7 +146,7 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     return facts
 
 
-_SHARED = "core and copies share the memory bandwidth; each is given all of it, so a hidden copy may still take time"
+_SHARED = "core and copies share the memory bandwidth, but each is given all of it, so a hidden copy may still take time"
 
 
 def _no_bound(found: cost.Estimate) -> str:

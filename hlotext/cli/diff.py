@@ -211,7 +211,7 @@ def _both(old: str, new: str | None) -> tuple[hlo.Module | dumps.Step, hlo.Modul
         raise Unreadable(str(error)) from None
     if len(texts) != 2 or texts[0].file is None:
         raise click.UsageError(
-            "expected two modules, or a dump folder with one compilation, from before and after optimization"
+            "expected two modules, or a dump folder with one compilation (compared before and after optimization)"
         )
     first, last = texts[0].compilation, texts[1].compilation
     if first is not None and first is last and first.first is not None and first.last is not None:
@@ -238,7 +238,7 @@ def _load(path: str) -> hlo.Module:
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     if len(texts) != 1:
-        raise Unreadable(f"{path} holds {len(texts) or 'no'} modules: specify a file")
+        raise Unreadable(f"{path} holds {len(texts) or 'no'} modules; name one file")
     return _read(texts[0])
 
 

@@ -89,20 +89,20 @@ def summary(found: FolderDiff) -> str:
             text += f", {len(some):,} only in the {where}"
     renamed = sum(pair.is_renamed and not pair.is_left_over for pair in found.pairs)
     if any(pair.is_left_over for pair in found.pairs):
-        text += ", one of them paired with one of another name, as only these were left"
+        text += ", one of them under different names, paired as the only ones left"
     if renamed:
         text += f", {renamed:,} renamed"
     releases = dict.fromkeys(pair.release for pair in found.pairs if pair.release is not None)
     unknown = _unknown(found)
     if found.is_same:
         moved = " but source lines" if any(pair.moved for pair in found.pairs) else ""
-        return f"{text}: no differences" + (" but the release of XLA" if releases else moved) + unknown
+        return f"{text}: no differences" + (" but the XLA release" if releases else moved) + unknown
     exact = any(pair.exact for pair in found.pairs)
     what = []
     if releases:
         told = "; ".join(_both(*release) for release in releases)
         key = ", which is part of the cache key" if exact else ""
-        what.append(f"the release of XLA differs ({told}){key}")
+        what.append(f"the XLA release differs ({told}){key}")
     chips = dict.fromkeys(pair.chips for pair in found.pairs if pair.chips[0] != pair.chips[1])
     if chips:
         what.append(f"the chip differs ({'; '.join(_both(*_known(two)) for two in chips)})")
@@ -130,7 +130,7 @@ def _unknown(found: FolderDiff) -> str:
     if not elided:
         return ""
     return (
-        f"; whether {pluralize(elided, 'constant')} that the texts leave out as {{...}} have the same values is unknown"
+        f"; whether {pluralize(elided, 'constant')} elided as {{...}} have equal values is unknown"
         " (dump with xla_dump_large_constants)"
     )
 
@@ -229,17 +229,17 @@ def _program(pair: FolderPair, end: str) -> str:
         return "unknown: a text is missing or unreadable"
     if state == "same":
         elided = (
-            f", but for {pluralize(pair.elided, 'constant')} that the texts leave out: unknown"
+            f", except for {pluralize(pair.elided, 'elided constant')}, whose values are unknown"
             if pair.elided
             else ""
         )
-        return ("the same, but renamed" if pair.is_renamed else "the same") + (
+        return ("the same except for the module name" if pair.is_renamed else "the same") + (
             elided if end == "before" else ""
         )
     if pair.names_only and end == "before":
         return _names(pair)
     if state == "reordered":
-        return "the same operations with other names or in another order"
+        return "the same operations with different names or in a different order"
     changes, first = _changes(pair, end)
     text = _counts(changes) if changes is not None else "different"
     if first is None:
@@ -253,13 +253,13 @@ def _program(pair: FolderPair, end: str) -> str:
 def _names(pair: FolderPair) -> str:
     """The cause of a miss in JAX's compilation cache where nothing but names differs."""
     if pair.is_renamed:
-        return f"the same but for the module's name, which is part of the cache key: {pair.old.name} -> {pair.new.name}"
-    return "the same but for names of instructions or computations"
+        return f"the same except for the module name, which is part of the cache key: {pair.old.name} -> {pair.new.name}"
+    return "the same except for names of instructions or computations"
 
 
 def _counts(changes: Changes) -> str:
     if not len(changes):
-        return "the same operations, but collectives in another order"
+        return "the same operations, but collectives in a different order"
     header = [change.parts[0].name for change in changes if change.node is None and change.parts]
     counts = Counter(change.kind for change in changes if change.node is not None)
     parts = [f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind]]
@@ -383,8 +383,8 @@ def keys_summary(found: CacheKeyDiff) -> str:
     names = dict.fromkeys(part for pair in found.pairs for part in pair.parts)
     text = f"{pluralize(len(found.pairs), 'key')} of JAX's compilation cache in both logs"
     if found.only_old or found.only_new:
-        text += f", {found.only_old:,} in the first alone, {found.only_new:,} in the second alone"
-    return f"{text}: {', '.join(names)}" if names else f"{text}: the same parts"
+        text += f", {found.only_old:,} only in the first, {found.only_new:,} only in the second"
+    return f"{text}: {', '.join(names)}" if names else f"{text}: all parts equal"
 
 
 def keys_json(found: CacheKeyDiff) -> dict[str, Any]:

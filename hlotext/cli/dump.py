@@ -31,7 +31,9 @@ _ROWS = 40
 """Rows that are shown unless more are asked for."""
 
 PATH = click.argument("path", metavar="DIR")
-MODULE = click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+MODULE = click.option(
+    "-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several."
+)
 NAME = click.option(
     "-i",
     "--instruction",
@@ -224,7 +226,7 @@ def timeline(path: str, module: str | None, stage: str | None, show_all: bool, o
     if quiet:
         echo(f"  {pluralize(quiet, 'step')} without changes (show with --all)")
     if c.options is not None and c.options.dumps_every_change is False:
-        echo("  Not every pass was dumped: a step may include changes of passes before it.")
+        echo("  Not every pass was dumped: a step may include changes by earlier passes.")
 
 
 def _cells(row: TimelineEntry) -> Cells:
@@ -401,7 +403,7 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
 
 
 _NOTHING_ALONE = (
-    f"the text alone does not show which pass made it: give the dump folder, compiled with {ASK_FOR_PASSES}"
+    f"a single text does not show which pass created it; pass a dump folder, compiled with {ASK_FOR_PASSES}"
 )
 
 
@@ -447,7 +449,7 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
     places = source_locations(c.after) if c.after is not None else {}
     out.table(Listing[Cause]("dump.moved", lambda one: _moved(one, places)).table("Largest", largest, limit))
     if not c.identity.shows_passes and any(cause.cause == UNKNOWN for cause in found):
-        out.note(f"note: no pass was dumped; for causes, compile with {ASK_FOR_PASSES}")
+        out.note(f"note: no pass was dumped; to see causes, compile with {ASK_FOR_PASSES}")
 
 
 def _moved(cause: Cause, places: Mapping[hlo.Instruction, tuple[SourceLocation, MetadataSource]]) -> Cells:

@@ -37,7 +37,9 @@ _SHOWN = ("wrong", "precision", "not run")
 
 @click.command("bisect")
 @click.argument("path", metavar="DIR")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.  [default: all]")
+@click.option(
+    "-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.  [default: all]"
+)
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
@@ -122,7 +124,7 @@ def _reduce(found: dumps.Bisection, target: Path, rtol: float | None, timeout: f
             right.module, wrong.module, rtol=rtol, timeout=timeout, progress=lambda left: say(_left(left))
         )
     except NotExecutable as error:
-        say(f"nothing is written: {error}")
+        say(f"nothing written: {error}")
         return
     target.mkdir(parents=True, exist_ok=True)
     for name, module in (("right.txt", pair.before), ("wrong.txt", pair.after)):
@@ -162,7 +164,7 @@ def _show(found: dumps.Bisection, limit: int) -> None:
     if found.first is not None:
         facts += [("first wrong", found.first), ("last right", found.good or "none")]
         facts += [("may be", name) for name in found.between]
-    facts += [("wrong for a while", name) for name in found.transient]
+    facts += [("temporarily wrong", name) for name in found.transient]
     facts += [("drops precision", name) for name in found.precision]
     pair = _pair(found)
     if pair is not None:
@@ -181,7 +183,7 @@ def _changes(right: dumps.Step, wrong: dumps.Step) -> list[str]:
     except (InputError, HloSyntaxError):
         return []
     if len(changes) > _CHANGES:
-        return [f"{len(changes):,} operations; --reduce finds the one at fault"]
+        return [f"{len(changes):,} changed operations; --reduce finds the one at fault"]
     places = SourceLocations()
     told = []
     for change in changes:
@@ -230,7 +232,7 @@ def _verdict(found: dumps.Bisection) -> str:
         return "unknown: fewer than two modules ran"
     if found.transient:
         where = _pass(found, found.transient[0])
-        return f"results differ from {where} on, but those of the last module are right again"
+        return f"results differ from {where} on, but the last module's results are right again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
     unknown = _unknown(found)
     if not largest.difference:
@@ -248,7 +250,7 @@ def _jump(found: dumps.Bisection, largest: dumps.Tried) -> str:
     step = found.compilation.steps[found.tried.index(largest)]
     if (largest.difference or 0.0) < _JUMP * usual or narrow_types(step.module):
         return ""
-    return f", where those before it are at most {usual:.1g} apart: a small fault looks like this (--rtol {10 * usual:.0e})"
+    return f"; texts before it are at most {usual:.1g} apart, which suggests a small error (try --rtol {10 * usual:.0e})"
 
 
 def _unknown(found: dumps.Bisection) -> str:
@@ -262,7 +264,7 @@ def _unknown(found: dumps.Bisection) -> str:
         return ""
     first = found.tried[-count]
     return (
-        f"; unknown from {first.file} to the end, since {pluralize(count, 'text')} did not run: {first.why}"
+        f"; unknown from {first.file} to the end because {pluralize(count, 'text')} did not run: {first.why}"
     )
 
 

@@ -24,7 +24,7 @@ _ROWS = 20
 @click.command("collectives")
 @click.argument("path", metavar="DIR")
 @click.option("-i", "--instruction", "names", metavar="NAME", multiple=True, help="Only this collective.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @click.option("--log", metavar="FILE", help="Log with partitioner warnings to match.")
 @limit_option(_ROWS, "collectives")
@@ -101,7 +101,7 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     sent = one.communication.wire_bytes
     runs = one.communication.runs
     axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
-    size = "an unknown number of bytes" if sent is None else byte_text(sent)
+    size = "an unknown amount" if sent is None else byte_text(sent)
     place = place_text(SourceLocations().place(one.instruction))
     out.heading(f"{one.instruction.name}: {one.communication.kind} along {wording.along(tuple(axes))}")
     facts = [

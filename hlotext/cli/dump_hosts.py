@@ -90,7 +90,7 @@ def _compared(report: dumps.HostReport) -> str:
 
 def _elided(report: dumps.HostReport) -> str:
     return (
-        f"whether {pluralize(report.elided_constants, 'constant')} that the texts leave out as {{...}} have the same values"
+        f"whether {pluralize(report.elided_constants, 'constant')} elided as {{...}} have equal values"
         " (dump with xla_dump_large_constants)"
     )
 

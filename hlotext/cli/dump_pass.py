@@ -38,8 +38,8 @@ _NUMBERS = frozenset({"bytes", "clones", "before", "after", "difference"})
     "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
 @click.option("--age", metavar="RELEASE|DATE", help="Release of XLA, if the texts do not show it: 0.10.2.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
-@click.option("--step", type=int, metavar="N", help="Which of several runs of the pass.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
+@click.option("--step", type=int, metavar="N", help="Run of the pass to explain, if there are several.")
 @limit_option(_ROWS)
 @FORMAT
 def command(
@@ -77,7 +77,7 @@ def command(
         found = [(None, _explained(before, after, name, platform, age=known))]
     else:
         if name is None:
-            raise click.UsageError("set --pass, or give the texts before and after the pass")
+            raise click.UsageError("set --pass, or pass the texts from before and after it")
         found = list(_of_folder(before, module, name, step))
     if names:
         _check(names, (explanation for _, explanation in found))
@@ -160,7 +160,7 @@ def _show(explanation: Explanation, where: Step | None, limit: int) -> None:
         echo(
             "  the model reproduces the module"
             if same
-            else "  the model produces a different module: reasons may not be XLA's"
+            else "  the model produces a different module, so its reasons may differ from XLA's"
         )
     if explanation.outcome is not None and explanation.outcome.is_from_log:
         echo("  decisions, reasons and times from XLA's log")

@@ -58,7 +58,7 @@ def command(file: str, name: str, depth: int, whole: bool, place: str | None) ->
         for module in result.modules:
             hints.add(module)
     inputs.finish()
-    raise NotFound(f"no instruction is called {name.removeprefix('%')} in {file}{hints}")
+    raise NotFound(f"no instruction is named {name.removeprefix('%')} in {file}{hints}")
 
 
 def _write(text: str, place: str | None) -> None:

@@ -91,10 +91,10 @@ def command(
     chosen = print_style(style, elide_constants, settings, is_reread=reread, age=age)
     if annotate:
         if style != "default" or settings or elide_constants or reread:
-            raise click.UsageError("--annotate keeps the text unchanged and excludes --style")
+            raise click.UsageError("--annotate keeps the text unchanged and cannot be combined with --style")
         chosen = chosen.annotating()
     if in_place and (check or show_diff):
-        raise click.UsageError("-i excludes --check and --diff")
+        raise click.UsageError("-i cannot be combined with --check or --diff")
     if in_place:
         _write(files, chosen, lossy, annotate)
     elif check or show_diff:
@@ -136,7 +136,7 @@ def _unprinted(text: str, result: hlo.ParseResult) -> list[str]:
     tokens = re.finditer(f"{terminals['STRING']}|(?P<comment>{terminals['COMMENT']})", text)
     comments = any(token["comment"] and not index.fullmatch(token["comment"]) for token in tokens)
     behind = any(note.code == _TEXT_BEHIND for note in result.diagnostics)
-    return ["comments"] * comments + ["text behind the last module"] * behind
+    return ["comments"] * comments + ["text after the last module"] * behind
 
 
 _TEXT_BEHIND = "X206"

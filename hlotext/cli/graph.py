@@ -23,7 +23,9 @@ _HOPS = 3
 @click.option(
     "--hops", type=click.IntRange(1, 12), default=_HOPS, show_default=True, help="Radius of the neighborhood."
 )
-@click.option("-m", "--module", "chosen_name", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option(
+    "-m", "--module", "chosen_name", metavar="NAME|NUMBER", help="Compilation to use, if there are several."
+)
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
 @click.option(
     "--most",

@@ -167,7 +167,7 @@ def command(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if count and names_only:
-        raise click.UsageError("-c and -l exclude each other")
+        raise click.UsageError("-c and -l cannot be combined")
     asked = _Asked(wanted, selection, least, own, full, terminal_width(), is_colourful())
     inputs = Inputs(files, which=which)
     if why is not None:
@@ -176,7 +176,9 @@ def command(
         found = _search(inputs, asked, count, names_only, limit, output_format)
     inputs.finish()
     if count and which == "last" and inputs.has_folders and output_format == "text":
-        say("of each compilation in a folder the last text is searched; every pass: --which all")
+        say(
+            "only the last text of each compilation in a folder is searched (--which all searches every pass)"
+        )
     if not found and not count and output_format == "text" and why is None:
         say(f"no match in {pluralize(len(inputs.places) - inputs.unreadable, 'file')}")
     if not found:
@@ -218,9 +220,7 @@ def _search(
         say(f"{most:,} of {total:,} matches shown (all: --limit 0, count: -c)")
     if asked.inside:
         many = pluralize(len(asked.inside), "match", "matches")
-        say(
-            f"--min-bytes leaves out {many} in fusions and functions of elements, which have no memory of their own"
-        )
+        say(f"--min-bytes leaves out {many} in fusions and reducers, whose values are not in memory")
     if inferred:
         say(f"inferred from neighbors: {inferred:,} of {total:,}; --own leaves these out")
     return any(counts.values())

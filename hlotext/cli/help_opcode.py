@@ -88,7 +88,7 @@ def _facts(row: Opcode) -> Iterator[tuple[str, str]]:
     for names in row.alternatives:
         yield "one of", " and ".join(names)
     if row.new:
-        yield "since", "newer than the XLA release that printing follows"
+        yield "since", "not in the XLA release whose printing hlotext follows"
 
 
 def _shape_rule(row: Opcode) -> str:
@@ -102,7 +102,7 @@ def _cells(use: AttributeUse) -> list[str]:
         required = "unless operand 0 is a scalar"
     printed = use.printed.value.replace("`AttributeUse.default`", _default(use) or "the default")
     if use.old:
-        printed = "if present, in text of older releases"
+        printed = "if present, in text from older releases"
     return [use.name, required, ATTRIBUTES[use.name].value, printed]
 
 

@@ -95,9 +95,9 @@ def _explain(kind: type[Pass]) -> None:
         click.echo(f"\nReproduces XLA's {found.xla} in {_steps(found)} (JAX 0.10, {DATE})")
         newest = NEWEST_AGREEMENT.get(kind.name)
         if newest is None:
-            click.echo(f"Not compared with JAX {NEWEST}: no step of it was recorded")
+            click.echo(f"Not compared with JAX {NEWEST}: no step recorded")
         else:
-            mark = "" if newest.keeps_up else "; not kept up with this release"
+            mark = "" if newest.keeps_up else "; not updated for this release"
             click.echo(f"With JAX {NEWEST} in {_steps(newest)} ({NEWEST_DATE}){mark}")
     for field in attrs.fields(kind):
         click.echo(f"\noption {field.name}={str(field.default).lower()}")

@@ -79,14 +79,14 @@ _MANY = 20
 @click.option(
     "--baseline",
     metavar="FILE|DATASET",
-    help="Leave out the findings that this file knows, or the newest build of a dataset of `hlotext table`.",
+    help="Suppress findings listed in this baseline file, or found in the newest build of a dataset of `hlotext table`.",
 )
 @click.option(
     "--write-baseline",
     type=click.Path(path_type=Path),
     help="Write all findings to this baseline file, then exit.",
 )
-@click.option("--diff-against", metavar="OLD", help="Suppress findings that this file or directory has too.")
+@click.option("--diff-against", metavar="OLD", help="Suppress findings that this file or directory also has.")
 @click.option(
     "--source-root",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -97,7 +97,7 @@ _MANY = 20
 @click.option(
     "--fail-on",
     metavar="CONDITION",
-    help="Findings, notes included, that give exit status 1: share>3%.  [default: warnings]",
+    help="Findings, notes included, that cause exit status 1: share>3%.  [default: warnings]",
 )
 @click.option(
     "--what-if",
@@ -187,7 +187,7 @@ def command(
         return
     if statistics and output_format not in reports.STATISTICS:
         raise click.UsageError(
-            f"--statistics counts, and {output_format} lists findings: take {', '.join(reports.STATISTICS)}"
+            f"--statistics only counts, but {output_format} lists findings; use {', '.join(reports.STATISTICS)}"
         )
     if trips and (fix or explain_silence is not None):  # before anything is written or said
         _check_trips(trips_of(trips), _bodies(files))
@@ -478,6 +478,6 @@ def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, basel
         way = (
             ""
             if "://" in baseline or os.path.isdir(baseline)
-            else f": --write-baseline {baseline} forgets them"
+            else f": --write-baseline {baseline} drops them"
         )
         say(f"{pluralize(gone, 'known finding')} gone ({codes}){way}")

@@ -83,9 +83,9 @@ _DEFAULT_LIMIT = 12
 @click.option(
     "--svg",
     metavar="FILE",
-    help="A picture of offsets over time; with --by of padding. - is standard output.",
+    help="Draw offsets over time, or padding with --by, as SVG; - for standard output.",
 )
-@click.option("--dump", metavar="DIR", help="Dump folder of the module that an out-of-memory log is about.")
+@click.option("--dump", metavar="DIR", help="Dump folder of the module in an out-of-memory log.")
 @click.option("--check", is_flag=True, help="Compare with XLA's buffer assignment files next to the text.")
 @limit_option(_DEFAULT_LIMIT)
 @FORMAT
@@ -138,7 +138,7 @@ def command(
         label = found.label
         if svg is not None and (number or output_format == "json"):
             why = (
-                "draws one module, but there are several"
+                "draws one module, but several are given"
                 if number
                 else "cannot be combined with --format json"
             )
@@ -166,7 +166,7 @@ def command(
     if different:
         raise click.exceptions.Exit(_DIFFERENT)
     if check and svg is None and not compared:
-        raise Unreadable("--check compared nothing: no buffer assignment files of XLA next to these texts")
+        raise Unreadable("--check compared nothing: no XLA buffer assignment files next to these texts")
 
 
 def _show_logs(
@@ -180,7 +180,7 @@ def _show_logs(
     if len(logs) < len(paths):
         known = [place for place, _ in logs]
         other = next(place for place in paths if place not in known)
-        why = "; logs and modules cannot be mixed" if logs else "; --dump is for a log with one"
+        why = "; logs and modules cannot be mixed" if logs else "; --dump needs such a log"
         raise Unreadable(f"{other} has no out-of-memory message{why}")
     found = [memory_message.explained(place, message, dump) for place, message in logs]
     if output_format == "json":

@@ -77,7 +77,7 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
         except memory.MemoryModelError as error:
             raise Unreadable(f"{step.path}: {error}") from None
         step.release()
-    raise Unreadable(f"no text of {compilation.name} in {dump} has a schedule: dump every pass")
+    raise Unreadable(f"no text of {compilation.name} in {dump} has a schedule; dump every pass")
 
 
 def _has_array(compilation: dumps.Compilation, asked: float) -> bool:
@@ -141,8 +141,8 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     if found.message.kind in ("vmem", "smem"):
         out.facts([("text", found.step.path)])
         out.note(
-            f"what a kernel holds in {found.message.kind} is in the kernel, not in the module: its blocks (those that move"
-            " count twice) and scratch arrays; hlotext show FILE -i NAME prints it"
+            f"a kernel's use of {found.message.kind} is determined by the kernel, not the module: its blocks (pipelined "
+            "ones count twice) and scratch arrays; hlotext show FILE -i NAME prints the kernel"
         )
         return
     arrays = usage.live_arrays(assignment, 0, peak.time)
@@ -157,8 +157,8 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
     carried = [one for one in apart if one.opcode in _OF_LOOPS]
     if carried:
         out.note(
-            f"not estimated: {_sizes(carried)} carried by loops; jax.checkpoint around the body of a scan spares most of"
-            " what it saves for its backward pass"
+            f"not estimated: {_sizes(carried)} carried by loops; jax.checkpoint on the body of a scan avoids most of what "
+            "it saves for the backward pass"
         )
     if saved:
         savings: Listing[out_of_memory.Saving] = Listing(
@@ -167,14 +167,12 @@ def _show_module(out: Output, found: Explained, limit: int) -> None:
         out.table(savings.table("Changes that would lower the peak (each alone; estimates)", saved, limit))
     else:
         out.note(
-            "none of the changes that are estimated (donating arguments, computing arrays again) lowers the peak"
-            f"{'' if must is None else ' by 1 % of what is too much'}"
+            "none of the estimated changes (donation, rematerialization) lowers the peak"
+            f"{'' if must is None else ' by 1 % of the excess'}"
         )
     others = [one for one in apart if one.opcode not in _OF_LOOPS]
     if others and (must is None or sum(one.bytes for one in others) >= _LEAST_PART * must):
-        out.note(
-            f"not estimated: what it would save to repeat the calls or communication that made {_sizes(others)}"
-        )
+        out.note(f"not estimated: rematerializing calls or communication that produced {_sizes(others)}")
 
 
 _LEAST_PART = 0.01

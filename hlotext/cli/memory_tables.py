@@ -35,7 +35,7 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
             (
                 "static",
                 f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them hold results), "
-                f"results in memory of their own {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
+                f"results in their own memory {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
             ),
         ]
     )
@@ -123,7 +123,7 @@ def show_buffer(report: Output, explained: explanation.BufferExplanation, limit:
         "memory.sharers", lambda one: (one.name, _life(one.live_range), one.bytes, one.why)
     )
     report.table(listing.table("Must alias this buffer", explained.must_share, limit))
-    report.table(listing.table("Reuse these bytes at other times", explained.in_turn, limit))
+    report.table(listing.table("Share these bytes at other times", explained.in_turn, limit))
     refused: Listing[explanation.Refusal] = Listing("memory.refusals")
     report.table(refused.table("Operands not reused in place", explained.refusals))
 
@@ -160,7 +160,7 @@ def show_differences(report: Output, differences: Sequence[memory.AssignmentDiff
         [
             ("check", "equal to XLA's files" if not real else f"{len(real)} differences"),
             *(
-                [("estimated", f"{estimated} offsets, which the text does not show, differ")]
+                [("estimated", f"{estimated} offsets differ; the text does not show them")]
                 if estimated
                 else []
             ),

@@ -21,7 +21,7 @@ _CHIP_MEMORY = ("hbm", "vmem", "smem")
 _FACTS = {
     "from": "from sharding",
     "to": "to sharding",
-    "size": "size of the axis",
+    "size": "axis size",
     "mlir": "MLIR operation",
     "source": "in XLA",
     "what": "needed for",
@@ -153,7 +153,7 @@ def _show(report: Output, place: str, message: messages.Message, limit: int) -> 
             ("donated", memory.shared),
         )
         facts += [(title, f"{byte_text(size)}{space}") for title, size in sizes if size is not None]
-    helps = messages.remedies(message) or ("none known: this message is not one that hlotext explains",)
+    helps = messages.remedies(message) or ("none known: hlotext does not explain this message",)
     facts += [("remedy", text) for text in helps]
     report.facts(facts)
     if message.kind == "cache-key":

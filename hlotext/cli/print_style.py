@@ -133,7 +133,7 @@ def print_style(
     `settings` are texts `NAME=VALUE`, `age` says which XLA rereads. Raises click.UsageError.
     """
     if age is not None and not is_reread:
-        raise click.UsageError("--age says which XLA reads the text: it needs --reread")
+        raise click.UsageError("--age selects the XLA that reads the text, so it needs --reread")
     try:
         release = as_age(age)
     except ValueError as error:

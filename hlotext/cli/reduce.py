@@ -26,7 +26,7 @@ from hlotext.syntax.source.inputs import several
     show_default=True,
     help="Time limit per run, in seconds; a timeout is not a failure.",
 )
-@click.option("--max-tests", default=2000, show_default=True, help="How often COMMAND is run at most.")
+@click.option("--max-tests", default=2000, show_default=True, help="Maximum number of runs of COMMAND.")
 def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
     """Reduce FILE to a smallest module for which COMMAND still fails (exit status other than 0).
 

@@ -24,13 +24,17 @@ from hlotext.view import report
 )
 @click.option("--chip", metavar="NAME|FILE.toml", help=f"Chip: {', '.join(CHIPS)}.")
 @click.option("--mesh", metavar="NAME=SIZE,...", help="Device mesh, major axis first: dp=2,tp=4.")
-@click.option("-m", "--module", metavar="NAME|NUMBER", help="Which of several compilations.")
+@click.option("-m", "--module", metavar="NAME|NUMBER", help="Compilation to use, if there are several.")
 @click.option(
     "--platform", type=click.Choice(["cpu", "gpu", "tpu"]), help="Platform, if the text does not show it."
 )
-@click.option("--source", metavar="DIR", help="The program's files: their lines with what they cost.")
 @click.option(
-    "--trace", metavar="XPLANE.pb", help="A profiler's trace: measured times next to the lower bounds."
+    "--source",
+    metavar="DIR",
+    help="Directory of the program's sources, to show them with the cost of each line.",
+)
+@click.option(
+    "--trace", metavar="XPLANE.pb", help="Profiler trace, to show measured times next to the lower bounds."
 )
 @click.option(
     "--format",
@@ -38,19 +42,19 @@ from hlotext.view import report
     type=click.Choice(["html", "benchmark", "markdown"]),
     default="html",
     show_default=True,
-    help="Of a DATASET also: figures of the newest build as JSON; a comment of bounded length.",
+    help="For a DATASET also benchmark (JSON figures of the newest build) and markdown (a comment of bounded length).",
 )
 @click.option(
     "--fail-on",
     metavar="FIGURES",
     callback=report_builds.figures,
     help="Exit status 1 if the newest build of a DATASET is worse than the last good one: any, or some of "
-    f"{', '.join(report_builds.NAMES)} (a module is not there).",
+    f"{', '.join(report_builds.NAMES)} (missing: a module is gone).",
 )
 @click.option(
     "--accepted",
     metavar="FILE",
-    help="File of accepted changes: lines MODULE BUILD FIGURE  # why; FIGURE may be missing, of a module that is gone.",
+    help="File of accepted changes, one per line: MODULE BUILD FIGURE  # why; omit FIGURE for a removed module.",
 )
 @click.option(
     "--percent",

@@ -91,5 +91,5 @@ def _lines(accepted: str | None) -> list[str]:
             return file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{accepted} cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8'}"
+            f"{accepted} cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
         ) from None

@@ -23,17 +23,22 @@ _DIFFERENT = 1
 @click.command()
 @click.argument("file", metavar="FILE|DIR")
 @click.option(
-    "--against", metavar="FILE|DIR", help="Another module, run with the same arguments and compared."
+    "--against",
+    metavar="FILE|DIR",
+    help="Run this module with the same arguments too, and compare the results.",
 )
 @click.option(
-    "-c", "--computation", metavar="NAME", help="One computation instead of the entry, such as a fusion body."
+    "-c",
+    "--computation",
+    metavar="NAME",
+    help="Run this computation, such as a fusion body, instead of the entry.",
 )
 @click.option(
     "--input",
     "arrays",
     multiple=True,
     metavar="FILE.npy",
-    help="An argument; once for each, instead of random ones.",
+    help="Array for an argument instead of a random one; repeat for each argument.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random arguments.")
 @click.option("--wide", is_flag=True, help="Compute floats narrower than f32 as f32, to exclude rounding.")
@@ -47,9 +52,11 @@ _DIFFERENT = 1
 @click.option(
     "--devices",
     type=click.IntRange(min=1),
-    help="1 for a program before partitioning; a number for a text that names none.",
+    help="Number of devices, if the text gives none; 1 runs a program as it was before partitioning.",
 )
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds to compile and run.")
+@click.option(
+    "--timeout", default=120.0, show_default=True, help="Time limit to compile and run, in seconds."
+)
 @FORMAT
 def command(
     file: str,
@@ -114,7 +121,7 @@ def _entry(module: hlo.Module, name: str | None) -> hlo.Module:
         return module
     found = module.find(name)
     if not isinstance(found, hlo.Computation):
-        raise NotFound(f"no computation is called {name.removeprefix('%')}")
+        raise NotFound(f"no computation is named {name.removeprefix('%')}")
     return computation_module(found)
 
 
@@ -128,7 +135,7 @@ def _array(place: str) -> Any:
 
 def _compared(ours: Execution, theirs: Execution) -> list[float]:
     if len(ours.results) != len(theirs.results):
-        raise Unreadable(f"{len(ours.results)} results, and {len(theirs.results)} of the other module")
+        raise Unreadable(f"{len(ours.results)} results, but the other module has {len(theirs.results)}")
     return [device_difference(a, b, ours.devices) for a, b in zip(ours.results, theirs.results, strict=True)]
 
 

@@ -124,7 +124,7 @@ def _show(
         facts.append(
             (
                 "wasted",
-                f"{100 * found.padding_fraction:.3g} % of allocated bytes, because sizes divide unevenly",
+                f"{100 * found.padding_fraction:.3g} % of allocated bytes, because dimensions do not divide evenly",
             )
         )
     if found.problem is not None:

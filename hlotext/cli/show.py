@@ -39,7 +39,7 @@ _LISTS = frozenset(
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE|DIR...")
 @click.option(
-    "--sample", is_flag=True, help="Show the sample that comes with hlotext: a training step on 4 TPUs (v5e)."
+    "--sample", is_flag=True, help="Show the sample shipped with hlotext: a training step on 4 TPUs (v5e)."
 )
 @click.option("-i", "--instruction", "name", metavar="NAME", help="Show one instruction or computation.")
 @click.option(
@@ -53,7 +53,7 @@ _LISTS = frozenset(
     is_flag=True,
     help="Show arguments and results: shapes, layouts, shardings, bytes, donation, aliases.",
 )
-@click.option("--full", is_flag=True, help="For a DIR, show each module in full instead of a row.")
+@click.option("--full", is_flag=True, help="For a DIR, show each module in full, not as one row.")
 @which_option("last")
 @FORMAT
 def command(

@@ -36,7 +36,7 @@ def show_trace(report: Output, place: str, trace: hlo.proto.Trace, limit: int | 
         report.note(NO_MODULES)
     report.table(Listing("show.traced", _module).table("Modules", trace.modules, limit))
     if trace.others:
-        report.note(f"ran, but the trace has no HLO for them: {', '.join(trace.others)}")
+        report.note(f"executed, but without HLO in the trace: {', '.join(trace.others)}")
     ran = sorted((module for module in trace.modules if module.times), key=lambda one: -_weight(one))
     for module in ran[:limit]:
         _show_times(report, module, limit)

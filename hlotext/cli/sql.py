@@ -58,7 +58,7 @@ _ROWS = 50
     type=click.Choice(["text", "csv", "json", "parquet"]),
     default="text",
     show_default=True,
-    help="Text is for people and may change.",
+    help="text output may change between releases; use json in scripts.",
 )
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 @click.option(
@@ -169,7 +169,7 @@ def _title(ready: tables.queries.Query, dataset: Dataset, parameters: Mapping[st
     read, others = tables.asked.builds(ready, dataset, parameters)
     if others and parameters["build"] is None:
         listed = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")
-        say(f"builds left out: {listed} (-p build=NAME takes another one)")
+        say(f"builds not shown: {listed} (-p build=NAME selects one)")
     return f"{ready.title} ({' against '.join(read)})" if read else ready.title
 
 
@@ -178,8 +178,8 @@ def _say_unread(unread: Sequence[tuple[str, str]], parameters: Mapping[str, Any]
     for build in dict.fromkeys(build for build, _ in unread):
         paths = [path for other, path in unread if other == build]
         shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3:,} more" if len(paths) > 3 else "")
-        what = "compared as of the last build that could be read" if "old" in parameters else "not counted"
-        say(f"build {build}: {shown} could not be read: modules of it are {what}")
+        what = "compared as of the last readable build" if "old" in parameters else "not counted"
+        say(f"build {build}: {shown} could not be read; their modules are {what}")
 
 
 def _list(output_format: str) -> None:
@@ -269,7 +269,7 @@ def _write(result: Result, output_format: str, place: str | None, rows: int, tit
         if place is None:
             _show(result, found[:rows], len(found) - rows, title or pluralize(len(found), "row"))
             return
-        raise click.UsageError("text is for people: with -o take csv, json or parquet")
+        raise click.UsageError("text output cannot be written with -o; use csv, json or parquet")
     text = _csv(result, is_shown=place is None) if output_format == "csv" else _json(result) + "\n"
     if place is not None:
         _to_file(place, text.encode("utf-8", "surrogateescape"))

@@ -49,7 +49,7 @@ JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.
 )
 @BUILD
 @which_option("last")
-@click.option("--append", is_flag=True, help="Add to a dataset of other inputs.")
+@click.option("--append", is_flag=True, help="Add to a dataset built from other inputs.")
 @JOBS
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")
 @click.option(
@@ -57,7 +57,7 @@ JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="Retries after an error, on a cluster.",
+    help="Retries after an error on a cluster.",
 )
 @click.option("--retry", is_flag=True, help="Retry inputs that were unreadable before.")
 @click.option("--anew", is_flag=True, help="Convert all inputs again.")
@@ -98,7 +98,7 @@ def command(
     """
     for place in (dataset, os.path.dirname(dataset)):
         if os.path.exists(place) and not os.path.isdir(place):
-            raise click.UsageError(f"{place} is a file; -o takes a folder")
+            raise click.UsageError(f"{place} is a file; -o needs a folder")
     began = time.monotonic()
     try:
         wanted = schema.chosen(names)
@@ -107,7 +107,7 @@ def command(
         planned = tables.batch.plan(inputs, dataset, wanted, retry=retry, is_anew=anew)
         if planned.others and not append:
             raise Unreadable(
-                f"{dataset} holds tables of {pluralize(planned.others, 'other input')}: --append adds to them"
+                f"{dataset} holds tables of {pluralize(planned.others, 'other input')}; use --append to add to it"
             )
         counts = _Counts(known=[one for one in planned.before if one.status != "ok"])
         number = jobs or os.cpu_count() or 1
@@ -183,5 +183,5 @@ def _report(
     parts += [f"{before:,} done before"] * bool(before)
     parts += [f"{by_status[0]:,} unreadable"] * bool(by_status[0])
     parts += [f"{by_status[1]:,} failed"] * bool(by_status[1])
-    parts += [f"{len(counts.known):,} unreadable before (--retry tries again)"] * bool(counts.known)
+    parts += [f"{len(counts.known):,} unreadable before (--retry to read them again)"] * bool(counts.known)
     say(f"{dataset}: {', '.join(parts)}, {seconds:.1f} s")

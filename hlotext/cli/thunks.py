@@ -112,7 +112,7 @@ def command(
     if any(differences for _, differences in different):
         raise click.exceptions.Exit(_DIFFERENT)
     if check and all(differences is None for _, differences in different):
-        raise Unreadable("--check compared nothing: no thunk list of XLA next to these texts")
+        raise Unreadable("--check compared nothing: no XLA thunk list next to these texts")
 
 
 @attrs.frozen(kw_only=True)

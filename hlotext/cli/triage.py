@@ -118,7 +118,7 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int, c
 
 def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]]]:
     yield "Action", found.actions[:_ACTIONS]
-    yield "Large cost, not proved avoidable", found.suspects[:_SUSPECTS]
+    yield "Large cost, not proven avoidable", found.suspects[:_SUSPECTS]
     yield "Not priced", found.unpriced[:_UNPRICED]
 
 
@@ -139,7 +139,7 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     if len(full) > _ACTIONS:
         facts.append(("does not fit", f"{pluralize(len(full) - _ACTIONS, 'more module')}"))
     if found.modules:
-        facts.append(("minimum time", f"{seconds(_step(found))}, one run of each"))
+        facts.append(("minimum time", f"{seconds(_step(found))}, for one run of each"))
     assumed: dict[str, int] = {}
     for one in found.modules:
         if one.is_chip_assumed:
@@ -149,11 +149,11 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
         facts.append(("chip unknown", f"assuming {listed} (set --chip)"))
     early = sum(not one.is_bound for one in found.modules)
     if early:
-        facts.append(("not optimized", f"{pluralize(early, 'module')}, whose times are not lower bounds"))
+        facts.append(("not optimized", f"{pluralize(early, 'module')}, so their times are not lower bounds"))
     if found.failures:
         facts.append(("unreadable", pluralize(len(found.failures), "file")))
     if not found.actions and found.modules:
-        facts.append(("actions", "none: no large cost is proved avoidable"))
+        facts.append(("actions", "none: no large cost is proven avoidable"))
     return facts
 
 
@@ -226,7 +226,7 @@ def _action_facts(action: triage.Action, chip: str) -> list[tuple[str, str]]:
     if action.file:
         facts.append(("line", f"{action.file}:{action.line}"))
     if len(action.modules) > 1:
-        facts.append(("in", f"{len(action.modules)} modules, most in {action.modules[0]}"))
+        facts.append(("in", f"{len(action.modules)} modules, mostly in {action.modules[0]}"))
     facts.append(("more", Command(_command(action, chip))))
     return facts
 
@@ -241,8 +241,8 @@ def _saved(action: triage.Action) -> str:
 def _shares(action: triage.Action) -> str:
     """The share of the module, as lint tells it, and of all modules where that is another."""
     own, of_all = percent(action.share), percent(action.value)
-    where = "its module" if len(action.modules) == 1 else "the first of its modules"
-    return own if own == of_all else f"{own} of {where}, {of_all} of all modules"
+    where = "its module" if len(action.modules) == 1 else "its first module"
+    return own if own == of_all else f"{own} of {where}, {of_all} of all"
 
 
 def _command(action: triage.Action, chip: str) -> str:

@@ -183,7 +183,7 @@ def measured(
             or not is_binary(data)
             or hlo.proto.kind_of(data, str(place)) != hlo.proto.TRACE
         ):
-            raise RefusedError(f"{trace!r} is no profiler's trace (.xplane.pb)")
+            raise RefusedError(f"{trace!r} is not a profiler trace (.xplane.pb)")
         read = with_kernels_named(hlo.proto.read_trace(data, store.shown(place)))
     except (hlo.ProtoError, ImportError) as error:
         raise RefusedError(str(error)) from None

@@ -132,7 +132,7 @@ def instruction(store: Store, module: ModuleId, name: Name) -> Answer:
         raise RefusedError(f"{name!r} is a computation: text(module, computation={name!r}) shows it")
     if node is None:
         near = did_you_mean(name.removeprefix("%"), {i.name for i in one.module.instructions()})
-        raise RefusedError(f"no instruction is called {name!r} in {one.id}{near and f'; {near}'}")
+        raise RefusedError(f"no instruction is named {name!r} in {one.id}{near and f'; {near}'}")
     home = node.computation
     assert home is not None
     graph, size = call_graph(one.module), total_of(node.shape)
@@ -186,7 +186,7 @@ def text(
     if computation:
         found = next((c for c in one.module.computations if c.name == computation.removeprefix("%")), None)
         if found is None or found.span is None:
-            raise RefusedError(f"no computation is called {computation!r} in {one.id}")
+            raise RefusedError(f"no computation is named {computation!r} in {one.id}")
         first, last = found.span.line, found.span.end_line
     begin = first + start - 1
     lines: list[str] = []

@@ -255,7 +255,7 @@ class Module(ModuleMethods):
         found = self.find(name)
         if isinstance(found, Instruction):
             return found
-        raise KeyError(f"no instruction is called {name.removeprefix('%')}")
+        raise KeyError(f"no instruction is named {name.removeprefix('%')}")
 
     def computation(self, name: str) -> Computation:
         """The computation of that name (`%` optional). Raises KeyError."""
@@ -263,7 +263,7 @@ class Module(ModuleMethods):
         for computation in self._computations:
             if computation._name == name:
                 return computation
-        raise KeyError(f"no computation is called {name}")
+        raise KeyError(f"no computation is named {name}")
 
     def callers_of(self, computation: Computation) -> tuple[Instruction, ...]:
         """The instructions that call a computation, in the order of the text."""

@@ -137,4 +137,4 @@ NEWEST_AGREEMENT = {
     "while-loop-constant-sinking": Agreement("while-loop-constant-sinking", 10, 10, 3, 3),
     "while-loop-invariant-code-motion": Agreement("while-loop-invariant-code-motion", 24, 24, 10, 10),
 }
-"""The same for that release; without a row: no step of it was recorded for the pass."""
+"""The same for that release; without a row: no step recorded for the pass."""

@@ -46,7 +46,7 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         # No chip is assumed where the text leaves all of a platform's open: what one of them takes says little of another.
         names = [chip.name for chip in CHIPS.values() if chip.backend.value == subject.platform]
         if names:
-            yield Tile(TIME, "not known", f"the text does not tell the chip: give --chip {names[0]}")
+            yield Tile(TIME, "not known", f"the text does not name the chip: give --chip {names[0]}")
     # Also where there are none: that is what a repair is for.
     yield Tile(FINDINGS, f"{len(subject.findings):,}", _saved(subject), len(subject.findings), is_few=True)
     run = subject.cost.run

@@ -231,7 +231,7 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     )
 
 
-_STATIC_NAMES = {f"({name})": name for name in _STATIC} | {"(results)": "results in memory of their own"}
+_STATIC_NAMES = {f"({name})": name for name in _STATIC} | {"(results)": "results in their own memory"}
 _MOST_BARS, _MOST_REASONS = 8, 3
 
 

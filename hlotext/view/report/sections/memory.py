@@ -64,7 +64,7 @@ def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
         if space.memory_space == 0
         for fact in (
             ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} of them hold results)"),
-            ("results in memory of their own", byte_text(space.results)),
+            ("results in their own memory", byte_text(space.results)),
             ("constants", byte_text(space.constants)),
         )
     ]

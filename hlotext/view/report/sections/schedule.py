@@ -26,7 +26,7 @@ def section(subject: ReportInput) -> Section | Missing:
         return Missing(
             "schedule",
             "Schedule",
-            "the text does not tell the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
+            "the text does not name the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
         )
     facts = [("least time", f"{seconds(found.seconds)} on {found.chip.name}")]
     own = found.compiler
