@@ -242,7 +242,7 @@ def _shares(action: triage.Action) -> str:
     """The share of the module, as lint tells it, and of all modules where that is another."""
     own, of_all = percent(action.share), percent(action.value)
     where = "its module" if len(action.modules) == 1 else "its first module"
-    return own if own == of_all else f"{own} of {where}, {of_all} of all"
+    return own if own == of_all else f"{own} of {where}, {of_all} of all modules"
 
 
 def _command(action: triage.Action, chip: str) -> str:
