@@ -23,7 +23,7 @@ def test_cost() -> None:
     assert text.exit_code == 0
     assert "flops" in text.stdout
     assert "By scope" in text.stdout
-    assert "use --chip NAME to estimate it" in text.stdout
+    assert "use --chip NAME for an estimate" in text.stdout
     assert "--chip NAME gives it" not in run("cost", TRAIN, "--chip", "v5e").stdout
     found = json.loads(run("cost", TRAIN, "--format", "json", "--by", "opcode", "--padded").stdout)[
         "modules"
@@ -242,7 +242,7 @@ def test_the_rows_of_scopes_add_up(tmp_path: Path) -> None:
 def test_where_the_folder_names_the_chip_nobody_is_asked_for_it() -> None:
     """`--time` is enough there."""
     text = run("cost", ROOT / "tests/data/dumps/tpu.mlp_train.tar.xz").stdout
-    assert "use --time to estimate it" in text
+    assert "use --time for an estimate" in text
     assert "--chip NAME" not in text
 
 

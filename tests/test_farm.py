@@ -415,7 +415,7 @@ def test_the_command() -> None:
     for arguments, message in (
         (["table", "dumps", "-o", "out", "--tables", "nosuch"], "no table 'nosuch'"),
         (["table", "nosuch", "-o", "out"], "nosuch does not exist"),
-        (["table", "dumps/b1", "-o", "dumps/b1/jit_0.after_optimizations.txt"], "takes a folder"),
+        (["table", "dumps/b1", "-o", "dumps/b1/jit_0.after_optimizations.txt"], "needs a folder"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2, arguments
