@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hlotext as hlo
 from hlotext import lint
 from hlotext.lint.equal import replicated_state
@@ -59,3 +61,54 @@ def test_a_table_in_full_beside_shards_is_found() -> None:
     (found,) = lint.run(hlo.parse(STEP.replace("SUMMED", ALL)), config)
     assert found.name == "table"
     assert found.bytes == 3 * 65536 * 1024
+
+
+NOT_DONATED = """HloModule step, is_scheduled=true, num_partitions=4
+
+ENTRY main {
+  w = f32[1024,4096]{1,0} parameter(0)
+  m = f32[4096,4096]{1,0} parameter(1)
+  x = f32[8,4096]{1,0} parameter(2)
+  g = f32[8,1024]{1,0} parameter(3)
+  whole = f32[4096,4096]{1,0} all-gather(w), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL
+  out = f32[8,4096]{1,0} dot(x, whole), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  grad = f32[1024,4096]{1,0} dot(g, out), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  device = u32[] partition-id()
+  size = u32[] constant(1024)
+  place = u32[] multiply(device, size)
+  zero = u32[] constant(0)
+  own = f32[1024,4096]{1,0} dynamic-slice(m, place, zero), dynamic_slice_sizes={1024,4096}
+  m_own = f32[1024,4096]{1,0} add(own, grad)
+  w_next = f32[1024,4096]{1,0} subtract(w, m_own)
+  GATHERED
+  ROOT state = (f32[1024,4096]{1,0}, f32[4096,4096]{1,0}) tuple(w_next, m_next)
+}
+"""
+WHOLE = "m_next = f32[4096,4096]{1,0} all-gather(m_own), channel_id=2, replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL"
+STARTED = (
+    "started = ((f32[1024,4096]{1,0}), f32[4096,4096]{1,0}) all-gather-start(m_own), channel_id=2, "
+    "replica_groups=[1,4]<=[4], dimensions={0}, GLOBAL\n  m_next = f32[4096,4096]{1,0} all-gather-done(started)"
+)
+OTHER = "m_next = f32[4096,4096]{1,0} add(whole, whole)"
+
+
+def undonated(gathered: str) -> hlo.Module:
+    text = NOT_DONATED.replace("GATHERED", gathered).replace("GLOBAL", "use_global_device_ids=true")
+    return hlo.parse(text)
+
+
+@pytest.mark.parametrize("gathered", [WHOLE, STARTED])
+def test_moments_in_full_are_found_though_nothing_is_donated(gathered: str) -> None:
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
+    (found,) = lint.run(undonated(gathered), config)
+    assert found.name == "m"
+    # Of 64 MiB each of the moment and its new value three fourths go: 96 of the 176 MiB at the end. The gathered weights had
+    # the memory of the result, and take 64 MiB of their own beside what is left of the arguments and results.
+    assert found.peak_bytes is not None
+    assert found.peak_bytes >> 20 == 64
+    assert found.seconds is not None
+    assert found.seconds > 0
+
+
+def test_what_is_not_gathered_again_is_no_update() -> None:
+    assert not replicated_state(undonated(OTHER))

@@ -42,7 +42,16 @@ class _Change(enum.Flag):
     """All but some elements stay, in other places: `concatenate([cache[:, 1:], new], 1)`."""
 
 
-_Reached = tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...], tuple[int, Shape] | None]
+@attrs.frozen
+class _Followed:
+    """An array that is followed in place of the one of the result."""
+
+    shape: Shape
+    place: int | None
+    """Its place in a stack, which has the shape; None for the part of a device."""
+
+
+_Reached = tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...], _Followed | None]
 
 
 @attrs.frozen
@@ -166,53 +175,78 @@ def _origin(
     """
     entry = root.computation
     none: tuple[Instruction, ...] = ()
-    # The last is the place in a stack of arrays that is followed in place of one, with the shape of all.
     level: list[_Reached] = [(Value(root), index, _Change.NONE, none, None)]
-    seen: set[tuple[Instruction, tuple[int, ...], int | None]] = set()
+    seen: set[tuple[Instruction, tuple[int, ...], _Followed | None]] = set()
     steps = 0
     while level and steps < _MOST_STEPS:
         following: list[_Reached] = []
-        for value, part, change, copies, stacked in level:
+        for value, part, change, copies, instead in level:
             steps += 1
             instruction = value.instruction
-            key = instruction, part, stacked[0] if stacked is not None else None
+            key = instruction, part, instead
             if key in seen:
                 continue
             seen.add(key)
             if instruction.opcode == "parameter" and not value.fusions and instruction.computation is entry:
                 shape = _part(instruction.shape, part)
-                if stacked is None and shape is not None and shape.without_layout() == array.without_layout():
+                if instead is None and shape is not None and shape.without_layout() == array.without_layout():
                     # What is given on unchanged is no update.
                     return (instruction, part, change, copies) if change else None
                 continue
             whole = apart.get(instruction) if not value.fusions else None
             if whole is not None:
-                following.append((whole, (), change | _Change.PART, copies, stacked))
+                following.append((whole, (), change | _Change.PART, copies, instead))
                 continue
             if instruction.opcode in _COPIES and not value.fusions:
                 copies = (*copies, instruction)
-            if with_moved and (entered := _stack(value, array, stacked)) is not None:
+            found = _stack(value, array, instead) if with_moved else None
+            if (entered := found or _of_device(value, array, instead)) is not None:
                 following.append((entered[0], (), change, copies, entered[1]))
                 continue
-            followed = stacked[1] if stacked is not None else array
+            followed = instead.shape if instead is not None else array
             following += [
-                (v, p, change | now, copies, stacked)
+                (v, p, change | now, copies, instead)
                 for v, p, now in _before(value, part, followed, with_moved)
             ]
         level = following
     return None
 
 
-def _stack(
-    value: Value, array: Shape, stacked: tuple[int, Shape] | None
-) -> tuple[Value, tuple[int, Shape] | None] | None:
+def _of_device(
+    value: Value, array: Shape, instead: _Followed | None
+) -> tuple[Value, _Followed | None] | None:
+    """The parts that are gathered to an array, or the array that a device takes its part of. None for other values."""
+    one = value.instruction
+    given = array_of(one.operands[0].shape) if one.operands else None
+    made = array_of(one.shape)
+    if instead is None:
+        chain = one.async_chain if one.opcode == "async-done" else ()
+        sent = chain[0].operands if chain else one.operands
+        is_gathered = "all-gather" in (
+            one.opcode,
+            wrapped.opcode if (wrapped := one.async_wrapped_instruction) else "",
+        )
+        shard = array_of(sent[0].shape) if is_gathered and len(sent) == 1 else None
+        if made is None or made.dimensions != array.dimensions:
+            return None
+        return (Value(sent[0], value.fusions), _Followed(shard, None)) if shard is not None else None
+    if instead.place is not None or one.opcode != "dynamic-slice" or given is None or made is None:
+        return None
+    if made.dimensions != instead.shape.dimensions or given.dimensions != array.dimensions:
+        return None
+    return value.operands()[0], None
+
+
+def _stack(value: Value, array: Shape, stacked: _Followed | None) -> tuple[Value, _Followed | None] | None:
     """The stack that an array is taken from, with its place there; or the array that was put there. None for other values."""
     one = value.instruction
     given = one.operands[0].shape if one.operands else None
     if one.shape is None or given is None or not one.shape.is_array or not given.is_array:
         return None
     if stacked is not None:
-        number, whole = stacked
+        number, whole = stacked.place, stacked.shape
+        if number is None:
+            return None
         if one.opcode == "dynamic-update-slice" and one.shape.dimensions == whole.dimensions:
             return _put(value, number, whole)
         is_put = one.opcode == "concatenate" and one.shape.dimensions == whole.dimensions
@@ -224,10 +258,10 @@ def _stack(
         return None
     if one.shape.dimensions[:1] != (1,) or one.shape.dimensions[1:] != given.dimensions[1:]:
         return None
-    return value.operands()[0], (cuts.dimensions[0].start, given)
+    return value.operands()[0], _Followed(given, cuts.dimensions[0].start)
 
 
-def _put(value: Value, number: int, whole: Shape) -> tuple[Value, tuple[int, Shape] | None] | None:
+def _put(value: Value, number: int, whole: Shape) -> tuple[Value, _Followed | None] | None:
     """The array that is put at a place of a stack, if it is this one, else the stack before: TPUs fill it one by one."""
     before, array, first = value.operands()[:3]
     shape = array.instruction.shape
@@ -237,7 +271,7 @@ def _put(value: Value, number: int, whole: Shape) -> tuple[Value, tuple[int, Sha
     place = str(literal) if literal is not None and not literal.is_elided else ""
     if not place.isdigit():
         return None
-    return (array, None) if int(place) == number else (before, (number, whole))
+    return (array, None) if int(place) == number else (before, _Followed(whole, number))
 
 
 def _part(shape: Shape | None, index: tuple[int, ...]) -> Shape | None:

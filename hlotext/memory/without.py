@@ -18,7 +18,8 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
     """The peak if what these instructions write took less: of each the share of its bytes that would be gone.
 
     An estimate: everything else stays where it is and lives as long. A place that several values have one after the other is
-    as small as the last one leaves it.
+    as small as the last one leaves it. In the memory of a result, what is there before, and not
+    changed in place into what becomes smaller, still needs room.
     """
     line = list(peaks.timeline(before, memory_space))
     if not line:
@@ -29,16 +30,26 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
         if allocation.memory_space != memory_space:
             continue
         gone: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
+        others: list[tuple[int, int, int]] = []
+        written = moments
         for value, offset, size in allocation.slices:
             one = value.instruction
             share = shares.get(one, shares.get((one, value.index), 0.0)) if one is not None else 0.0
             if share > 0 and value.live_range is not None:
                 span = (0, moments - 1) if allocation.is_static else value.live_range
                 gone.setdefault((offset, size), []).append((*span, share))
+                written = min(written, value.live_range[0])
+            elif value.live_range is not None and allocation.maybe_live_out and not allocation.is_parameter:
+                others.append((*value.live_range, size))
         for (_, size), rows in gone.items():
             for first, last, share in _merged(rows):
                 change[min(first, moments)] += round(size * share)
                 change[min(last + 1, moments)] -= round(size * share)
+        freed = sum(size * max(share for _, _, share in rows) for (_, size), rows in gone.items())
+        for first, last, size in others:
+            if last < written:
+                change[min(first, moments)] -= round(min(size, freed))
+                change[min(last + 1, moments)] += round(min(size, freed))
     saved, most = 0, 0
     for now, step in zip(line, change, strict=False):
         saved += step

@@ -16,11 +16,11 @@ from hlotext.ir.values.aliasing import InputOutputAlias
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.equal import replicated_state
 from hlotext.lint.held import at_peak
-from hlotext.lint.helpers import donors, is_product_call, size_of
+from hlotext.lint.helpers import donors, is_product_call, results, size_of
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.taken_apart import updates_of
-from hlotext.lint.values import VIEWS, Value, is_looked_up, source
+from hlotext.lint.values import VIEWS, Value, consumers, is_looked_up, source
 
 
 @attrs.frozen
@@ -73,15 +73,15 @@ class ReplicatedParameter(Rule):
             if len(large) == 1
             else (f"{len(large):,} parameters of {byte_text(total)} are")
         )
+        made = _made_for(large, context)
         yield Report(
             first,
             f"{what} replicated on each of {devices} devices",
             "shard them over an axis of the mesh, as FSDP does",
             total - total // devices,
             is_held=True,
-            peak_bytes=context.saved_peak(
-                dict.fromkeys([*large, *_made_for(large, context)], 1 - 1 / devices)
-            )
+            seconds=_spent_on(made, devices, context) if kept else None,
+            peak_bytes=context.saved_peak(dict.fromkeys([*large, *made], 1 - 1 / devices))
             if kept
             else total - total // devices,
             cause="replicated",
@@ -165,7 +165,7 @@ def _spread_state(context: Context) -> Counter[tuple[int, ...]]:
     devices = int(context.module.attributes.get("num_partitions", 1))
     return Counter(
         whole
-        for p in _aliased(context)
+        for p in _state(context)
         if not _is_replicated(p)
         for whole in ([_dimensions(p)] if p.sharding is not None else _possible(_dimensions(p), devices))
     )
@@ -187,18 +187,18 @@ def _moments(replicated: list[Instruction], spread: Counter[tuple[int, ...]]) ->
 
 
 _MOST_STEPS = 300
+_WITH_PRODUCTS = traits.CONTRACTIONS | traits.CONTROL_FLOW
 
 
 def feeds_product(value: Instruction) -> bool:
     """True if a product reads a value, or what is made of it on the way to one; loops and calls are taken to have one."""
-    pending, seen = [value], {value}
+    pending, seen = [Value(value)], {Value(value)}
     while pending and len(seen) < _MOST_STEPS:
-        current = pending.pop()
-        for user in current.users:
-            opcodes = {one.opcode for one in parts_of(user)}
-            if opcodes & {"dot", "convolution", "while", "conditional"} or is_product_call(user):
+        for user, _ in consumers(pending.pop()):
+            one = user.instruction
+            if one.opcode in _WITH_PRODUCTS or is_product_call(one):
                 return True
-            if user not in seen and user.opcode != "tuple":
+            if user not in seen and one.opcode != "tuple":
                 seen.add(user)
                 pending.append(user)
     return len(seen) >= _MOST_STEPS
@@ -206,17 +206,30 @@ def feeds_product(value: Instruction) -> bool:
 
 def _made_for(large: list[Instruction], context: Context) -> set[Instruction]:
     """Instructions that write full-size values for these arrays alone, such as parameters gathered for an average; no
-    product reads them."""
+    product reads them. Sums over the devices stay: not every compiler makes one that gives each device its part."""
+    sums = [one for one in context.communications if one.kind in ("all-reduce", "reduce-scatter")]
+    summed = {value for one in sums for value in (one.start, *results(one))}
     sizes = {p.shape.element_count for p in large if p.shape is not None and p.shape.is_array}
     return {
-        one
+        written
         for one in context.module.entry
         if one.opcode not in ("parameter", "bitcast", "tuple", "get-tuple-element", "while")
         and any(array.element_count in sizes for _, array in arrays_of(one.shape))
+        and one not in summed
         and not is_product_call(one)
         and not any(part.opcode in ("dot", "convolution") for part in parts_of(one))
         and not feeds_product(one)
+        for written in (one, one.async_wrapped_instruction or one)
     }
+
+
+def _spent_on(made: set[Instruction], devices: int, context: Context) -> float:
+    """Seconds of gathering such values, and of computing in full what each device would compute of its own part alone."""
+    prices = context.prices
+    gathers = [one for one in context.communications if one.kind == "all-gather"]
+    sent = {one.start for one in gathers if not made.isdisjoint(results(one))}
+    gathered = {value for one in gathers for value in results(one)}
+    return prices.together(sent) + (1 - 1 / devices) * prices.together(made - sent - gathered)
 
 
 def _held_on_purpose(context: Context) -> set[tuple[int, ...]]:
