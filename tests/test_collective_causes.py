@@ -138,7 +138,7 @@ def test_the_sentence(tmp_path: Path) -> None:
     (one,) = compilation.collectives()
     (reason,) = one.reasons
     assert one.why == (
-        "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+        "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), but it is P('dp', 'tp')"
     )
     assert reason.origin == "P('dp', 'tp') comes from arguments x: P('dp', None) and w1: P(None, 'tp')"
     assert (reason.confidence, one.confidence) == ("high", "high")
@@ -312,7 +312,7 @@ def test_the_command_groups_what_is_alike() -> None:
     result = run("dump", "collectives", str(DATA / "collectives" / "cpu.mlp_second_wrong.shardy.tar.xz"))
     assert result.exit_code == 0
     assert (
-        "dot_general (line 30) needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+        "dot_general (line 30) needs the result of mul (line 29) as P('dp', None), but it is P('dp', 'tp')"
         in result.stdout
     )
     assert "argument w1 as P(None, None)" in result.stdout
@@ -355,7 +355,7 @@ def test_warnings_in_a_log_are_matched(tmp_path: Path) -> None:
     )
     folder = str(DATA / "collectives" / "cpu_0.12.constraint_all_to_all.gspmd.tar.xz")
     result = run("dump", "collectives", folder, "--mesh", "dp=2,tp=4", "--log", str(log))
-    assert "gathered whole and cut again" in result.stdout
+    assert "gathered in full and sliced again" in result.stdout
     assert "warned      Involuntary full rematerialization" in result.stdout
     other = str(DATA / "collectives" / "cpu_0.12.mlp_second_wrong.shardy.tar.xz")
     assert "warned" not in run("dump", "collectives", other, "--log", str(log)).stdout
@@ -436,7 +436,7 @@ def test_sentences_say_nothing_that_operations_do_not_do() -> None:
 
     assert said(RESHARD, roll, roll) == "because concatenate (line 3) needs elements that other devices hold"
     assert (
-        said(RESHARD, roll, argument) == "because concatenate (line 3) needs an argument in another sharding"
+        said(RESHARD, roll, argument) == "because concatenate (line 3) needs an argument in a different sharding"
     )
     assert (
         said(PARTIAL, argument, argument)
@@ -506,11 +506,11 @@ def test_names_of_primitives_tell_what_a_shard_map_asks_for(tmp_path: Path) -> N
         (module,) = json.loads(run("comm", text, "--format", "json").stdout)["modules"]
         return {one["name"]: one["why"] for one in module["operations"]}
 
-    assert set(answers(own).values()) == {"because the program asks for it (shard_map)"}
+    assert set(answers(own).values()) == {"because the program requests it (shard_map)"}
     marked = answers(f'{own}, frontend_attributes={{is_spmd_generated="true"}}')["g"]
-    assert marked == "because all_gather needs w in another sharding"
+    assert marked == "because all_gather needs w in a different sharding"
     other = answers('metadata={op_name="jit(f)/shard_map/psum"}')["g"]
-    assert other == "because psum needs w in another sharding"
+    assert other == "because psum needs w in a different sharding"
 
 
 def test_axes_that_groups_name_are_the_programs() -> None:
@@ -528,7 +528,7 @@ def test_sums_of_a_shard_map_that_were_combined_are_not_said_to_be_the_partition
     (one,) = dumps.collectives.of_module(hlo.parse(final))
     assert [reason.cause for reason in one.reasons] == ["unknown", "unknown"]
     assert one.reasons[1].because == (
-        "unknown: it is written for dot_general, which is in a shard_map, which may ask for the sum itself"
+        "unknown: it was created for dot_general, which is in a shard_map, which may request the sum itself"
     )
 
 
@@ -605,9 +605,9 @@ def test_what_is_known_of_a_combined_collective_is_said_first() -> None:
     unknown = Reason(
         UNKNOWN, None, None, None, (), None, None, "low", "unknown: it is written for get-tuple-element"
     )
-    known = Reason(PROGRAM, None, None, None, ("x",), None, None, "medium", "because the program asks for it")
+    known = Reason(PROGRAM, None, None, None, ("x",), None, None, "medium", "because the program requests it")
     told = [text for text, _ in wording.joined((unknown, known))]
-    assert told == ["the program asks for it", "unknown: it is written for get-tuple-element"]
+    assert told == ["the program requests it", "unknown: it is written for get-tuple-element"]
 
 
 def test_in_a_loop_without_metadata_the_reader_is_found(tmp_path: Path) -> None:
@@ -635,7 +635,7 @@ def test_slices_across_shards_are_tensors_too(tmp_path: Path) -> None:
     gathers = [one for one in found if one.communication.kind == "all-gather"]
     permutes = [one for one in found if one.communication.kind == "collective-permute"]
     assert {one.why for one in gathers} == {
-        "because reshape (line 80) needs the result of split (line 79) in another sharding, and it is P('dp', None, 'tp')"
+        "because reshape (line 80) needs the result of split (line 79) in a different sharding, but it is P('dp', None, 'tp')"
     }
     assert {one.confidence for one in gathers} == {"medium"}
     assert {one.reasons[0].cause for one in permutes} == {"halo"}
@@ -646,8 +646,8 @@ def test_slices_across_shards_are_tensors_too(tmp_path: Path) -> None:
 def test_reduces_of_pairs_say_what_is_gathered(tmp_path: Path) -> None:
     for one in newer("greedy_next_token", tmp_path).collectives():
         assert one.why == (
-            "because reduce (line 133) reduces over a dimension that is sharded along tp: "
-            "what each shard found is gathered and reduced again"
+            "because reduce (line 133) reduces over a dimension that is sharded along tp, "
+            "so the partial results are gathered and reduced again"
         )
 
 
@@ -757,9 +757,9 @@ def test_what_all_send_less_is_a_bound_or_not_told(tmp_path: Path) -> None:
     for one in fsdp_on_tpu(tmp_path).collectives():
         for suggestion in one.suggestions:
             told = (
-                "less in all at least"
+                "less in total, at least"
                 if suggestion.confidence == "high"
-                else "less in all, how much is not known"
+                else "less in total, by an unknown amount"
             )
             assert told in suggestion.because
             assert "an estimated" in suggestion.because or suggestion.confidence == "low"
@@ -834,7 +834,7 @@ def test_a_layer_of_an_argument_is_blamed_on_the_argument(tmp_path: Path) -> Non
     (tmp_path / "module_0000.jit_f.before_optimizations.txt").write_text(WEIGHTS)
     (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(LAYERS)
     (one,) = opened(tmp_path).collectives()
-    assert one.why == "because base['wi'] is needed in another sharding, and it is P(None, 'dp', None)"
+    assert one.why == "because base['wi'] is needed in a different sharding, but it is P(None, 'dp', None)"
 
 
 def test_a_collective_of_the_program_is_sure(tmp_path: Path) -> None:
@@ -932,7 +932,7 @@ def test_each_part_of_a_combined_collective_of_the_program_is_asked_for(
     (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
     (one,) = opened(tmp_path).collectives()
     assert [reason.cause for reason in one.reasons] == causes
-    assert one.reasons[0].because == "because the program asks for it (shard_map)"
+    assert one.reasons[0].because == "because the program requests it (shard_map)"
 
 
 @pytest.mark.parametrize("final", [ASKED, COMBINED], ids=["one", "combined"])
@@ -960,7 +960,7 @@ def test_what_sums_nothing_is_not_said_to_sum(tmp_path: Path) -> None:
     (tmp_path / "module_0000.jit_f.cpu_after_optimizations.txt").write_text(final)
     (one,) = opened(tmp_path).collectives()
     assert (one.reasons[0].cause, one.confidence) == ("unknown", "low")
-    assert one.why == "unknown: it is written for concatenate, which sums nothing itself"
+    assert one.why == "unknown: it was created for concatenate, which does not sum"
 
 
 RENAMED = """HloModule m, is_scheduled=true, num_partitions=4
@@ -993,13 +993,13 @@ def test_axes_have_the_programs_names_where_a_text_has_both(tmp_path: Path) -> N
 def test_what_only_rearranges_needs_no_sharding() -> None:
     """The operation behind it does."""
     gather, _ = dumps.collectives.of_module(hlo.parse(RENAMED))
-    assert gather.why == "because dot_general needs w in another sharding"
+    assert gather.why == "because dot_general needs w in a different sharding"
 
 
 def test_the_reader_of_a_gathered_argument_is_a_guess_without_the_program() -> None:
     """A constraint between the two leaves no operation in the final text."""
     _, gather = dumps.collectives.of_module(hlo.parse(RENAMED))
-    assert (gather.why, gather.confidence) == ("because neg needs x in another sharding", "low")
+    assert (gather.why, gather.confidence) == ("because neg needs x in a different sharding", "low")
     named = RENAMED.replace("jit(f)/neg", "jit(f)/sharding_constraint")
     _, gather = dumps.collectives.of_module(hlo.parse(named))
     assert gather.reasons[0].wanted_by == "constraint"
@@ -1008,7 +1008,7 @@ def test_the_reader_of_a_gathered_argument_is_a_guess_without_the_program() -> N
 
 @pytest.mark.parametrize(
     ("archive", "grows", "also"),
-    [("state_plain", 12288, " with result[0] sharded so too"), ("state_donate", 6144, "")],
+    [("state_plain", 12288, " with result[0] sharded the same way"), ("state_donate", 6144, "")],
 )
 def test_memory_counts_results_that_take_the_sharding(
     archive: str, grows: int, also: str, tmp_path: Path

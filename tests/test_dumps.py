@@ -368,7 +368,7 @@ def test_no_memory_without_files(tmp_path: Path) -> None:
     (tmp_path / f"{name}-buffer-assignment.txt").write_text("nothing of the kind")
     [found] = dumps.open(tmp_path).compilations
     assert found.memory is None
-    assert any("files about memory" in note.message for note in found.notes)
+    assert any("memory files" in note.message for note in found.notes)
 
 
 def test_a_module_that_is_not_there_is_not_far(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_arguments_that_cannot_be_told_apart_are_unknown(tmp_path: Path) -> None
     assert [one.state for one in found.tried] == ["good", "good", "not run"]
     said = " ".join(run("dump", "bisect", place).stdout.split())
     assert "unknown from module_0000.jit_f.0001" in said
-    assert "it takes other arguments than the first text" in said
+    assert "it takes different arguments from the first text" in said
 
 
 def test_the_operation_that_the_pass_changed_is_told(tmp_path: Path) -> None:

@@ -131,9 +131,7 @@ def hosts(paths: Iterable[str | os.PathLike[str]], *, jobs: int = 1) -> HostRepo
     folders = _folders([os.fspath(path) for path in paths])
     names = list(folders)
     if len(names) < 2:
-        raise ValueError(
-            "comparing needs at least two hosts: give their folders, or the folder that holds these"
-        )
+        raise ValueError("at least two hosts are needed: pass their folders, or the folder that holds them")
     places = list(folders.values())
     if jobs > 1:
         with ProcessPoolExecutor(min(jobs, len(places))) as pool:
@@ -253,12 +251,10 @@ class _Comparison:
         if all(one.is_local for one in rows.values()):
             return HostFinding("local", key[0], odd, f"{said}; it runs on one device without collectives")
         if self._is_end(key):
-            said += (
-                f"; {_named(lack)} compiled nothing from here on: ended before it, waits, or does not run it"
-            )
+            said += f"; {_named(lack)} compiled nothing from here on: it ended earlier, is waiting, or does not run it"
         waits = {
-            True: "it has collectives: a deadlock if devices of several hosts take part",
-            False: "it runs on several devices, but without collectives: no host waits for another",
+            True: "it has collectives, so it deadlocks if devices of several hosts take part",
+            False: "it runs on several devices but has no collectives, so no host waits for another",
             None: "it runs on several devices; whether it has collectives is unknown without a final text",
         }
         return HostFinding("missing", key[0], odd, f"{said}; {waits[self._has_collectives(key)]}")
@@ -276,10 +272,10 @@ class _Comparison:
         ]
         known = {key: self._has_collectives(key) for key in shared}
         meeting = [key for key in shared if known[key]]
-        both = "both have collectives: a deadlock if the hosts also run them in this order"
-        rest = "it matters only if both have collectives, which is unknown without a final text"
+        both = "both have collectives, so they deadlock if the hosts also run them in this order"
+        rest = "this matters only if both have collectives, which is unknown without a final text"
         if None not in known.values():
-            rest = "no host waits for another: they are not both programs with collectives"
+            rest = "no host waits for another, since not both have collectives"
         return self._order_of(meeting, both) or self._order_of(shared, rest)
 
     def _order_of(self, keys: Collection[Key], consequence: str) -> HostFinding | None:
@@ -322,7 +318,9 @@ class _Comparison:
         if odd:
             lacking = tuple(host for host, one in rows.items() if one.after is None)
             return [
-                HostFinding("unfinished", name, lacking, "it has no final text: the compilation did not end")
+                HostFinding(
+                    "unfinished", name, lacking, "it has no final text: the compilation did not finish"
+                )
             ]
         reference, odd = self._told_apart(rows, lambda one: one.settings)
         if odd:
@@ -354,20 +352,20 @@ class _Comparison:
             inner = (None, None) if is_same else first_difference(old, new, inside=True, left_out=NOTATION)
         finding = self._first_instruction(key, reference, odd, is_final=False)
         apart = _apart(late, (reference, odd[0]))
-        waits = f"; as a consequence {apart}: they fail or hang" if apart is not None else ""
+        waits = f"; as a result, {apart}, so they fail or hang" if apart is not None else ""
         if release is None:
             return [attrs.evolve(finding, message=finding.message + waits)]
         if inner is None:
             program = ""
         elif inner == (None, None):
-            program = "; the program is the same before optimization, in another notation"
+            program = "; the program before optimization is the same, in different notation"
         else:
             first = operation_change(*inner, self._words(reference, odd))
             program = f"; the program before optimization differs too, first: {first}"
         return [
             attrs.evolve(
                 finding,
-                message=f"compiled by another XLA or JAX release: {release[1]}, elsewhere {release[0]}{program}{waits}",
+                message=f"compiled by a different XLA or JAX release: {release[1]}, elsewhere {release[0]}{program}{waits}",
                 setting="XLA",
                 settings={"XLA": release},
             )
@@ -381,15 +379,15 @@ class _Comparison:
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         if first == DEVICES:
             usual, own = (value if value is not None else "unknown" for value in changes[first])
-            message = f"its devices come in another order, {own}, elsewhere {usual}{more}"
-            message += ": its collectives pair other devices" if self._has_collectives(key) else ""
+            message = f"its device order is different: {own}, elsewhere {usual}{more}"
+            message += ", so its collectives pair different devices" if self._has_collectives(key) else ""
         else:
             message = f"{first} is {own}, elsewhere {usual}{more}"
         apart = _apart((rows[reference].collectives, rows[odd[0]].collectives), (reference, odd[0]))
-        message += f"; as a consequence {apart}: they fail or hang" if apart is not None else ""
+        message += f"; as a result, {apart}, so they fail or hang" if apart is not None else ""
         release = self._release(key, reference, odd[0])
         if release is not None:
-            message = f"compiled by another XLA release: {release[1]}, elsewhere {release[0]}; {message}"
+            message = f"compiled by a different XLA release: {release[1]}, elsewhere {release[0]}; {message}"
         return HostFinding("options", key[0], odd, message, setting=first, settings=changes)
 
     def _of_collectives(self, key: Key, reference: str, odd: tuple[str, ...]) -> HostFinding:
@@ -439,7 +437,7 @@ class _Comparison:
             inner = first_difference(old, new, inside=True)
             changes = () if is_final else program_changes(old, new)
             around = [str(one) for one in changes if one.kind not in ("opcodes", "operations")]
-            message += f"; against the others: {'; '.join(around)}" if around else ""
+            message += f"; compared with the others: {'; '.join(around)}" if around else ""
             message += f"; first: {operation_change(*inner, words)}" if inner != (None, None) else ""
         return HostFinding(
             "different",
@@ -453,7 +451,7 @@ class _Comparison:
     def _words(self, reference: str, odd: tuple[str, ...]) -> tuple[str, str, str]:
         """Words for an operation that differs: with the names of two hosts where no majority has it."""
         if reference not in odd:
-            return "which only others have", "which only it has", "{own}, elsewhere {usual}"
+            return "which only the others have", "which only it has", "{own}, elsewhere {usual}"
         return (
             f"which {reference} has and {odd[0]} lacks",
             f"which {odd[0]} has and {reference} lacks",
@@ -466,7 +464,7 @@ class _Comparison:
         count = len({one.after if is_final else one.before for one in rows})
         if count < 3:
             return ""
-        own = ": each host has its own, as with a process number, a seed or an order of hashes in it"
+        own = ": each host has its own, as when it contains a process number, a seed or a hash order"
         return f" in {count} forms{own if count == len(rows) else ''}"
 
     def _module(self, key: Key, host: str, *, is_final: bool = False) -> hlo.Module | None:
@@ -532,7 +530,7 @@ def _meeting_finding(name: str, two: _TwoOrders, hosts: tuple[str, str], odd: tu
         "collectives",
         name,
         odd,
-        f"deadlock: {_apart(two, hosts)}; each waits for a partner that never comes",
+        f"deadlock: {_apart(two, hosts)}; each waits for a partner that never arrives",
         named.instruction,
         named.kind,
     )

@@ -26,8 +26,8 @@ _NOT_BY_DEFAULT = re.compile(
 
 _KINDS = {
     "memory-usage": Mark("a memory-usage report", since=date(2024, 10, 4)),
-    "buffer-values": Mark("a values file of its own", since=date(2026, 4, 3)),
-    "live-range": Mark("a live-range file of its own", since=date(2026, 4, 3)),
+    "buffer-values": Mark("a separate values file", since=date(2026, 4, 3)),
+    "live-range": Mark("a separate live-range file", since=date(2026, 4, 3)),
     "thunk-metadata": Mark("thunk_metadata.txt", since=date(2025, 10, 9)),
     "hlo-config": Mark("before_config_assignment.txt", since=date(2026, 6, 29)),
 }
@@ -111,7 +111,7 @@ def _marks(compilation: Compilation) -> Iterator[Mark]:
 def _of_assignment(text: str) -> Iterator[Mark]:
     heads = re.findall(r"^allocation \d+: size .*:$", text, re.MULTILINE)
     if any(re.match(r"allocation \d+: size \d+(?:, color -?\d+)?, page -?\d+", head) for head in heads):
-        yield Mark("a page of each allocation", since=date(2026, 8, 10))
+        yield Mark("a page for each allocation", since=date(2026, 8, 10))
     elif heads:
         yield Mark("no page on any allocation", until=date(2026, 8, 9))
     if re.search(r"^HloLiveRange \(max ", text, re.MULTILINE):
@@ -127,9 +127,9 @@ def _of_peak(text: str) -> Iterator[Mark]:
     if match is None:
         return
     if match["sum"] is None:
-        yield Mark("no sums at the peak", until=date(2025, 5, 15))
+        yield Mark("no totals at the peak", until=date(2025, 5, 15))
         return
-    yield Mark("sums at the peak", since=date(2025, 5, 16))
+    yield Mark("totals at the peak", since=date(2025, 5, 16))
     if "\n  Stack trace breakdown for peak usage" in text[match.end() :]:
         yield Mark("stacks at the peak", since=date(2025, 7, 23))
     else:
@@ -159,12 +159,12 @@ def _of_async_results(values: str, ranges: str) -> Iterator[Mark]:
             ):
                 if start == begun:
                     yield Mark(
-                        "results of async bodies begin with their start", since=ASYNC_RESULTS_BEGIN_LATE
+                        "results of async bodies become live at their start", since=ASYNC_RESULTS_BEGIN_LATE
                     )
                     return
                 if start == own:
                     yield Mark(
-                        "results of async bodies begin before their start",
+                        "results of async bodies become live before their start",
                         until=ASYNC_RESULTS_BEGIN_LATE - timedelta(1),
                     )
                     return
@@ -175,20 +175,20 @@ def _of_thunks(text: str) -> Iterator[Mark]:
     if not re.search(r"^ *(?:\d{3,}: )?k[A-Z]\w*", text, re.MULTILINE):
         return
     if re.search(r"^ *\d{3,}: k[A-Z]", text, re.MULTILINE):
-        yield Mark("numbers of thunks", since=date(2025, 9, 23))
+        yield Mark("thunk numbers", since=date(2025, 9, 23))
     else:
-        yield Mark("no numbers of thunks", until=date(2025, 9, 22))
+        yield Mark("no thunk numbers", until=date(2025, 9, 22))
     if ", profile_annotation = " in text:
-        yield Mark("annotations of thunks", since=date(2026, 2, 19))
+        yield Mark("thunk annotations", since=date(2026, 2, 19))
     if re.search(r"^ *\d{3,}: k\w+ +\[(?:prev=|source)", text, re.MULTILINE):
         yield Mark("neighbours of thunks", since=date(2026, 3, 9))
     if re.search(r"^ *(?:\d{3,}: )?k(?!AsyncStart|HostExecuteStart)\w+Start\s", text, re.MULTILINE):
         yield Mark("kXStart thunks", until=date(2026, 3, 27))
     start = re.search(r"^ *(\d{3,}): kAsyncStart\b.*\n +(\d{3,}): k", text, re.MULTILINE)
     if start is not None and int(start[1]) < int(start[2]):
-        yield Mark("kAsyncStart numbered before what it holds", since=STARTS_NUMBERED_FIRST)
+        yield Mark("kAsyncStart numbered before its contents", since=STARTS_NUMBERED_FIRST)
     elif start is not None:
-        yield Mark("kAsyncStart numbered after what it holds", until=STARTS_NUMBERED_FIRST - timedelta(1))
+        yield Mark("kAsyncStart numbered after its contents", until=STARTS_NUMBERED_FIRST - timedelta(1))
     if re.search(r"^ *(?:\d{3,}: )?kKernel\b.*, launch dimensions = ", text, re.MULTILINE):
         yield Mark("kKernel with launch dimensions", until=date(2026, 3, 27))
 

@@ -111,7 +111,7 @@ _DID = {
     "replaced": "rewritten by {}",
     "place": "rewritten by {}",
     "cloned": "copied by {}",
-    "partitioned": "made one device's by {}",
+    "partitioned": "partitioned by {}",
     "split": "split by {}",
     "merged": "merged by {}",
 }
@@ -134,7 +134,7 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
         if not isinstance(node, hlo.Instruction):
             meant = did_you_mean(name, [one.name for one in after.instructions()])
             raise LookupError(
-                f"there is no instruction {name} in the final text of {compilation.name}"
+                f"no instruction {name} in the final text of {compilation.name}"
                 + (f"; {meant}" if meant else "")
             )
         nodes.append(node)
@@ -219,7 +219,7 @@ def _is_transposed_in_place(node: hlo.Instruction) -> bool:
 
 def _cause(compilation: Compilation, node: hlo.Instruction, birth: Birth | None) -> Cause:
     if birth is None:
-        return Cause(node, None, UNKNOWN, "the text gives it no name of its own", confidence=LOW)
+        return Cause(node, None, UNKNOWN, "the text gives it no unique name", confidence=LOW)
     found = _told(compilation, node, birth)
     refused = tuple(
         f"priority fusion left it alone: {decision.reason}"
@@ -242,15 +242,18 @@ def _told(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Caus
     step = birth.step
     if step is compilation.first:
         name = f", as {birth.name}" if birth.name != node.name else ""
-        return Cause(node, step, PROGRAM, f"it was in the program before optimization{name}")
+        return Cause(node, step, PROGRAM, f"it is in the program before optimization{name}")
     if birth.rebuilt is not None:
-        why = f"{birth.owner} built it anew, to carry other state"
+        why = f"{birth.owner} rebuilt it with different loop state"
         if birth.rebuilt.step is compilation.first:
             return Cause(node, step, PROGRAM, f"the program has this loop, as {birth.rebuilt.name}; {why}")
         found = _told(compilation, node, birth.rebuilt)
         return attrs.evolve(found, step=step, because="; ".join(filter(None, (found.because, why))))
     if _is_marked(node):
-        because = "the shardings of what it reads and of who reads it need communication: the partitioner marked it so"
+        because = (
+            "the shardings of its operands and users differ, which requires communication (the partitioner marked "
+            "it as its own)"
+        )
         return Cause(node, step, PARTITIONING, because, ('frontend_attributes={is_spmd_generated="true"}',))
     if not compilation.identity.shows_passes:
         told = _of_text(compilation, node, step)
@@ -274,11 +277,9 @@ def _first(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
         return found
     if not step.is_pass:
         if step.stage == "memory":
-            because = (
-                "it came behind the last pass that was dumped, where the compiler places arrays in memories"
-            )
+            because = "it was added after the last dumped pass, during memory placement"
             return Cause(node, step, "memory", because)
-        return Cause(node, step, UNKNOWN, "it came behind the last pass that was dumped")
+        return Cause(node, step, UNKNOWN, "it was added after the last dumped pass")
     stage = step.stage
     return Cause(node, step, stage, _taken_over(compilation, birth) or _purpose(stage))
 
@@ -286,7 +287,7 @@ def _first(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
 def _purpose(stage: str) -> str:
     """The purpose of a stage, as a reason."""
     what = next((row.what for row in stages if row.name == stage), "")
-    return f"a pass of this stage made it: {what[0].lower()}{what[1:]}" if what else ""
+    return f"a pass in this stage added it: the stage {what[0].lower()}{what[1:]}" if what else ""
 
 
 def _taken_over(compilation: Compilation, birth: Birth) -> str:
@@ -305,7 +306,7 @@ def _taken_over(compilation: Compilation, birth: Birth) -> str:
         return ""
     names = ", ".join(gone)
     pass_name = birth.owner or birth.step.name
-    return f"{pass_name} put it {'in the place of' if len(gone) == 1 else 'there and removed'} {names}"
+    return f"{pass_name} replaced {names} with it"
 
 
 _MOST_GONE = 4
@@ -328,7 +329,7 @@ def _rematerialized(compilation: Compilation, node: hlo.Instruction, step: Step 
         node,
         step,
         "rematerialization",
-        "it is computed a second time, so that its first result need not be kept",
+        "it is recomputed so that its first result need not be kept in memory",
     )
 
 
@@ -343,10 +344,10 @@ def _undonated(compilation: Compilation, node: hlo.Instruction, step: Step | Non
     parameter = update.parameter
     name = parameter.metadata.op_name if parameter.metadata is not None else ""
     because = (
-        f"argument {name or parameter.name} is updated{' in part' if update.is_in_place else ''} and not donated: "
-        "its new value needs memory of its own, to which every call writes all of it"
+        f"argument {name or parameter.name} is updated{' in part' if update.is_in_place else ''} but not donated, so its "
+        "new value needs a separate buffer, which every call writes in full"
     )
-    help_ = "jax.jit(..., donate_argnums=...) spares it if the caller does not need the old value afterwards"
+    help_ = "jax.jit(..., donate_argnums=...) avoids it if the caller no longer needs the old value"
     return Cause(node, step, "not donated", because, (help_,))
 
 
@@ -371,7 +372,7 @@ def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -
         node,
         step,
         "memory space",
-        f"it moves its operand {shown}, where it is read or kept",
+        f"it moves its operand {shown}, where the value is read or stored",
         (f"{operand} -> {result}",),
     )
 
@@ -395,22 +396,24 @@ def _layout(compilation: Compilation, node: hlo.Instruction, step: Step | None) 
     ):
         reader = next((user for user in node.users), None)
         wanted = f"{reader.opcode} {reader.name}" if reader is not None else "the result"
-        because = f"{node.operands[0].opcode} {node.operands[0].name} has another layout than {wanted} wants"
+        because = f"{node.operands[0].opcode} {node.operands[0].name} has a different layout from what {wanted} needs"
         return Cause(node, step, "layout", because, (f"{operand} -> {result}",))
     return None
 
 
 def _interference(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
-    """Copies that copy insertion brings: two values that are live at once would share a buffer."""
+    """Copies that copy insertion brings: two simultaneously live values would share a buffer."""
     if node.opcode not in COPIES or step is None or step.stage != "copies":
         return None
     reader = next((user for user in node.users), None)
     inside = node.computation
     where = ""
     if reader is not None and reader.opcode == "while":
-        where = f"it goes into loop {reader.name}, which changes its operand in place"
+        where = f"it is an input of loop {reader.name}, which updates its operand in place"
     elif reader is not None and reader.is_root and inside is not None and inside.is_entry:
-        where = "it is a result of the program, whose buffer is an argument's or another result's"
+        where = (
+            "it is a result of the program, and its operand's buffer belongs to an argument or another result"
+        )
     elif reader is not None and reader.is_root and inside is not None:
         caller = next(iter(inside.callers), None)
         where = f"it is a result of {inside.name}" + (
@@ -419,7 +422,7 @@ def _interference(compilation: Compilation, node: hlo.Instruction, step: Step | 
     elif inside is not None and not inside.is_entry:
         where = f"it is read in {inside.name} while its operand is written"
     special = "special-case" in step.name
-    because = "two values that are live at once would share a buffer" + (f": {where}" if where else "")
+    because = "two simultaneously live values would share a buffer" + (f": {where}" if where else "")
     return Cause(node, step, "aliasing" if special else "interference", because)
 
 
@@ -442,7 +445,9 @@ def _fused(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
             else ""
         )
         lines.append(f"{decision.producer} into {', '.join(decision.consumers)}{gain}")
-    return Cause(node, step, "fusion", "the cost model found it cheaper than its parts", tuple(lines))
+    return Cause(
+        node, step, "fusion", "the cost model estimates it to be cheaper than its parts", tuple(lines)
+    )
 
 
 def _partitioned(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
@@ -452,5 +457,8 @@ def _partitioned(compilation: Compilation, node: hlo.Instruction, step: Step | N
     if node.opcode not in KINDS:
         return None
     return Cause(
-        node, step, PARTITIONING, "the shardings of what it reads and of who reads it need communication"
+        node,
+        step,
+        PARTITIONING,
+        "the shardings of its operands and users differ, which requires communication",
     )

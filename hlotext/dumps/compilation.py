@@ -294,9 +294,7 @@ class Compilation:
             except ValueError:
                 continue
         if any(names):
-            self._notes.append(
-                Note("unknown-chip", f"the chip {' or '.join(filter(None, names))} is not known")
-            )
+            self._notes.append(Note("unknown-chip", f"unknown chip {' or '.join(filter(None, names))}"))
         return None
 
     @functools.cached_property
@@ -363,7 +361,7 @@ class Compilation:
             return hlo.memory.read(texts, self.after)
         except (HloSyntaxError, InputError, hlo.memory.MemoryModelError) as error:
             self._notes.append(
-                Note("unreadable", f"the files about memory: {error}", self.last.path if self.last else "")
+                Note("unreadable", f"memory files: {error}", self.last.path if self.last else "")
             )
             return None
 

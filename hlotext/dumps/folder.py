@@ -180,12 +180,12 @@ def _separated(
     for name in group:
         parts[str((name.timestamp if by_time else name.module) or most)].append(name)
     where = posixpath.join(folder, f"module_{number:04d}")
-    what = "written at different times" if by_time else "of different names"
+    what = "written at different times" if by_time else "with different names"
     shared = [name.path for name in group if (name.timestamp if by_time else name.module) is None]
     note = Note(
         "mixed-processes",
-        f"{where} stands for {len(parts)} modules {what}: several processes wrote into this folder"
-        + (f"; {len(shared)} of its files may be of any of them" if shared else ""),
+        f"{where} is the name of {len(parts)} modules {what}: several processes wrote to this folder"
+        + (f"; {len(shared)} of its files may belong to any of them" if shared else ""),
         where,
     )
     return [(files, [note] if index == 0 else []) for index, files in enumerate(parts.values())]

@@ -41,13 +41,13 @@ _CPU, _GPU, _TPU = ("cpu",), ("gpu",), ("tpu",)
 
 KINDS = (
     # ---- texts of modules
-    FileKind("hlo-before", r"before_optimizations?\.(?:txt|hlo)", "hlo", "the program as it came", source="dump.cc"),
+    FileKind("hlo-before", r"before_optimizations?\.(?:txt|hlo)", "hlo", "the input program", source="dump.cc"),
     FileKind(
-        "hlo-final", rf"(?:{_FINAL}|after_optimization)\.(?:txt|hlo)", "hlo", "the program at its end",
+        "hlo-final", rf"(?:{_FINAL}|after_optimization)\.(?:txt|hlo)", "hlo", "the optimized program",
         source="dump.cc",
     ),
     FileKind(
-        "hlo-sanitized", r"after_codegen_after_hlo_sanitization\.txt", "hlo", "after the checks behind code generation", _TPU
+        "hlo-sanitized", r"after_codegen_after_hlo_sanitization\.txt", "hlo", "after post-codegen checks", _TPU
     ),
     FileKind("hlo-codegen", r"after_codegen\.(?:txt|hlo)", "hlo", "the same with complete backend configs", _TPU),
     FileKind(
@@ -57,13 +57,13 @@ KINDS = (
     FileKind("hlo-spmd", r"after_spmd_partitioner\.txt", "hlo", "after partitioning", _GPU, "gpu_compiler.cc"),
     FileKind("hlo-config", r"before_config_assignment\.txt", "hlo", "before autotuning", _GPU, "gpu_compiler.cc"),
     FileKind(
-        "hlo-autotuner", r"autotuner_\d+\..+\.(?:before|after)\.txt", "hlo", "one instruction as it was tuned", _GPU,
+        "hlo-autotuner", r"autotuner_\d+\..+\.(?:before|after)\.txt", "hlo", "one instruction, before or after tuning", _GPU,
         "config_assigner.cc",
     ),
     # ---- memory
     FileKind("buffer-assignment", rf"{_FINAL}-buffer-assignment\.txt", "text", "allocations", source="dump.cc"),
     FileKind("buffer-values", rf"{_FINAL}-buffer-assignment-values\.txt", "text", "values", source="dump.cc"),
-    FileKind("live-range", rf"{_FINAL}-live-range\.txt", "text", "when values are live", source="dump.cc"),
+    FileKind("live-range", rf"{_FINAL}-live-range\.txt", "text", "live ranges of values", source="dump.cc"),
     FileKind(
         "memory-usage", rf"{_FINAL}-memory-usage-report\.txt", "text", "the largest allocations",
         source="dump.cc",
@@ -71,7 +71,7 @@ KINDS = (
     # ---- what runs
     FileKind("thunk-sequence", r"thunk_sequence\.txt", "text", "thunks as emitted", _GPU, "gpu_compiler.cc"),
     FileKind(
-        "thunk-sequence-after", r"thunk_sequence_after_thunk_passes\.txt", "text", "thunks after their passes", _GPU,
+        "thunk-sequence-after", r"thunk_sequence_after_thunk_passes\.txt", "text", "thunks after thunk passes", _GPU,
         "gpu_executable.cc",
     ),
     FileKind(
@@ -80,7 +80,7 @@ KINDS = (
     ),
     # ---- what decided
     FileKind(
-        "priority-fusion", r"priority_fusion_dump\.txt", "textproto", "what was fused, and why not", _GPU,
+        "priority-fusion", r"priority_fusion_dump\.txt", "textproto", "fusion decisions, with reasons", _GPU,
         "priority_fusion.cc",
     ),
     FileKind(
@@ -100,33 +100,33 @@ KINDS = (
         source="dump.cc",
     ),
     FileKind(
-        "pass-metadata", r"metadata\.textproto", "textproto", "every pass with its time", ("gpu", "tpu"),
+        "pass-metadata", r"metadata\.textproto", "textproto", "passes and their times", ("gpu", "tpu"),
         "dump.cc",
     ),
     FileKind(
-        "lhs-schedule", r"schedule\.txt", "textproto", "what latency hiding scheduled, and when", _GPU,
+        "lhs-schedule", r"schedule\.txt", "textproto", "the latency-hiding schedule", _GPU,
         "latency_hiding_scheduler.cc",
     ),
-    FileKind("sdc-metadata", r"sdc_metadata\.txt", "textproto", "checks against silent data corruption", _TPU),
-    FileKind("flagfile", r"flagfile", "options", "flags of the compiler", _TPU),
-    FileKind("tpu-environment", r"tpu_comp_env\.txt", "textproto", "settings of the compiler", _TPU),
+    FileKind("sdc-metadata", r"sdc_metadata\.txt", "textproto", "silent data corruption checks", _TPU),
+    FileKind("flagfile", r"flagfile", "options", "compiler flags", _TPU),
+    FileKind("tpu-environment", r"tpu_comp_env\.txt", "textproto", "compiler settings", _TPU),
     FileKind("execution-options", r"execution_options\.txt", "textproto", "devices and partitions", _TPU),
     FileKind("target-arguments", r"target_arguments\.txt", "textproto", "the chip and its topology", _TPU),
     FileKind("transfer-stats", r"transfer_stats\.txt", "textproto", "sizes of transfers", _TPU),
-    FileKind("host-transfers", r"host_transfers\.txt", "textproto", "transfers to and from the host", _TPU),
+    FileKind("host-transfers", r"host_transfers\.txt", "textproto", "host transfers", _TPU),
     FileKind("compiler-metadata", r"basic_compiler_metadata\.txt", "textproto", "the size of the executable", _TPU),
     # ---- other languages
     FileKind("ptx", r"(?:\d+\.)?ptx", "ir", "a kernel in PTX", _GPU, "nvptx_compiler.cc"),
     FileKind(
-        "llvm-no-opt", r"(?:.+\.)?ir-no-opt(?:\.part_\d+)?\.ll", "ir", "LLVM before its passes", ("cpu", "gpu"),
+        "llvm-no-opt", r"(?:.+\.)?ir-no-opt(?:\.part_\d+)?\.ll", "ir", "LLVM IR before optimization", ("cpu", "gpu"),
         "llvm_util.cc",
     ),
     FileKind(
-        "llvm-with-opt", r"(?:.+\.)?ir-with-opt(?:\.part_\d+)?\.ll", "ir", "LLVM after its passes", ("cpu", "gpu"),
+        "llvm-with-opt", r"(?:.+\.)?ir-with-opt(?:\.part_\d+)?\.ll", "ir", "LLVM IR after optimization", ("cpu", "gpu"),
         "llvm_util.cc",
     ),
     FileKind(
-        "llvm-pass", r"(?:.+\.)?pass-\d+\.(?:before|after)\..+\.ll", "ir", "LLVM between its passes", ("cpu", "gpu"),
+        "llvm-pass", r"(?:.+\.)?pass-\d+\.(?:before|after)\..+\.ll", "ir", "LLVM IR between passes", ("cpu", "gpu"),
         "llvm_compiler.cc",
     ),
     FileKind("object", r"(?:.+\.)?(?:o|hsaco|cubin)", "binary", "machine code", ("cpu", "gpu"), "cpu_compiler.cc"),
@@ -140,11 +140,11 @@ KINDS = (
         "xtile_compiler.cc",
     ),
     FileKind("triton", r".+\.ttir(?:\.txt)?", "ir", "Triton's IR", _GPU, "xtile_compiler.cc"),
-    FileKind("cudnn-graph", r"cudnn_fusion_.+\.json", "text", "a graph of cuDNN", _GPU, "cudnn_fusion_compiler.cc"),
+    FileKind("cudnn-graph", r"cudnn_fusion_.+\.json", "text", "a cuDNN graph", _GPU, "cudnn_fusion_compiler.cc"),
     # ---- on demand
     FileKind("graph", r".+\.(?:dot|html|url)|.+_fusion\.(?:pyz|html)", "graph", "a picture", source="dump.cc"),
-    FileKind("proto-hlo", r".+\.hlo\.pb", "binary", "a module as a proto", source="dump.cc"),
-    FileKind("proto", r".+\.(?:pb|riegeli|fdo_profile)", "binary", "a proto", source="dump.cc"),
+    FileKind("proto-hlo", r".+\.hlo\.pb", "binary", "a module as a protobuf", source="dump.cc"),
+    FileKind("proto", r".+\.(?:pb|riegeli|fdo_profile)", "binary", "a protobuf", source="dump.cc"),
     FileKind("hlo-fusion", r".+\.hlo", "hlo", "one fusion", _GPU, "xtile_compiler.cc"),
     # ---- steps: last, since nearly every name would fit
     FileKind("hlo-pass", r"\d{4,}\.[^\d].*\.txt", "hlo", "after a pass", source="dump.cc"),
@@ -153,14 +153,12 @@ KINDS = (
 
 SHARDY = FileKind("shardy", r"\d\d\..*\.mlir", "ir", "a step of Shardy, in MLIR")
 INPUTS = (
-    FileKind("input-module", r"module\.mlir", "ir", "the program as libtpu was given it", _TPU),
-    FileKind(
-        "input-options", r"compile_options\.(?:textproto|pb)", "textproto", "how it was to be compiled", _TPU
-    ),
-    FileKind("input-topology", r"topology\.(?:textproto|pb)", "textproto", "for which devices", _TPU),
+    FileKind("input-module", r"module\.mlir", "ir", "the program passed to libtpu", _TPU),
+    FileKind("input-options", r"compile_options\.(?:textproto|pb)", "textproto", "compile options", _TPU),
+    FileKind("input-topology", r"topology\.(?:textproto|pb)", "textproto", "target devices", _TPU),
 )
 """Kinds in folders that are called like a module."""
-OTHER = FileKind("other", "", "other", "not known to be XLA's")
+OTHER = FileKind("other", "", "other", "not recognized as XLA's")
 
 BY_NAME = {kind.name: kind for kind in (*KINDS, SHARDY, *INPUTS, OTHER)}
 """All kinds, by their name."""

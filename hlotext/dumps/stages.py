@@ -37,7 +37,7 @@ _STAGES = (
     Stage(
         "input",
         "Before optimization",
-        "The program as the framework made it, brought into the form that the compiler wants.",
+        "Brings the framework's program into the form that the compiler expects.",
         pipelines=r"annotate-host-compute|hlo_device_type_async_wrapper|Before_X64_rewriter|X64_elimination|After_X64_rewriter.*"
         r"|SubbytePacker_pipeline|async-collective|host-compute|pre-optimization.*|Process_DebugLog_custom_call",
         kinds=("hlo-before", "input-module", "input-options", "input-topology"),
@@ -45,7 +45,7 @@ _STAGES = (
     Stage(
         "sharding",
         "Sharding and partitioning",
-        "Shardings are spread over the program, and one program for all devices becomes the program of each.",
+        "Propagates shardings and turns one program for all devices into a program per device.",
         r"(gpu-)?spmd-partitioning|tpu-spmd-partitioning|shardy-xla|sharding-(remover|propagation)|spmd-prepare"
         r"|tpu-spmd-concat-rewriter|stateful-rng-spmd-partitioner",
         r"pre-spmd-pipeline|(pre-)?spmd-partitioner|spmd-(cleanup|simplify)|sharding-removal|xla-partitioner.*|spatial-partitioner-cleanup"
@@ -55,7 +55,7 @@ _STAGES = (
     Stage(
         "optimise",
         "Simplification",
-        "Algebra, constants, dead code and common subexpressions, on no device in particular.",
+        "Simplifies algebra, folds constants and removes dead code and common subexpressions, for any target.",
         pipelines=r"optimization|simplification.*|HLO_passes_through_layout_assignment|post_scatter_expansion_simplification"
         r"|Phase_[12]_pre-layout_assignment_passes|convolution_folding|while-loop-simplification"
         r"|post-space-to-batch-simplification|after_conditional_code_motion.*|embedded_scatter_expansion",
@@ -63,7 +63,7 @@ _STAGES = (
     Stage(
         "collectives",
         "Collectives",
-        "Collectives are combined, moved out of loops, replaced by cheaper ones.",
+        "Combines collectives, moves them out of loops, and replaces them with cheaper ones.",
         r"(gpu-)?(all-gather|all-reduce|reduce-scatter|collective|ragged-all-to-all|all_to_all|all-to-all|ar-crs|cpu-all-reduce"
         r"|tpu-all-gather|tpu-all-reduce)[-_a-z]*|while-loop-all-reduce-code-motion|latency-bound-all-reduce-decomposer"
         r"|split-ici-dcn",
@@ -72,21 +72,21 @@ _STAGES = (
     Stage(
         "layout",
         "Layout assignment",
-        "Every array gets the order of its dimensions in memory, and on TPUs its tiles.",
+        "Assigns a dimension order, and on TPUs a tiling, to every array.",
         r"layout-assignment|tpu-tiling-rewriter.*|post-fusion-tiling-assignment|plumb-vmem-info",
         r"layout_assignment|Layout_assignment|Pre_layout_assignment.*|Post_Fusion_Tiling_Assignment|layout_fixup",
     ),
     Stage(
         "normalise",
         "Layout normalization",
-        "Operations are rewritten so that every array has the default layout, with bitcasts in between.",
+        "Rewrites operations so that every array has the default layout, with bitcasts in between.",
         r"layout_normalization|reshape-decomposer|move_copy_to_users|tpu-copy-normalizer",
         r"layout_normalization|hlo_normalization",
     ),
     Stage(
         "post-layout",
         "Libraries and kernels",
-        "Operations are handed to libraries and code generators that want certain layouts; tiles are tuned.",
+        "Assigns operations to libraries and code generators that need certain layouts, and tunes tile sizes.",
         r"triton-(gemm|softmax)-rewriter|cublas-.*|gemm-fusion-swap-operands|hoist-fused-bitcasts|gemv-rewriter|splitk-rewriter"
         r"|autotuner|convert_triton_gemm_config|triangular-solve-rewriter|dot-library-rewriter|conv-rewriter|cudnn.*"
         r"|conv-padding-legalization|block-scaling-rewriter",
@@ -99,7 +99,7 @@ _STAGES = (
     Stage(
         "float",
         "Float normalization",
-        "Types that the device does not compute with are replaced, conversions moved and removed.",
+        "Replaces types that the device cannot compute with, and moves or removes converts.",
         r"float-normalization-.*|float-type-correction|bfloat16-(propagation|fold)|simplify-fp-conversions|xprecision-rewriter"
         r"|change-op-data-type",
         r"float_normalization|remove-no-op-reduce-precision.*|Float_type_correction.*",
@@ -107,7 +107,7 @@ _STAGES = (
     Stage(
         "fusion",
         "Fusion",
-        "Operations are gathered into fusions, each of which becomes one kernel.",
+        "Groups operations into fusions, each of which becomes one kernel.",
         r"priority-fusion|multi_output_fusion|tpu_(multi_output_)?fusion|fusion|sort-iota-fusion|variadic-op-splitter|copy_fusion"
         r"|trivial-fusion-remover|tpu_trivial_instruction_unfuser|tpu-loop-fusion-enhancer|fusion_constant_sinking"
         r"|fusion-tuple-deduplicator|rename_fusions|rename-tensor-core-fusion-ops",
@@ -117,7 +117,7 @@ _STAGES = (
     Stage(
         "post-fusion",
         "After fusion",
-        "What was not fused is wrapped; fusions are cleaned up.",
+        "Wraps unfused operations in fusions and cleans up fusions.",
         r"fusion-wrapper",
         r"post-fusion.*|JF_after_main_fusion|Post_main_fusion|multi_output_fusion_and_bf16_folding|Rename_TensorCore_Fusions"
         r"|fusion-wrapper|fusion-dispatch-pipeline|propagate-call-metadata|invariant-checkers|After_rewrite_shapes"
@@ -126,21 +126,21 @@ _STAGES = (
     Stage(
         "async",
         "Asynchronous operations",
-        "Collectives and transfers are split into a start and an end, so that work fits in between.",
+        "Splits collectives and transfers into start and done so that they can overlap with other work.",
         r".*(async).*|host_compute_asyncifier|gpu-convert-async-collectives-to-sync|host-memory-transfer-asyncifier",
         kinds=("host-transfers",),
     ),
     Stage(
         "copies",
         "Copy insertion",
-        "Copies go where two values that are live at once would share a buffer.",
+        "Inserts copies where two simultaneously live values would share a buffer.",
         r"copy-insertion.*|adding_.*|removing_unnecessary_copies",
         r"pre-scheduling-copy-insertion|Global_Copy_Insertion|Post-Global_Copy_Insertion|copy-insertion",
     ),
     Stage(
         "schedule",
         "Scheduling",
-        "The order of execution is settled, with transfers and collectives behind computation.",
+        "Fixes the execution order, hiding transfers and collectives behind computation.",
         r"latency-hiding-scheduler|hlo-memory-scheduler.*|.*schedul(e|ing|er).*|collectives-schedule-linearizer"
         r"|constant-deferring|aggregate-send-recv",
         r"async-.*|async_scheduling|apply_xla_transforms.*|latency-hiding-scheduler|pre-scheduling-passes"
@@ -150,7 +150,7 @@ _STAGES = (
     Stage(
         "memory",
         "Memory",
-        "What does not fit is computed twice or moved; on TPUs arrays are placed into fast memory.",
+        "Rematerializes or moves what does not fit; on TPUs places arrays in fast memory.",
         r"remat.*|.*memory-space-assignment|pin-.*|tpu-memory-precolor",
         r"remat-pipeline|final_rematerialization|MSA_for_SMEM|Pre_memory_space_assignment|.*memory_space_assignment",
         ("hlo-buffers",),
@@ -158,31 +158,31 @@ _STAGES = (
     Stage(
         "final",
         "The final program",
-        "What was left when the last pass had run: the text that is compiled to code.",
+        "The module after the last pass, which code is generated from.",
         kinds=("hlo-final",),
     ),
     Stage(
         "buffers",
         "Buffer assignment",
-        "Every value gets a place in an allocation.",
+        "Assigns every value an offset in an allocation.",
         kinds=("buffer-assignment", "buffer-values", "live-range", "memory-usage"),
     ),
     Stage(
         "thunks",
         "Thunks",
-        "Every instruction of the schedule becomes what the runtime executes.",
+        "Turns scheduled instructions into what the runtime executes.",
         kinds=("thunk-sequence", "thunk-metadata"),
     ),
     Stage(
         "command-buffers",
         "Command buffers",
-        "Runs of thunks are recorded, to be launched at once.",
+        "Records runs of thunks to be launched together.",
         kinds=("thunk-sequence-after",),
     ),
     Stage(
         "executable",
         "The executable",
-        "Kernels as machine code, and what goes with them.",
+        "Kernels as machine code, with their metadata.",
         kinds=(
             "hlo-codegen",
             "ptx",

@@ -106,7 +106,7 @@ class States:
         if self._good.is_whole != is_whole:
             # How parts make the whole is not known: the parts are compared among themselves from here on.
             self._first = self._good = own
-            return "good", None, "how its results make those of the whole is not known"
+            return "good", None, "how its results make up those of the whole program is unknown"
         far = distance(self._first.results, results)
         rtol = self._tolerance(own)
         if far <= rtol or distance(self._good.results, results) <= rtol:
@@ -196,11 +196,11 @@ class States:
         numbers = _numbers(known, labels)
         if numbers is None or [sizes[0][number] for number in numbers] != sizes[1]:
             raise NotExecutable(
-                "it takes other arguments than the first text, and their names do not tell which are which"
+                "it takes different arguments from the first text, and their names do not show the correspondence"
             )
         if numbers != sorted(numbers):
             raise NotExecutable(
-                "its arguments come in another order than those of the first text, which passes them by number"
+                "its arguments are in a different order from those of the first text, which passes them by number"
             )
         return [
             [
@@ -236,7 +236,7 @@ class States:
         """The arguments of the whole program, cut for the devices."""
         if len(text.parameters) != len(whole.parameters):
             raise NotExecutable(
-                f"it takes {len(text.parameters)} arrays, the whole program {len(whole.parameters)}"
+                f"it takes {len(text.parameters)} arrays, but the whole program takes {len(whole.parameters)}"
             )
         key = (tuple(map(str, text.taken)), text.devices, "cut")
         if key not in self._inputs:
@@ -304,7 +304,7 @@ class _Whole:
     def joined(self, parts: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]) -> Arrays:
         """The arrays of the whole. Raises NotExecutable where it is not known how they are distributed."""
         if len(parts) != len(self.results):
-            raise NotExecutable("it gives other results")
+            raise NotExecutable("it has different results")
         return [
             joined(part, shape, sharding)
             for part, shape, sharding in zip(parts, self.results, self.result_shardings, strict=True)

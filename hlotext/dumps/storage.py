@@ -197,7 +197,7 @@ class ArchiveStorage:
             except (OSError, ValueError, tarfile.TarError, EOFError) as error:
                 if isinstance(error, InputError):
                     raise
-                raise InputError(f"{self.root} is no archive that can be read: {error}") from None
+                raise InputError(f"{self.root} is not a readable archive: {error}") from None
         return self._tar
 
 

@@ -109,12 +109,12 @@ def _read(step: Step) -> tuple[str | None, Note | None]:
     except hlo.InputError as error:
         return None, Note("unreadable", str(error), step.path)
     if "\nHloModule " in text:
-        return None, Note("unreadable", "it holds several modules, of which a compilation has one", step.path)
+        return None, Note("unreadable", "it contains several modules; a compilation has one", step.path)
     note = _odd(step, text)
     try:
         return usual_form(text), note
     except hlo.HloSyntaxError as error:
-        return None, note or Note("unreadable", f"it is no HLO: {error.message}", step.path)
+        return None, note or Note("unreadable", f"it is not HLO: {error.message}", step.path)
 
 
 _TAIL = 256
@@ -124,13 +124,11 @@ _TAIL = 256
 def _odd(step: Step, text: str) -> Note | None:
     name, own = module_name(text), step.compilation.name
     if name is None:
-        return Note(
-            "lying-name", "it is called like the text of a module, but does not begin like one", step.path
-        )
+        return Note("lying-name", "its name is that of a module's text, but its content is not", step.path)
     if not (text[-_TAIL:].rstrip() or text.rstrip()).endswith("}"):
-        return Note("cut-off", "its text breaks off before the end", step.path)
+        return Note("cut-off", "its text is truncated", step.path)
     if _plain(name) != _plain(own) and step.file.name.module is not None:
-        return Note("lying-name", f"it holds the module {name}", step.path)
+        return Note("lying-name", f"it contains module {name}", step.path)
     return None
 
 
@@ -148,33 +146,29 @@ def notes(compilation: Compilation) -> list[Note]:
     steps = compilation.steps
     where = steps[-1].path if steps else (compilation.files[0].path if compilation.files else "")
     if not steps:
-        found.append(Note("no-text", "there is no text of the module, only other files", where))
+        found.append(Note("no-text", "no text of the module, only other files", where))
     elif compilation.last is None:
         ended = (
-            f"behind {steps[-1].pipeline}/{steps[-1].name}" if steps[-1].is_pass else "before the first pass"
+            f"after {steps[-1].pipeline}/{steps[-1].name}" if steps[-1].is_pass else "before the first pass"
         )
         found.append(
-            Note(
-                "no-final-text", f"there is no final text: the compilation, or its dump, ended {ended}", where
-            )
+            Note("no-final-text", f"no final text: the compilation, or its dump, ended {ended}", where)
         )
     if steps and compilation.first is None:
-        found.append(Note("no-first-text", "there is no text before optimization", where))
+        found.append(Note("no-first-text", "no text before optimization", where))
     numbers = [step.number for step in steps if step.number is not None]
     if len(set(numbers)) < len(numbers):
         found.append(
-            Note("overwritten", "several dumps have one number: two processes wrote into this folder", where)
+            Note(
+                "overwritten", "several dumps have the same number: two processes wrote to this folder", where
+            )
         )
     missing = sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers))
     if missing:
         shown = ", ".join(f"{number:04d}" for number in missing[:5]) + (", ..." if len(missing) > 5 else "")
-        found.append(
-            Note("missing-steps", f"{len(missing)} of the numbered dumps are missing: {shown}", where)
-        )
+        found.append(Note("missing-steps", f"{len(missing)} numbered dumps are missing: {shown}", where))
     kinds = [file.kind for file in compilation.files]
     for kind in ("hlo-before", "hlo-final"):
         if kinds.count(kind) > 1:
-            found.append(
-                Note("overwritten", f"there are {kinds.count(kind)} files of the kind {kind}", where)
-            )
+            found.append(Note("overwritten", f"{kinds.count(kind)} files of kind {kind}", where))
     return found

@@ -27,15 +27,15 @@ _ROWS = (
     # those that would send more were counted too.
     ("result", "give the result the sharding that the tensor has", (1, 1), (2, 2), (2, 2), (13, 13)),
     ("constraint", "constrain to the sharding that the tensor has", (4, 4), (2, 2), (2, 2), (4, 4)),
-    ("edge", "leave the dimension whose edges are read whole", (4, 7), (6, 6), (6, 6), (12, 12)),
-    ("want", "shard it as the operation needs it", (34, 49), (27, 32), (30, 35), (84, 94)),
+    ("edge", "do not shard the dimension whose edges are read", (4, 7), (6, 6), (6, 6), (12, 12)),
+    ("want", "use the sharding that the operation needs", (34, 49), (27, 32), (30, 35), (84, 94)),
     ("axes off", "do not shard it along the axes of the collective", (29, 42), (19, 23), (23, 28), (56, 66)),
     ("asked result", "give the result the sharding that the tensor has", (5, 7), (5, 7), (5, 7), (0, 3)),
     ("reader", "constrain the operation to the sharding that the tensor has", (2, 5), (6, 7), (8, 9), (4, 7)),
-    ("summed off", "leave the summed dimension whole", (21, 34), (11, 18), (18, 25), (30, 45)),
-    ("summed moved", "shard another dimension than the summed one", (20, 28), (9, 27), (24, 32), (33, 51)),
-    ("edge moved", "shard another dimension than the one whose edges are read", (2, 6), (2, 10), (2, 10), (7, 16)),
-    ("factor off", "leave the contracted dimension of one factor whole", (6, 12), (8, 22), (9, 23), (21, 99)),
+    ("summed off", "do not shard the summed dimension", (21, 34), (11, 18), (18, 25), (30, 45)),
+    ("summed moved", "shard a dimension other than the summed one", (20, 28), (9, 27), (24, 32), (33, 51)),
+    ("edge moved", "shard a dimension other than the one whose edges are read", (2, 6), (2, 10), (2, 10), (7, 16)),
+    ("factor off", "do not shard the contracted dimension of one operand", (6, 12), (8, 22), (9, 23), (21, 99)),
 )  # fmt: skip
 RULES = {
     name: Rule(name, what, {"cpu": cpu, "tpu": tpu, "gpu": gpu, "gspmd": gspmd})

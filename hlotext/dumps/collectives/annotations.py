@@ -36,7 +36,7 @@ class Site:
     def label(self) -> str:
         """Name in sentences."""
         if self.kind == "constraint":
-            return f"the constraint in line {self.line}" if self.line else "a constraint"
+            return f"the constraint on line {self.line}" if self.line else "a constraint"
         return f"{self.kind} {self.name}" if self.kind == "argument" else self.name
 
 

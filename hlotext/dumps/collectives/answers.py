@@ -237,9 +237,9 @@ def _doubts(part: Written, found: Match) -> tuple[str, ...]:
     """Why an answer is not sure."""
     doubts = list(dict.fromkeys(part.doubts))
     if found.is_any:
-        doubts.append("another collective of the partitioner fits as well")
+        doubts.append("another of the partitioner's collectives matches as well")
     elif not found.is_sure:
-        doubts.append("only sizes and groups tell which collective of the partitioner it was")
+        doubts.append("matched to the partitioner's collective only by size and groups")
     return tuple(doubts)
 
 

@@ -153,7 +153,7 @@ class _Ends:
             if place is not None and _is_in_shard_map(
                 place
             ):  # of its parts the combined one names the first alone
-                return _unknown_sum(place, axes, "is in a shard_map, which may ask for the sum itself")
+                return _unknown_sum(place, axes, "is in a shard_map, which may request the sum itself")
             if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
                 return _unknown_sum(place, axes)
             return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
@@ -378,9 +378,9 @@ def _is_in_shard_map(place: Place) -> bool:
     return _SHARD_MAP.search(place.op_name.rpartition("/")[0]) is not None
 
 
-def _unknown_sum(place: Place, axes: tuple[str, ...], what: str = "sums nothing itself") -> Reason:
+def _unknown_sum(place: Place, axes: tuple[str, ...], what: str = "does not sum") -> Reason:
     """A sum that nothing shows the reason of: neither the operation, nor what is known of it."""
-    doubt = f"it is written for {place}, which {what}"
+    doubt = f"it was created for {place}, which {what}"
     made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
     return attrs.evolve(made, because=wording.sentence(made))
 

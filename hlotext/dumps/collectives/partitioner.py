@@ -128,16 +128,16 @@ class Partitioner:
         if key is None:
             unnamed = [one for one in self._unnamed if KINDS.get(one.opcode) == part.communication.kind]
             if unnamed:
-                part.doubts.append("a collective of the program says nothing of where it comes from")
+                part.doubts.append("a collective of the program has no metadata")
                 self._asked_for(part, unnamed)
             elif sides.before.by_key:
                 self._for_result(part)
             else:
-                part.doubts.append("the texts do not say where operations come from")
+                part.doubts.append("the operations have no metadata")
             return
         named = sides.before.by_key.get(key, [])
         if not named:
-            part.doubts.append("the operation it was written for is not in the text before partitioning")
+            part.doubts.append("the operation it was created for is not in the text before partitioning")
             return
         asked = [one for one in named if KINDS.get(one.opcode) == part.communication.kind]
         if asked:
@@ -161,7 +161,7 @@ class Partitioner:
         if own & SUMMING:
             part.cause = PARTIAL
         else:
-            part.doubts.append("it is written for an operation that sums nothing itself")
+            part.doubts.append("it was created for an operation that does not sum")
         computing = own & SUMMING or own - MOVES
         way = backward(self.sides, part.part, part.key, computing or own)
         found = way.own[0] if way.own else None
@@ -170,7 +170,7 @@ class Partitioner:
         else:
             summing = [one for one in named if one.opcode in SUMMING]
             part.users = tuple(self.sides.narrowed(summing or named, part.part))
-            part.doubts.append("the operation that sums was not found on the way")
+            part.doubts.append("the operation that sums was not found")
         part.tensor = part.user
         if part.users:
             self._placed(part, part.users[0])
@@ -202,7 +202,7 @@ class Partitioner:
             part.users = tuple(self._candidates(reader, named))
         else:
             part.users = tuple(self.sides.narrowed(named, part.part))
-            part.doubts.append("the operation that reads it was not found on the way")
+            part.doubts.append("the operation that reads it was not found")
         self._find_tensor(part, back)
         opcode = part.users[0].opcode if part.users else ""
         if (
@@ -249,11 +249,13 @@ class Partitioner:
         if len(found) == 1 and len(set(ends)) >= 1:
             part.tensor, part.tensor_end = next(iter(found.items()))
             if len(ends) > 1:
-                part.doubts.append("part of the data is made elsewhere")
+                part.doubts.append("part of the data is computed elsewhere")
             self._placed(part, part.tensor)
         else:
             part.doubts.append(
-                f"{len(found)} tensors are joined before it is moved" if found else "the tensor is not known"
+                f"{len(found)} tensors are concatenated before the transfer"
+                if found
+                else "the tensor is unknown"
             )
 
     def _is_slice(self, part: Written, back: Way) -> bool:
@@ -282,7 +284,7 @@ class Partitioner:
         part.cause, part.side = RESHARD, "operand"
         part.tensor, part.tensor_end = found.tensor, found.end
         if found.is_one_of_several:
-            part.doubts.append("several equal tensors fit")
+            part.doubts.append("several equal tensors match")
         self._placed(part, found.tensor)
         back = Way((), (found.end,), tuple(one for one in found.chain if one is not part.part))
         if found.is_result:
@@ -316,7 +318,7 @@ class Partitioner:
                 if any(user in part.users for user in one.user_view):
                     part.cause, part.wanted_by, part.users, part.readers = HALO, None, (one,), 1
                     return
-        part.doubts.append("it is wanted as it is")
+        part.doubts.append("it already has the sharding that is needed")
 
     # ---- the sharding that is wanted
 
@@ -395,7 +397,7 @@ class Partitioner:
         self._find_tensor(part, back)
         if home is None or not home.is_entry:
             part.wanted_by = LOOP
-            part.doubts.append("it stands in a loop without metadata")
+            part.doubts.append("it is in a loop without metadata")
             return
         self._as_result(part)
 
@@ -411,7 +413,7 @@ class Partitioner:
                 if dimensions is not None and self._has_result_sharding():
                     part.want = self.specs.of(part.want_sharding, len(dimensions))
         if part.want is None:
-            part.doubts.append("the sharding of the result is not known")
+            part.doubts.append("the sharding of the result is unknown")
 
     def _has_result_sharding(self) -> bool:
         return len(self.sides.before.module.entry) > 0

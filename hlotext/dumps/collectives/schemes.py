@@ -10,11 +10,11 @@ from hlotext.dumps.collectives.places import op_name_of
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
 from hlotext.dumps.collectives.specs import Spec, dimensions_of
 
-FSDP = "expected of a weight that is sharded along the axis of the batch (FSDP): every use gathers it"
-GRADIENT = "expected of data parallelism: it sums the gradient of a weight over the batch"
+FSDP = "expected for a weight sharded along the batch axis (FSDP): every use gathers it"
+GRADIENT = "expected with data parallelism: it sums a weight's gradient over the batch"
 CONTRACTED = (
-    "inherent to sharding the contracted dimension of both operands: changing one annotation mostly trades it for other"
-    " traffic"
+    "inherent in sharding the contracted dimension of both operands: changing one annotation mostly trades it for other "
+    "traffic"
 )
 PROPAGATED = "propagated; no annotation found"
 
@@ -52,7 +52,7 @@ class Schemes:
         elif part.cause == PARTIAL and part.users:
             told.append(self._of_summed(part))
         if part.wanted_by == RESULT and part.result is not None and self._annotations.is_fixed(part.result):
-            told.append(f"result[{part.result}] is annotated so")
+            told.append(f"result[{part.result}] is annotated with this sharding")
         elif part.cause == RESHARD and part.users and part.want is not None:
             told.append(self._asked(part.users[0], part.want))
         return "; ".join(filter(None, told))
@@ -99,7 +99,7 @@ class Schemes:
         if self._partitioner.spec(user) != want:
             return ""
         asked = self._annotations.asked_by(user)
-        return f"{want} is asked for by {asked[0].label}" if asked is not None else ""
+        return f"{want} is requested by {asked[0].label}" if asked is not None else ""
 
     # ---- schemes
 

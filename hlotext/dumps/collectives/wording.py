@@ -23,9 +23,7 @@ from hlotext.dumps.collectives.records import (
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.partitioner import Written
 
-NO_MESH = (
-    "no text names the mesh axes, as those of Shardy do: pass --mesh (dp=2,tp=4) for axes and PartitionSpecs"
-)
+NO_MESH = "no text names the mesh axes (Shardy's do); pass --mesh (dp=2,tp=4) for axes and PartitionSpecs"
 UNTOLD = "unknown"
 
 
@@ -41,14 +39,14 @@ def of_lookup(lookup: Place, argument: str) -> str:
     """Of a collective that sends values of a whole batch, which a lookup took the sharding from."""
     batch = f"the batch of {argument}" if argument else "the batch"
     return (
-        f"{batch} comes in parts, and {lookup} gives it the sharding of the table: with_sharding_constraint after the lookup"
-        " would keep it split"
+        f"{batch} is sharded, but {lookup} gives its result the sharding of the table; with_sharding_constraint after the "
+        "lookup would keep the batch sharded"
     )
 
 
 def rewritten(kind: str, final: str) -> str:
     """Of a collective that a pass replaced by one of another kind."""
-    return f"the partitioner wrote an {kind} for it, which {LATER_PASS} rewrote into a {final}"
+    return f"the partitioner created an {kind}, which {LATER_PASS} rewrote into a {final}"
 
 
 def along(axes: tuple[str, ...]) -> str:
@@ -64,10 +62,10 @@ def sentence(reason: Reason, part: Written | None = None) -> str:
     if reason.cause == PARTIAL:
         return f"because {user} reduces over a dimension that is sharded along {along(reason.axes)}"
     if reason.cause == HALO:
-        return f"because {user} reads {_edge(part)} over the edge of the shard of {_named(reason.tensor, 'its operand')}"
+        return f"because {user} reads {_edge(part)} across the shard boundary of {_named(reason.tensor, 'its operand')}"
     if reason.cause == PROGRAM:
         line = f", line {reason.user.line}" if reason.user is not None and reason.user.line else ""
-        return f"because the program asks for it (shard_map{line})"
+        return f"because the program requests it (shard_map{line})"
     return f"{UNTOLD}: {'; '.join(reason.doubts)}" if reason.doubts else UNTOLD
 
 
@@ -188,14 +186,16 @@ def suggestion(
         less = f"each device sends {byte_text(spared)} less in this collective per run"
         price.append(less if spared else "this collective stays")
     price.append(
-        f"an estimated {byte_text(least)} less in all at least"
+        f"an estimated {byte_text(least)} less in total, at least"
         if least
-        else "less in all, how much is not known"
+        else "less in total, by an unknown amount"
     )
     if grows and is_inner:
         price.append(f"the array takes {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
     elif grows:
-        following = f" with {_listed([f'result[{n}]' for n in results])} sharded so too" if results else ""
+        following = (
+            f" with {_listed([f'result[{n}]' for n in results])} sharded the same way" if results else ""
+        )
         price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}")
     if lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
@@ -220,8 +220,8 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         if reason.result is None:
             number = "a result of the program"
         if want is None:
-            return f"because {number} is returned in another sharding than that of {tensor}{f', {have}' if have else ''}"
-        return f"because {number} must be {want}{f', and {tensor} is {have}' if have else ''}"
+            return f"because {number} is returned with a different sharding from {tensor}{f', {have}' if have else ''}"
+        return f"because {number} must be {want}{f', but {tensor} is {have}' if have else ''}"
     user = _asking(reason)
     if reason.readers > 1:
         user += f" and {reason.readers - 1} other{'s' if reason.readers > 2 else ''}"
@@ -232,17 +232,24 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         and reason.user.opcode == "reduce"
     ):
         over = f"over a dimension that is sharded along {along(reason.axes)}"
-        return f"because {user} reduces {over}: what each shard found is gathered and reduced again"
+        return f"because {user} reduces {over}, so the partial results are gathered and reduced again"
     if part is not None and part.side == "result":
-        return f"because {user} was computed in another sharding than its result is needed in, {want or 'which is unknown'}"
+        return (
+            f"because {user} was computed with a different sharding from the one its result is needed "
+            f"in{f', {want}' if want else ''}"
+        )
     is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
     value = _value(reason.tensor, "what it carries" if is_loop else "what it reads")
     if tensor == user and not (have or want):
         # Of a roll, slices and their concatenation have one name: the operation moves elements along a sharded dimension.
         return f"because {user} needs elements that other devices hold"
-    as_ = f"as {want}" if want else "in another sharding"
-    is_ = f", and it is {have}" if have else ""
-    cut = "; it is gathered whole and cut again, which moves the most" if reason.is_rematerialized else ""
+    as_ = f"as {want}" if want else "in a different sharding"
+    is_ = f", but it is {have}" if have else ""
+    cut = (
+        "; it is gathered in full and sliced again (full rematerialization), which moves the most data"
+        if reason.is_rematerialized
+        else ""
+    )
     if reason.tensor is not None and reason.tensor.label and user in ("an operation", tensor):
         return f"because {value} is needed {as_}{is_}{cut}"
     needs = "need" if reason.readers > 1 else "needs"

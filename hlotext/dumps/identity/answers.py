@@ -196,7 +196,7 @@ class Identity:
         assert before is not None
         assert after is not None
         if not isinstance(before.find(name), hlo.Instruction):
-            raise LookupError(f"there is no instruction {name} in {self._steps[0].path}")
+            raise LookupError(f"no instruction {name} in {self._steps[0].path}")
         links = []
         for final, source in self._forward.get(name.removeprefix("%"), ()):
             node = after.find(final)
@@ -230,7 +230,7 @@ class Identity:
     def _known(self, name: str) -> str:
         if name not in self:
             where = self._steps[-1].path if self._steps else self._compilation.name
-            raise LookupError(f"there is no instruction {name} in {where}")
+            raise LookupError(f"no instruction {name} in {where}")
         return name.removeprefix("%")
 
     def _event(self, index: int, name: str, edge: Edge) -> Event:
