@@ -331,7 +331,7 @@ def test_what_only_waits_behind_a_transfer_is_not_blamed_for_it(tmp_path: Path) 
     (sent,) = (one for one in found.steps if one.figure == "wire_bytes")
     assert cause_of(sent).detail == ", 2 all-gather of one line, +6.00 MiB"
     text = builds_page(found)
-    assert "Least time is estimated for v5e." in text
+    assert "Minimum time is estimated for v5e." in text
     shown = next(table for name, table in Page(text).tables.items() if name.endswith("-operations"))
     assert {row["operation"]: row["more_sent"] for row in shown.records()}["begin0"] == 3 << 20
 
@@ -393,7 +393,7 @@ def test_what_costs_less_is_not_accepted_but_better() -> None:
     text = builds_page(made([5, 7, 6], accepted=(1, 2)))
     assert re.findall(r'<article class="step (\w+)"', text) == ["better", "accepted"]
     assert re.findall(r'class="dot (\w+)"', text) == ["accepted", "better"]
-    assert "all that costs more is accepted" in text
+    assert "all regressions are accepted" in text
 
 
 @pytest.mark.parametrize(
@@ -465,4 +465,4 @@ def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
         found,
         modules=tuple(attrs.evolve(one, values={**one.values, "least_seconds": {}}) for one in found.modules),
     )
-    assert "least time is not known of any build" in builds_page(missing)
+    assert "minimum time is unknown for all builds" in builds_page(missing)

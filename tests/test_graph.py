@@ -82,7 +82,7 @@ def test_a_neighbourhood_ends_where_asked() -> None:
     assert {"fusion.19", "all-reduce.4", "fusion.17"} <= names
     assert any(rest.instruction.name == "all-reduce.4" and rest.way == "operands" for rest in one.rest)
     assert len(neighbourhood(module, "fusion.19", hops=9, most=7).nodes) == 7
-    with pytest.raises(LookupError, match="nothing is called nosuch"):
+    with pytest.raises(LookupError, match="no instruction or computation nosuch"):
         neighbourhood(module, "nosuch")
 
 

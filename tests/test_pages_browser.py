@@ -555,7 +555,7 @@ def test_a_graph_opened_by_a_link_has_its_keys(window: Browser, graph: Path) -> 
     window.key("o")
     window.wait("document.getElementById('status').textContent.includes('calls no computation')")
     window.open(graph, "#nosuch")
-    window.wait("document.getElementById('status').textContent === 'nothing is called nosuch'")
+    window.wait("document.getElementById('status').textContent === 'no instruction or computation nosuch'")
     assert quiet(window)
 
 

@@ -268,10 +268,10 @@ def test_a_module_that_is_gone_costs_neither_less_nor_the_same(dataset: Path) ->
         r'<article class="step (\w+)".*?<code>(.*?)</code>.*?<p class="dim">(.*?)</p>', text, re.DOTALL
     )
     assert [(kind, name.replace("<wbr>", ""), lead) for kind, name, lead in cards] == [
-        ("worse", MOE, "compared with n3, the build before it"),
-        ("new", FSDP, "in no build before"),
+        ("worse", MOE, "compared with n3, the previous build"),
+        ("new", FSDP, "in no earlier build"),
         ("gone", LM, "not in this build; the last one with it is n2"),
-        ("worse", LM, "compared with n1, the build before it"),
+        ("worse", LM, "compared with n1, the previous build"),
     ]
     (part,) = (one for one in text.split("<section ") if f'aria-label="figures of {LM}"' in one)
     assert "not in n4; the last build with it is n2" in part
@@ -319,12 +319,12 @@ def test_a_figure_that_fell_and_is_above_the_last_good_build_is_no_progress() ->
     found = History(("a", "b", "c"), modules, steps, (), (), (Coming("lost", "c", "b", "gone"),))
     text = builds_page(found)
     assert '<article class="step above"' in text
-    assert "costs less than before, more than in a" in text
+    assert "better than before, worse than in a" in text
     assert "c is above the last good build" in text
     assert "<code>lost</code>: not in c, the last build with it is b" in text
     assert "lost: not compared: not in c" in builds_comment(found, ["flops"])
     only = builds_page(History(("a", "b", "c"), (lost,), (), (), (), found.comings))
-    assert "c is not judged in full" in only
+    assert "c could not be judged in full" in only
 
 
 def test_changes_are_told_in_numbers_that_people_read() -> None:

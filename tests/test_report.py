@@ -164,8 +164,8 @@ def test_steps_of_a_tpu_are_bound_by_what_they_do() -> None:
 
 def test_bounds_of_fast_memory_say_what_they_count() -> None:
     """They lie above heap and peak of its space in the table below."""
-    (fact,) = re.findall(r"<dt>VMEM in all</dt>\s*<dd>([^<]*)</dd>", page(TPU, "v5e").text)
-    assert "which heap and peak do not count" in fact
+    (fact,) = re.findall(r"<dt>VMEM in total</dt>\s*<dd>([^<]*)</dd>", page(TPU, "v5e").text)
+    assert "which heap and peak exclude" in fact
 
 
 def test_passes_are_what_the_command_says(dump: Path) -> None:
@@ -239,7 +239,7 @@ def test_what_a_file_cannot_tell_is_said() -> None:
             support.CORPUS / "cpu" / "barrier_and_scopes_inline_frames.cpu_1.after_optimizations.txt"
         )
     )
-    for words in ("name the dump folder", "--chip NAME", "sends nothing to other devices"):
+    for words in ("pass the dump folder", "--chip NAME", "sends nothing to other devices"):
         assert words in text
     assert 'id="passes"' not in text
 
@@ -521,7 +521,7 @@ def test_source_lines_are_shown_with_their_costs(tmp_path: Path) -> None:
     subject_ = ReportInput("m", module, given_platform="cpu", source=str(folder))
     text = report_page(subject_)
     assert "SECRET" not in text
-    assert "3 files of the module are not below the folder" in text
+    assert "3 files of the module not found in the folder" in text
     assert "line 9 &lt;b&gt;" in text
     assert "line 6 &lt;b&gt;" in text
     assert "line 5 &lt;b&gt;" not in text
@@ -671,7 +671,8 @@ def test_a_comparison_says_why_the_peak_differs(tmp_path: Path) -> None:
     text = html.unescape(report_page(*sides))
     assert "memory: the peak is 272 KiB before and 160 KiB after, −112 KiB (−41.2 %)" in text
     assert (
-        "Most of it: results in their own memory −128 KiB, as arguments hold 128 KiB of the results after and 0 B before; "
+        "Mainly: results in their own memory −128 KiB, because argument buffers hold 128 KiB of the results after and 0 B "
+        "before; "
         "mlp +16.0 KiB."
     ) in text
     bars = re.findall(
@@ -819,7 +820,7 @@ def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
     assert [(row["label"], row["bytes"]) for row in peak] == [(row["label"], row["bytes"]) for row in below]
     assert path == found["a-schedule-path"].records()[:3]
     bare = Page(report_page(report_input(NO_CHIP)))
-    assert "the text does not name the chip: give --chip" in bare.text
+    assert "the text does not name the chip; set --chip" in bare.text
     assert "a-answers-path" not in bare.tables
 
 

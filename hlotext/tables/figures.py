@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 FIGURES: Mapping[str, tuple[str, str, str]] = {
     "peak_bytes": ("peak memory", "bytes", "buffers"),
-    "least_seconds": ("least time", "seconds", "times"),
+    "least_seconds": ("minimum time", "seconds", "times"),
     "flops": ("flops", "operations", "costs"),
     "wire_bytes": ("bytes sent", "bytes", "collectives"),
     "instructions": ("instructions", "", "modules"),

@@ -5,7 +5,7 @@ Figure 1 of XLA's document on tiled layouts. A heavy line is the border of a til
 >>> from hlotext.layout import make_shape
 >>> print(LayoutPicture(make_shape("f32", (3, 5), tiles=[(2, 2)])))
 f32[3,5]{1,0:T(2,2)}
-  each cell shows its position in memory, counted in elements
+  each cell shows its position in memory, in elements
   down: dimension 0, across: dimension 1
       0  1  2  3  4
     ┏━━━━━┳━━━━━┳━━━━━┓
@@ -20,7 +20,7 @@ Figure 2, where a second tile cuts the first one. A light line is the border of 
 
 >>> print(LayoutPicture(make_shape("f32", (4, 8), tiles=[(2, 4), (2, 1)])))
 f32[4,8]{1,0:T(2,4)(2,1)}
-  each cell shows its position in memory, counted in elements
+  each cell shows its position in memory, in elements
   down: dimension 0, across: dimension 1
       0  1  2  3  4  5  6  7
     ┏━━━━━━━━━━━┳━━━━━━━━━━━┓
@@ -90,9 +90,9 @@ class LayoutPicture:
 
     def _caption(self, cells: Grid | None) -> list[str]:
         if cells is None:
-            return ["no elements, so nothing lies in memory"]
+            return ["no elements, so no memory"]
         rows, columns = cells.rows, cells.columns
-        caption = ["each cell shows its position in memory, counted in elements"]
+        caption = ["each cell shows its position in memory, in elements"]
         directions = [
             f"{word}: {axis.name}" for word, axis in (("down", rows), ("across", columns)) if axis.name
         ]
@@ -105,7 +105,7 @@ class LayoutPicture:
         assert isinstance(explained, layout.ArrayExplanation)
         hidden = explained.inner_padding_elements + explained.tail_padding_elements
         if hidden:
-            caption.append(f"{hidden:,} more elements of padding have no place in the array's dimensions")
+            caption.append(f"{hidden:,} more elements of padding lie outside the array's dimensions")
         return caption
 
     def _others(self, cells: Grid) -> str:

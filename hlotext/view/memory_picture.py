@@ -129,10 +129,10 @@ def offsets_svg(assignment: Assignment, memory_space: int = 0, limit: int = 4000
 
     name = assignment.module.name if assignment.module is not None else "memory"
     title = f"{name}: {space_name(assignment, memory_space)}, {byte_text(static + heap)}"
-    note = ["places of temporaries over the schedule"]
+    note = ["offsets of temporaries over the schedule"]
     note += ["estimated"] if any(a.is_estimated for *_, a in pieces) else []
     if left_out:
-        note.append(f"{left_out} smaller values are not drawn")
+        note.append(f"{left_out} smaller values not drawn")
     out = [
         opening(
             "memory",

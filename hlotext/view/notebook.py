@@ -76,7 +76,7 @@ def _code(lines: Sequence[str], total: int | None = None) -> str:
     shown = [line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]} ..." for line in lines[:MOST_LINES]]
     left = (len(lines) if total is None else total) - len(shown)
     text = _highlighter()(escape.lines("\n".join(shown)))
-    more = f'<div class="d">and {left:,} lines more</div>' if left > 0 else ""
+    more = f'<div class="d">and {left:,} more lines</div>' if left > 0 else ""
     return f"<pre>{text}</pre>{more}"
 
 
@@ -167,7 +167,7 @@ def _module(one: Module) -> str:
         _head(one.name, what)
         + _folded("opcodes", _table(("opcode", "#number"), counts.most_common(40), len(counts)))
         + _folded(
-            "computations, the largest first", _table(("name", "#instructions", "root"), rows), is_open=True
+            "computations, largest first", _table(("name", "#instructions", "root"), rows), is_open=True
         )
         + _folded("text", _code(lines))
     )
@@ -184,7 +184,7 @@ def _shape(one: Shape) -> str:
         facts = byte_text(total.allocated_bytes) + (f", {byte_text(padding)} padding" if padding else "")
     except ValueError:
         pass
-    return _head(str(one), facts) + _folded("where its elements lie", _picture(one), is_open=one.is_array)
+    return _head(str(one), facts) + _folded("memory layout", _picture(one), is_open=one.is_array)
 
 
 def _picture(shape: Shape | None) -> str:
@@ -226,14 +226,14 @@ def _findings(found: Sequence[Finding], left_out: int = 0) -> str:
     counts = Counter(one.severity.value for one in found)
     said = ", ".join(pluralize(number, severity) for severity, number in counts.items())
     rows = [(one.code, one.place, one.name, one.message) for one in found]
-    titles = ("code", "place", "instruction", "what is the matter")
+    titles = ("code", "place", "instruction", "message")
     return _head("findings", said or "none") + _table(titles, rows, len(rows) + left_out)
 
 
 def _parsed(one: ParseResult) -> str:
     modules = "".join(_module(module) for module in (one.modules or (one.module,))[:MOST_ROWS])
     left = len(one.modules) - MOST_ROWS
-    more = f'<div class="d">and {left:,} modules more</div>' if left > 0 else ""
+    more = f'<div class="d">and {left:,} more modules</div>' if left > 0 else ""
     return modules + more + _findings(one.diagnostics, one.left_out)
 
 
@@ -257,7 +257,7 @@ def _memory(one: memory.Assignment) -> str:
             (a.label, byte_text(a.bytes), a.kind, a.shape, a.scope, usage.line_text(a.place)) for a in live
         ]
         titles = ("value", "#bytes", "kind", "shape", "scope", "line")
-        content += _folded("what lives at the peak", _table(titles, cells), is_open=True)
+        content += _folded("live at the peak", _table(titles, cells), is_open=True)
         content += _folded("offsets over time", memory_picture.offsets_svg(one, 0, 1500))
     return content
 
@@ -281,7 +281,7 @@ def _diff(one: diff.Diff) -> str:
     groups = [(title, f"{len(changes):,}", changes[0].name) for title, changes in one.changes.folded()]
     rows = [(total.name.replace("_", " "), *figures(total), difference(total)) for total in totals(one)]
     return (
-        _head(f"{one.old.name} and {one.new.name}", said or "equal, names and order aside")
+        _head(f"{one.old.name} and {one.new.name}", said or "equal, ignoring names and order")
         + _table(("what", "#operations", "for example"), groups)
         + _folded("totals", _table(("total", "#before", "#after", "#difference"), rows), is_open=True)
     )
@@ -311,7 +311,7 @@ def _traced(one: TracedModule) -> str:
         (name, seconds(time.seconds), f"{time.count:,}", time.devices[0].device if time.devices else "")
         for name, time in times
     ]
-    runs = "runs not told apart" if one.runs is None else pluralize(one.runs, "run")
+    runs = "runs not distinguished" if one.runs is None else pluralize(one.runs, "run")
     kind = "#kernels" if one.counts_kernels else "#times"
     return _head(one.name, f"program, {runs}") + _table(("operation", "#time", kind, "slowest device"), rows)
 

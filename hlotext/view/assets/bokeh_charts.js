@@ -31,7 +31,7 @@ const lanesOf = (chart, data, { main, pieces }) => {
     lines: (n) => [
       word("name", n),
       `${seconds(data.end[n] - data.begin[n])} from ${seconds(data.begin[n])}, ${data.lanes[data.lane[n]]}: ${word("kind", n)} (estimated)`,
-      word("opcode", n) === "while" ? "all rounds of the loop" : "",
+      word("opcode", n) === "while" ? "all iterations of the loop" : "",
       [word("scope", n), word("line", n)].filter(Boolean).join(" · "),
     ],
     middle: (n) => (data.begin[n] + data.end[n]) / 2 / factor,
@@ -76,7 +76,7 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
       ...[...used].sort((a, b) => a - b).map((colour) => [scopeOf(colour), palette[colour]]),
       ...(data.static ? [[`arguments, results and constants: ${bytes(data.static)}, held throughout${isWhole ? "" : " (not to scale)"}`, "", "held"]] : []),
       [`peak: ${bytes(data.peak.bytes)} at step ${grouped(data.peak.time)}`, "", "peak"],
-      ...(groups.length && data.is_placed ? [["fainter: several thin buffers together, as strong as the part of the place that they fill, in the colour of most of their bytes; a click zooms in", "", "together"]] : []),
+      ...(groups.length && data.is_placed ? [["fainter: several thin buffers drawn together, with the opacity of the space that they fill and the colour of most of their bytes; click to zoom in", "", "together"]] : []),
     ]);
   };
   let waiting = 0;
@@ -107,10 +107,10 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
     rowOf: (n) => rows.get(n),
     reveal: (numbers) => { chosen = new Set(numbers); if (numbers.some((n) => !rows.has(n))) fill(); },
     together: (numbers) => [
-      `${grouped(numbers.length)} buffers, ${bytes(numbers.reduce((sum, n) => sum + data.bytes[n], 0))} if all lived at once`,
+      `${grouped(numbers.length)} buffers, ${bytes(numbers.reduce((sum, n) => sum + data.bytes[n], 0))} if all were live at the same time`,
       `steps ${grouped(numbers.reduce((least, n) => Math.min(least, data.first[n]), Infinity))}–${grouped(numbers.reduce((most, n) => Math.max(most, data.last[n]), 0))}`,
       `the largest: ${numbers.slice(0, 3).map((n) => `${word("name", n)} ${bytes(data.bytes[n])}`).join(", ")}`,
-      "a click zooms in",
+      "click to zoom in",
     ],
     zoomTo: (row) => {
       const run = shown.groups[row - shown.singles.length], high = (y.end - y.start) / 6, wide = Math.max(1.5 * (run.right - run.left), (x.end - x.start) / 8);

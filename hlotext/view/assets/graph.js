@@ -249,9 +249,9 @@ const curve = (points) => {
 
 const WIDE = 196, HIGH = 44, MOST_INSIDE = 160, MOST_DEEP = 6;
 const KINDS = [
-  [/^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$/, 0, "products, fusions, custom calls"],
+  [/^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$/, 0, "matrix products, fusions, custom calls"],
   [/(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)/, 5, "communication"],
-  [/^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)/, 1, "copies, slices and other movement"],
+  [/^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)/, 1, "copies, slices and other data movement"],
   [/^(while|conditional|call|async-|map|sort|reduce|reduce-window|select-and-scatter)/, 2, "loops, calls, reductions, sorts"],
   [/^(parameter|constant|after-all|rng|infeed|outfeed)/, 7, "parameters, constants, random numbers"],
 ];
@@ -354,7 +354,7 @@ const paintScene = (found, into, dx, dy) => {
       if (!node[way]) continue;
       const badge = draw("g", { class: "node badge" }), text = `${sign}${grouped(node[way])}`, wide = 8 + 7 * text.length;
       badge.dataset.more = n;
-      badge.dataset.says = node[way] === 1 ? `1 more ${one}: a click shows it` : `${grouped(node[way])} more ${way}: a click shows them`;
+      badge.dataset.says = node[way] === 1 ? `1 more ${one}: click to show it` : `${grouped(node[way])} more ${way}: click to show them`;
       badge.append(draw("rect", { class: "box", x: x + at.w - wide - 8, y: place - (sign === "▴" ? 13 : 3), width: wide, height: 16, rx: 8 }), draw("text", { x: x + at.w - wide / 2 - 8, y: place + (sign === "▴" ? -1 : 9), "text-anchor": "middle" }, text));
       badges.append(badge);
     }
@@ -495,7 +495,7 @@ const describe = async (n) => {
   }
   list(panel, "Operands", [...operandsOf(n)].filter((one) => one >= 0));
   list(panel, "Users", [...new Set(usersOf(n))]);
-  list(panel, "Roots of what it calls", [...callsOf(n)].map((body) => M.roots[body]).filter((one) => one >= 0));
+  list(panel, "Roots of called computations", [...callsOf(n)].map((body) => M.roots[body]).filter((one) => one >= 0));
   const text = make("pre", "…");
   panel.append(make("h3", "Text"), text);
   const line = await lineOf(n);
@@ -507,7 +507,7 @@ const describe = async (n) => {
   if (drawn.length) panel.append(make("h3", "Layout"));
   for (const picture of drawn) {
     const image = make("img");
-    image.alt = `where the elements of ${short(W.short[M.shape[n]], 60)} lie in memory`;
+    image.alt = `memory layout of ${short(W.short[M.shape[n]], 60)}`;
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(picture)}`;
     panel.append(image);
   }
@@ -542,7 +542,7 @@ const overview = () => {
   if (!sums) weigh();
   const box = $("overview"), row = 27;
   box.hidden = false;
-  box.replaceChildren(make("h2", "Scopes of the program"), make("p", "The width of a scope is what its operations write, each counted once and the inside of fusions left out, or how many there are. A click opens a scope and lists its largest operations; the search then looks in it alone."));
+  box.replaceChildren(make("h2", "Scopes of the program"), make("p", "The width of a scope is the bytes that its operations write (each counted once, without the inside of fusions) or their number. Click a scope to open it and list its largest operations; the search is then limited to it."));
   const tools = make("div", undefined, "tools");
   for (const one of ["bytes", "instructions"]) {
     const button = make("button", one);
@@ -605,11 +605,11 @@ const overview = () => {
   $("status").textContent = `${grouped(count)} instructions in ${grouped(W.computations.length)} computations`;
   if (state.chosen < 0) {
     const panel = $("panel");
-    panel.replaceChildren(make("h2", W.module), make("p", `${grouped(count)} instructions, ${grouped(W.computations.length)} computations. Search for an operation, open a scope, or begin at the root of the entry.`, "sub"));
+    panel.replaceChildren(make("h2", W.module), make("p", `${grouped(count)} instructions, ${grouped(W.computations.length)} computations. Search for an operation, open a scope, or start at the root of the entry.`, "sub"));
     const entry = M.roots[W.entry];
     if (entry >= 0) list(panel, "The entry's root", [entry]);
     const colours = make("ul", undefined, "colours");
-    for (const [, colour, text] of [...KINDS, [null, 4, "other operations, element by element"]]) {
+    for (const [, colour, text] of [...KINDS, [null, 4, "other elementwise operations"]]) {
       const row = make("li"), patch = make("i");
       patch.style.background = palette[colour];
       row.append(patch, make("span", text));
@@ -720,7 +720,7 @@ svg.addEventListener("pointerover", (event) => {
   if (!found || found.querySelector(":scope > title")) return;
   const n = +found.dataset.n, wire = wires.find(([line]) => line === found);
   const text = found.dataset.says ?? (wire
-    ? `${label(wire[1])} → ${label(wire[2])}: ${bytes(wire[3].bytes)}${wire[3].isCopied ? ", copied on the way" : ""}${wire[3].labels.length ? ` (${short(wire[3].labels.join(", "), 80)})` : ""}`
+    ? `${label(wire[1])} → ${label(wire[2])}: ${bytes(wire[3].bytes)}${wire[3].isCopied ? ", with a copy in between" : ""}${wire[3].labels.length ? ` (${short(wire[3].labels.join(", "), 80)})` : ""}`
     : `${label(n) === names[n] ? names[n] : `${label(n)} (${names[n]})`}: ${opcode(n)} ${short(W.shapes[M.shape[n]], 200)}`);
   found.append(draw("title", {}, text));
 });
@@ -761,7 +761,7 @@ const toScopes = () => { state.chosen = -1; overview(); };
 const opened = () => {
   if (state.chosen < 0) return;
   if (callsOf(state.chosen).length) toggle(state.chosen);
-  else $("status").textContent = `${short(label(state.chosen), 40)} calls no computation that could be opened`;
+  else $("status").textContent = `${short(label(state.chosen), 40)} calls no computation that can be opened`;
 };
 // Of the graph wherever the keyboard is, but where it has its own use there: a link leads here without the graph's being chosen.
 document.addEventListener("keydown", (event) => {
@@ -792,7 +792,7 @@ const open = () => {
   try { wanted = decodeURIComponent(location.hash.slice(1)); } catch (error) { /* no link of ours */ }
   const n = wanted ? byLink(wanted) : -1;
   if (n >= 0) focusOn(n);
-  else if (wanted) $("status").textContent = `nothing is called ${short(wanted, 60)}`;
+  else if (wanted) $("status").textContent = `no instruction or computation ${short(wanted, 60)}`;
   return n >= 0;
 };
 start().then(() => {

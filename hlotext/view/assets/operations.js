@@ -92,7 +92,7 @@ const begin = (title) => {
 };
 const unknown = (name) => {
   begin(name);
-  panel.append(make("p", "Nothing on this page has this name: it embeds the operations that its tables and charts name, and those next to them. The page of the command hlotext graph has all of them."));
+  panel.append(make("p", "Not on this page, which embeds only the operations in its tables and charts and their neighbors. The page of hlotext graph has all operations."));
   mark("a");
 };
 const life = ([index, space, size, offset, span, ends, kind]) => {
@@ -112,9 +112,9 @@ const showOperation = async (side, name) => {
     ["bytes", bytesWritten(row.bytes, row.held, row.padding)],
     ["flops", row.cost?.[0] ? `${amount(row.cost[0])} in one run` : ""],
     ["moved", row.cost?.[1] ? `${bytes(Math.round(row.cost[1]))} in one run` : ""],
-    ["least time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
-    ["waited for", time.exposed !== undefined ? seconds(time.exposed) : ""],
-    ["measured", measured ? `${seconds(measured.seconds)} in one run${measured.ratio ? `, ${measured.ratio.toPrecision(3)} times the least time` : ""}` : ""],
+    ["minimum time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
+    ["stalled", time.exposed !== undefined ? seconds(time.exposed) : ""],
+    ["measured", measured ? `${seconds(measured.seconds)} in one run${measured.ratio ? `, ${measured.ratio.toPrecision(3)} x minimum time` : ""}` : ""],
     ["sent", row.sent ? `${bytes(row.sent)} by each device in one run` : ""],
     ["scope", row.scope],
     ["op_name", row.op_name],
@@ -186,7 +186,7 @@ const showLine = async (line) => {
     total += members.length;
     neighbours(data, side, `Operations of this line${isTwo ? (side === "a" ? ", before" : ", after") : ""}`, members.length > 60 ? [...members.slice(0, 60), { more: members.length - 60 }] : members);
   }
-  if (!total) panel.append(make("p", "No operation that this page embeds is of this line."));
+  if (!total) panel.append(make("p", "This page embeds no operations of this line."));
   mark("a");
   markLine(lines, !opener?.closest("table.source"));
 };

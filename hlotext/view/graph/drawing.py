@@ -103,7 +103,7 @@ def _edge(edge: Edge, path: Sequence[tuple[float, float]], number: int, *, has_l
         text += f"C{ax:.1f} {ay + half:.1f} {bx:.1f} {by - half:.1f} {bx:.1f} {by:.1f}"
     wide = max(1.0, min(7.0, 1 + 0.32 * math.log2(max(1.0, edge.bytes / 1024))))
     said = f"{_label(edge.source)} to {_label(edge.target)}: {byte_text(edge.bytes)}"
-    said += ", copied on the way" if edge.is_copied else ""
+    said += ", with a copy in between" if edge.is_copied else ""
     told = f"<title>{escape.html(said)}</title>"
     kind = "edge copied" if edge.is_copied else "edge"
     yield f'<path class="{kind}" d="{text}" stroke-width="{wide:.1f}" marker-end="url(#hlotext-graph-arrow)">{told}</path>'

@@ -120,7 +120,7 @@ def _found(module: hlo.Module, name: str | None) -> hlo.Instruction:
     for found in module.find_all(wanted):
         if isinstance(found, hlo.Instruction):
             return found
-    raise LookupError(f"nothing is called {wanted} in {module.name}")
+    raise LookupError(f"no instruction or computation {wanted} in {module.name}")
 
 
 def _edges(walk: _Walk, nodes: tuple[hlo.Instruction, ...]) -> Iterator[Edge]:

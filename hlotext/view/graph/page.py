@@ -29,7 +29,7 @@ def graph_page(
     if around is not None:
         wanted = around.removeprefix("%")
         if not any(one.name == wanted for one in module.instructions()):
-            raise LookupError(f"nothing is called {wanted} in {module.name}")
+            raise LookupError(f"no instruction or computation {wanted} in {module.name}")
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")

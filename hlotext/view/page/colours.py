@@ -16,8 +16,8 @@ LANE_COLOURS: Mapping[str, str] = {
     "memory": "#a3b5d1",
     "loop or call": "#80808c",
     "core waits": "#7d1a15",
-    "all waited for": "#c8372e",
-    "partly waited for": "#e08a7d",
+    "fully exposed": "#c8372e",
+    "partly exposed": "#e08a7d",
     "hidden": "#9fc2b2",
 }
 """Colours of spans by what bounds or hides them, none of which is a scope's; what is waited for is red."""

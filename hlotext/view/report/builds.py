@@ -112,13 +112,13 @@ def builds_page(
     worse = [one for one in found.steps if one.is_worse and one.accepted is None]
     rows = [(build, path, error.removeprefix(f"{path}:")) for build, path, error in found.unreadable]
     notes = [
-        f"{FIGURES[figure][0]} is not known: not all builds have the table `{FIGURES[figure][2]}` "
+        f"{FIGURES[figure][0]} is unknown: not all builds have the table `{FIGURES[figure][2]}` "
         f"(`hlotext table --append --tables {FIGURES[figure][2]}`)."
         for figure in FIGURES
         if FIGURES[figure][2] in found.lacking
     ]
     notes += [
-        f"{title} is not known of any build: their table `{table}` has no rows{_NO_ROWS.get(table, '')}."
+        f"{title} is unknown for all builds: their table `{table}` has no rows{_NO_ROWS.get(table, '')}."
         for figure, (title, _, table) in FIGURES.items()
         if table not in found.lacking and not any(one.values[figure] for one in found.modules)
     ]
@@ -126,7 +126,7 @@ def builds_page(
         notes.append(f"{len(cards) - MOST_CARDS:,} older builds with changes are not shown.")
     alike = Counter(one.header_name for one in found.modules if one.header_name)
     notes += [
-        f"`{name}` is the name of {count:,} modules, which are told apart by their files and arguments."
+        f"`{name}` is the name of {count:,} modules, which are distinguished by their files and arguments."
         for name, count in sorted(alike.items())
     ]
     newest = found.builds[-1]
@@ -137,11 +137,11 @@ def builds_page(
         Tile(
             "not accepted",
             f"{len(worse):,}",
-            f"{'figure costs' if len(worse) == 1 else 'figures cost'} more, newest in {worse[-1].build}"
+            f"{'figure is' if len(worse) == 1 else 'figures are'} worse, most recently in {worse[-1].build}"
             if worse
-            else "all that costs more is accepted"
+            else "all regressions are accepted"
             if accepted
-            else "nothing costs more than before",
+            else "no regressions",
         ),
         Tile(
             "builds",
@@ -182,18 +182,18 @@ def builds_page(
     )
 
 
-_NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME` has times of one)"}
+_NO_ROWS = {"times": ": the texts name no chip (`hlotext report FILE --chip NAME` estimates times for one)"}
 """Why a table may have none, by its name."""
 
 
 _WORDS = {
-    "worse": "costs more",
+    "worse": "worse",
     "accepted": "accepted",
-    "better": "costs less",
+    "better": "better",
     "gone": "gone",
     "untold": "cannot be told",
     "new": "new",
-    "back": "back, costs the same",
+    "back": "back, unchanged",
 }
 
 
@@ -218,7 +218,7 @@ def _card(
     if not steps and coming is not None and coming.accepted is not None:
         kind, word = "accepted", f"{word}, accepted"
     if kind == "better" and build == found.builds[-1] and name in above:
-        kind, word = "above", f"costs less than before, more than in {above[name]}"
+        kind, word = "above", f"better than before, worse than in {above[name]}"
     old_build = steps[0].before_build if steps else coming.before_build if coming is not None else ""
     rows = [
         (
@@ -256,7 +256,7 @@ def _card(
         _operations(steps),
         PageTable(
             "findings",
-            "Findings that are new or changed",
+            "New or changed findings",
             _FINDINGS,
             cut(findings, _MOST_FINDINGS),
             len(findings),
@@ -302,7 +302,7 @@ def _operations(steps: Sequence[BuildStep]) -> PageTable:
     ]
     return PageTable(
         "operations",
-        "What appeared or grew, operations of one kind and scope together",
+        "New or larger operations, grouped by kind and scope",
         _OPERATIONS,
         rows,
         max((one.grown_kinds for one in steps), default=0),
@@ -314,16 +314,16 @@ def _lead(
 ) -> str:
     """The build that a module is compared with, and why with that one."""
     if coming is not None and coming.kind == "new":
-        return "in no build before"
+        return "in no earlier build"
     if coming is not None and coming.kind == "gone":
         return f"not in this build; the last one with it is {old_build}"
     if coming is not None and coming.kind == "untold":
-        return f"several modules fit, and nothing tells them apart: {coming.why}; the last build with it is {old_build}"
+        return f"several modules match and cannot be distinguished: {coming.why}; the last build with it is {old_build}"
     between = found.builds[found.builds.index(old_build) + 1 : found.builds.index(build)]
     if not between:
-        return f"compared with {old_build}, the build before it"
+        return f"compared with {old_build}, the previous build"
     is_unread = module is not None and all(one in module.unknown for one in between)
-    return f"compared with {old_build}, the last build {'in which it could be read' if is_unread else 'that has it'}"
+    return f"compared with {old_build}, the last build {'in which it was readable' if is_unread else 'that has it'}"
 
 
 def _figures_of(

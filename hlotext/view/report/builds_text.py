@@ -107,7 +107,7 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
     left = len(rows) - len(kept)
     lines.append("\n".join(kept))
     if left:
-        lines.append(f"and {left:,} more rows: the page of the builds has all of them.")
+        lines.append(f"and {left:,} more rows; the builds page has all of them.")
     return "\n\n".join(lines) + "\n"
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _WIDE, _HIGH, _EDGE = 600, 44, 6
 """Width and height of a trend, and the margin above and below it."""
 MARKS = {
-    "worse": "costs more",
-    "better": "costs less",
+    "worse": "worse",
+    "better": "better",
     "accepted": "accepted",
-    "unread": "not readable, or not told apart",
+    "unread": "unreadable or ambiguous",
     "absent": "not in the build",
 }
 """Marks of a trend, with what they mean."""

@@ -79,14 +79,14 @@ def verdict(
         reasons += [f"{pluralize(len(lost), 'module')} missing"] if lost else []
         lead = f"`--fail-on {names}`: {' and '.join(reasons)}"
         others = len(regressions) - len(failed)
-        lead += f", and {pluralize(others, 'figure')} above it for which it does not ask." if others else "."
+        lead += f", and {pluralize(others, 'figure')} above it that it does not name." if others else "."
     elif regressions:
         word, kind = f"{newest} is above the last good build", "worse"
         lead = f"in {pluralize(len(regressions), 'figure')}"
-        lead += f", of which `--fail-on {names}` asks for none." if fail_on else "."
+        lead += f", none of them named by `--fail-on {names}`." if fail_on else "."
     elif found.missing:
-        word, kind = f"{newest} is not judged in full", "gone"
-        lead = "No figure of the modules that are there is above the last good build."
+        word, kind = f"{newest} could not be judged in full", "gone"
+        lead = "No figure of the modules that are present is above the last good build."
     else:
         word, kind = f"{newest} passes", "better"
         lead = "No figure of any module is above the last good build."

@@ -20,7 +20,7 @@ from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.memory import live_row
 from hlotext.view.report.sections.schedule import path_row
 
-PEAK, TIME, FINDINGS, FLOPS = "peak memory", "least time", "findings", "flops"
+PEAK, TIME, FINDINGS, FLOPS = "peak memory", "minimum time", "findings", "flops"
 MOVED, SENT, INSTRUCTIONS = "bytes moved", "sent", "instructions"
 _ORDER = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT, INSTRUCTIONS)
 _COSTS = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT)
@@ -46,7 +46,7 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         # No chip is assumed where the text leaves all of a platform's open: what one of them takes says little of another.
         names = [chip.name for chip in CHIPS.values() if chip.backend.value == subject.platform]
         if names:
-            yield Tile(TIME, "not known", f"the text does not name the chip: give --chip {names[0]}")
+            yield Tile(TIME, "not known", f"the text does not name the chip; set --chip {names[0]}")
     # Also where there are none: that is what a repair is for.
     yield Tile(FINDINGS, f"{len(subject.findings):,}", _saved(subject), len(subject.findings), is_few=True)
     run = subject.cost.run
@@ -95,7 +95,7 @@ def _saved(subject: ReportInput) -> str:
     """The largest saving of time, with its share and basis as the linter says them."""
     timed = [one for one in subject.findings if one.seconds]
     if not timed:
-        return "" if subject.findings else "with the rules that are on by default"
+        return "" if subject.findings else "with the default rules"
     most = max(timed, key=lambda one: one.seconds or 0.0)
     return f"the largest saves up to {seconds(most.seconds or 0.0)}, {percent(most.share)} ({most.basis}, estimated)"
 

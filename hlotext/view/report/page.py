@@ -61,14 +61,14 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
 _MEASURED = {
     "memory": (
         "memory: offsets",
-        "memory: moment of the peak",
+        "memory: time of the peak",
         "fast memory: total within its bounds",
         "fast memory: total to the byte",
         "fast memory: offsets",
     ),
     "scopes": ("cost of modules", "TPU cost: bytes", "TPU cost: seconds"),
     "schedule": ("TPU cost: seconds",),
-    "passes": ("cause of an operation", "cause, said to be sure"),
+    "passes": ("cause of an operation", "cause, with high confidence"),
     "runtime": ("thunks", "command buffers"),
 }
 """The answers of each section that XLA's own were compared with."""

@@ -163,7 +163,7 @@ class Chart:
     """Scopes that are drawn, repeated layers as one, with how much of the chart is theirs."""
 
 
-SOURCE_FIGURES = ("least time", "bytes", "flops", "findings")
+SOURCE_FIGURES = ("minimum time", "bytes", "flops", "findings")
 """Titles of `SourceLine.figures`."""
 
 

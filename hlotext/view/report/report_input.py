@@ -135,7 +135,7 @@ def report_input(
     known = chip_named(chip) if isinstance(chip, str) else chip
     if not (os.path.isdir(place) or (os.path.exists(place) and is_archive(place))):
         if module is not None:
-            raise LookupError(f"{place} is one module: only of a folder one can be chosen")
+            raise LookupError(f"{place} is one module: --module needs a folder")
         real = None if place == "-" else place
         return ReportInput(place, hlo.load(place, only=True), None, real, known, platform, mesh)
     folder = dumps.open(place)
@@ -146,7 +146,7 @@ def report_input(
         chosen, notes = _largest(place, folder)
     step = chosen.last or (chosen.steps[-1] if chosen.steps else None)
     if step is None:
-        raise LookupError(f"{place} holds no text of the module {chosen.name}")
+        raise LookupError(f"{place} has no text of module {chosen.name}")
     real = step.path if step.file.archive is None else None
     return ReportInput(place, step.module, chosen, real, known, platform, mesh, notes)
 
@@ -158,9 +158,7 @@ def _largest(place: str, folder: dumps.DumpFolder) -> tuple[dumps.Compilation, t
     chosen = max(sized, key=lambda row: row[0])[1]
     if len(sized) == 1:
         return chosen, ()
-    return chosen, (
-        f"one of {len(sized)} compilations of the folder: the largest. `--module` names another.",
-    )
+    return chosen, (f"the largest of {len(sized)} compilations in the folder; `--module` selects another.",)
 
 
 def _sized(folder: dumps.DumpFolder) -> Iterator[tuple[int, dumps.Compilation]]:

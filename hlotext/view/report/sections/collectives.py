@@ -28,9 +28,7 @@ def section(subject: ReportInput) -> Section | Missing:
     """By mesh axis, kind and link; with a chip also how much of each transfer other work hides."""
     found = subject.traffic
     if not found.flows and not found.copies:
-        return Missing(
-            "collectives", "Collectives", "the module sends nothing to other devices or to the host"
-        )
+        return Missing("collectives", "Collectives", "the module sends nothing to other devices or the host")
     facts = []
     if found.mesh is not None:
         facts.append(("mesh", f"{found.mesh.mesh} ({found.mesh.source.value})"))
@@ -62,7 +60,7 @@ def section(subject: ReportInput) -> Section | Missing:
         facts += _exposed_facts(subject.estimate)
         tables.append(_waits(subject.estimate))
     elif found.flows:
-        notes.append("What is hidden and what is waited for needs the chip: `--chip NAME`.")
+        notes.append("To see which transfers are hidden and which stall the core, set `--chip NAME`.")
     told = [one for one in subject.causes if wording.is_told(one)]
     if told:
         tables += _why(wording.groups(told))
@@ -77,7 +75,7 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "collectives",
         "Collectives",
-        "What each device sends in one run, by the ring algorithm, data without padding (`hlotext comm`).",
+        "Bytes that each device sends in one run, with the ring algorithm and without padding (`hlotext comm`).",
         facts=facts,
         tables=tables,
         notes=notes,
@@ -123,7 +121,7 @@ def _why(groups: list[list[dumps.CollectiveCause]]) -> Iterator[PageTable]:
     cells = [row.cells() for first in firsts for row in below[id(first)]]
     yield PageTable("collectives-why", "Why they are there", _WHY, cut(cells), len(cells))
     if changes:
-        title = "Annotations whose change may spare them"
+        title = "Annotation changes that may avoid them"
         yield PageTable("collectives-suggestions", title, _SUGGESTIONS, cut(changes), len(changes))
 
 
@@ -188,10 +186,10 @@ def _exposed_facts(estimate: cost.Estimate) -> list[tuple[str, str]]:
     whole = sum(t.seconds for t in ours)
     if not whole:
         return []
-    rest = "; other work hides the rest" if seconds(waited) != seconds(whole) else ""
+    rest = "; the rest is hidden behind other work" if seconds(waited) != seconds(whole) else ""
     return [
         (
-            "waited for",
+            "stalled",
             f"{seconds(waited)} of {seconds(whole)} on the links{rest} (estimated)",
         )
     ]
@@ -211,7 +209,7 @@ def _waits(estimate: cost.Estimate) -> PageTable:
     ]
     return PageTable(
         "collectives-waits",
-        f"Transfers on {estimate.chip.name}, the most waited for first (estimated; hatched: waited for)",
+        f"Transfers on {estimate.chip.name}, longest stalls first (estimated; hatched: stalled)",
         _WAITS,
         rows,
         len(estimate.transfers),

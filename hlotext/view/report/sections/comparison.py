@@ -66,8 +66,8 @@ def section(found: Diff) -> Section:
     return Section(
         "comparison",
         "Comparison",
-        f"{said or 'Equal'}: names, ids, metadata and the order of independent operations do not count (`hlotext diff`). "
-        "Bytes and flops of changes are those of one run after, less those before; groups with most difference come first.",
+        f"{said or 'Equal'}: names, ids, metadata and the order of independent operations are ignored (`hlotext diff`). "
+        "Bytes and flops of changes are for one run, after minus before; groups with the largest difference come first.",
         tables=[table for table in tables if table.rows],
     )
 
@@ -105,4 +105,4 @@ def _equal_opcodes(found: Diff) -> Iterator[tuple[Cell, ...]]:
     equal = [total for total in found.totals.opcodes.values() if not total.difference]
     if equal:
         count = sum(total.old or 0 for total in equal)
-        yield f"{pluralize(len(equal), 'opcode')} as often on both sides", count, count, 0, None
+        yield f"{pluralize(len(equal), 'opcode')} with equal counts", count, count, 0, None

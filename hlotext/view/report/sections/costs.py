@@ -40,8 +40,9 @@ def by_scope(subject: ReportInput) -> Section:
     chart = Chart(
         "scopes",
         "icicle",
-        "Scopes of the program, repeated layers as one",
-        f"{len(nodes):,} scopes; each is as wide as its share of what is chosen and hangs below the one around it.",
+        "Program scopes, repeated layers merged",
+        f"{len(nodes):,} scopes; the width of each is its share of the chosen figure, and it hangs below the enclosing "
+        "scope.",
         _icicle_data(nodes, times is not None),
         27 * (1 + min(_MOST_LEVELS, max((place.depth for place in nodes), default=0))),
         _own_weights(nodes, has_seconds=times is not None),
@@ -49,9 +50,9 @@ def by_scope(subject: ReportInput) -> Section:
     return Section(
         "scopes",
         "Scopes",
-        "Operations and bytes of one run, loops as often as they run (`hlotext cost`)"
+        "Operations and bytes of one run, including all loop iterations (`hlotext cost`)"
         + (
-            f", and the least time on the chip (`hlotext cost --chip`). {TIMES_LEGEND}"
+            f", and the minimum time on the chip (`hlotext cost --chip`). {TIMES_LEGEND}"
             if times is not None
             else "."
         ),
@@ -78,7 +79,7 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
         return
     more = f"{'at least ' if own.left_out else ''}{time_text(own.least_seconds)} without overlap"
     once = ", loop bodies once" if subject.cost.counts_loops_again else ""
-    calls = f", {pluralize(own.left_out, 'call')} of unknown cost left out" if own.left_out else ""
+    calls = f", {pluralize(own.left_out, 'call')} of unknown cost excluded" if own.left_out else ""
     yield (
         "XLA cost model",
         f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}"
@@ -101,7 +102,7 @@ def by_line(subject: ReportInput) -> Section:
     return Section(
         "lines",
         "Lines of Python",
-        "What each source line costs in one run (`hlotext cost --by line`). What compilers add counts too."
+        "What each source line costs in one run (`hlotext cost --by line`). Instructions added by the compiler are included."
         + (f" {TIMES_LEGEND} Hatched: transfers." if times is not None else ""),
         tables=[PageTable("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],
     )
@@ -110,16 +111,16 @@ def by_line(subject: ReportInput) -> Section:
 def _unknown(run: cost.RunCost) -> list[str]:
     notes = []
     if run.unknown_loops:
-        notes.append(f"{len(run.unknown_loops)} loops of unknown count are counted once.")
+        notes.append(f"{pluralize(len(run.unknown_loops), 'loop')} with unknown trip count, counted once.")
     if run.conditionals:
-        notes.append(f"{len(run.conditionals)} conditionals are counted by their costliest branch.")
+        notes.append(f"{pluralize(len(run.conditionals), 'conditional')}, counted as the costliest branch.")
     if run.unknown_calls:
         calls = len(run.unknown_calls)
-        notes.append(f"{calls} custom calls are of unknown cost: of them only the bytes count.")
+        notes.append(f"{pluralize(calls, 'custom call')} of unknown cost, counted by bytes only.")
     if run.at_most_calls:
-        notes.append(f"{len(run.at_most_calls)} kernels are counted with all their branches.")
+        notes.append(f"{pluralize(len(run.at_most_calls), 'kernel')}, counted with all branches.")
     if run.uncounted:
-        notes.append(f"{len(run.uncounted)} other instructions count nothing.")
+        notes.append(f"{pluralize(len(run.uncounted), 'other instruction')} not counted.")
     return notes
 
 
@@ -141,7 +142,7 @@ def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
     columns = _SCOPES if times is not None else _SCOPES[:-1]
     return PageTable(
         "scopes-cost",
-        "Costs by scope, each without those inside it",
+        "Costs by scope, each excluding nested scopes",
         columns,
         cut(rows),
         len(rows),
@@ -152,9 +153,7 @@ def _scope_table(subject: ReportInput, found: cost.Analysis) -> PageTable:
 # ---- times
 
 
-TIMES_LEGEND = (
-    "Least time: of core, links and copy engines, which overlap, so that the sum can exceed the run."
-)
+TIMES_LEGEND = "Minimum time: core, links and copy engines overlap, so the sum can exceed the run."
 """The units that columns of times count."""
 
 

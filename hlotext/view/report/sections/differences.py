@@ -46,14 +46,14 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
     times = [seconds_by(one, "line") for one in (before, after)]
     lines = moved_lines(before, after)
     sent = [_sent(one) for one in (before, after)]
-    yield from _table("differences-spaces", "Memory, needed and at the peak", _BYTES, spaces, total="")
+    yield from _table("differences-spaces", "Memory needed, and at the peak", _BYTES, spaces, total="")
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
     yield from _table("differences-moved", "Bytes moved by line", _MOVED, _renamed(moved, lines))
-    yield from _table("differences-sent", "Sent by axis and kind, each device", _BYTES, sent)
+    yield from _table("differences-sent", "Sent per device, by axis and kind", _BYTES, sent)
     if times[0] is not None and times[1] is not None:
         sides = _renamed([times[0], times[1]], lines)
         yield from _table(
-            "differences-times", "Least time by line", _TIMES, sides, total="all, as if nothing overlapped"
+            "differences-times", "Minimum time by line", _TIMES, sides, total="all, without overlap"
         )
 
 
@@ -206,7 +206,8 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     )
     if "(results)" in reasons and old.aliased != new.aliased:
         reasons["(results)"] += (
-            f", as arguments hold {byte_text(new.aliased)} of the results after and {byte_text(old.aliased)} before"
+            f", because argument buffers hold {byte_text(new.aliased)} of the results after and {byte_text(old.aliased)} "
+            "before"
         )
     said = "; ".join(f"{_STATIC_NAMES.get(name, name)} {text}" for name, text in reasons.items())
     title = f"{new.name}: the peak is {byte_text(old.peak)} before and {byte_text(new.peak)} after"
@@ -220,13 +221,11 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     )
     beside = ""
     if is_flat:
-        beside = (
-            f" beside what is held throughout ({byte_text(old.static)} before, {byte_text(new.static)} after)"
-        )
+        beside = f" on top of what is live throughout ({byte_text(old.static)} before, {byte_text(new.static)} after)"
     yield Picture(
         title,
-        f"{f'Most of it: {said}.' if said else 'Nothing differs at the peak.'} "
-        f"Live bytes{beside}, before in grey and after in blue, each over its own schedule from start to end.",
+        f"{f'Mainly: {said}.' if said else 'Nothing differs at the peak.'} "
+        f"Live bytes{beside}, before in grey and after in blue, each over its own schedule.",
         f"{bars}{_overlay(drawn, '+' if is_flat else '')}",
     )
 
@@ -281,7 +280,7 @@ def _overlay(lines: Sequence[Sequence[int]], sign: str) -> str:
             f'<path class="{key}" d="{_points(line, top)}"><title>{escape.html(says)}</title></path>'
         )
     peaks = [f"{sign}{byte_text(max(line))}" for line in lines]
-    label = f"live bytes over the schedule: before at most {peaks[0]}, after at most {peaks[1]}"
+    label = f"live bytes over the schedule: at most {peaks[0]} before and {peaks[1]} after"
     scale = "".join(f'<line x1="0" x2="{_WIDE}" y1="{y}" y2="{y}"/>' for y in (_EDGE, _HIGH - _EDGE))
     # Stretched to the width of the page, its height kept; texts stand beside it, so that they keep their size.
     return (

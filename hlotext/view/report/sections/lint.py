@@ -14,10 +14,10 @@ _COLUMNS = columns_of("report.lint_rows")
 
 
 def section(subject: ReportInput) -> Section | Missing:
-    """The findings with the rules that are on by default, in the order of `hlotext lint`: what saves most first."""
+    """The findings with the default rules, in the order of `hlotext lint`: what saves most first."""
     found = subject.findings
     if not found:
-        return Missing("lint", "Findings", "the linter finds nothing with the rules that are on by default")
+        return Missing("lint", "Findings", "no findings with the default rules")
     rows = [
         (
             one.severity.value,

@@ -59,10 +59,10 @@ def section(subject: ReportInput) -> Section | Missing:
     """Measured time, least time and their ratio; what could be faster by most comes first."""
     traced = subject.traced
     if traced is None:
-        return Missing("measured", "Measured", "no profiler's trace is given: `--trace FILE.xplane.pb`")
+        return Missing("measured", "Measured", "no profiler trace given (`--trace FILE.xplane.pb`)")
     rows, runs = joined(subject, traced)
     if not rows:
-        return Missing("measured", "Measured", "the trace names no operation of this module")
+        return Missing("measured", "Measured", "the trace has no operations of this module")
     lines = source_locations(subject.module)
     cells: list[tuple[Cell, ...]] = [
         (
@@ -79,30 +79,30 @@ def section(subject: ReportInput) -> Section | Missing:
         for row in cut(rows)
     ]
     total = sum(row.seconds for row in rows)
-    facts = [("measured", f"{seconds(total)} of operations in one run")]
+    facts = [("measured", f"{seconds(total)} in operations, per run")]
     if subject.estimate is not None and subject.estimate.seconds:
-        facts.append(("least time", seconds(subject.estimate.seconds)))
+        facts.append(("minimum time", seconds(subject.estimate.seconds)))
     if runs is not None:
         facts.append(
             (
                 "runs",
-                f"{runs.count:,}" + (", inferred from the counts of kernels" if runs.is_inferred else ""),
+                f"{runs.count:,}" + (", inferred from kernel counts" if runs.is_inferred else ""),
             )
         )
     facts.append(("devices", ", ".join(traced.devices)))
     launched = sum(row.time.launch_seconds for row in rows)
     if launched:
-        facts.append(("launches", f"{seconds(launched)} of host calls in all runs"))
+        facts.append(("launches", f"{seconds(launched)} in host calls, all runs"))
     notes = [f"{note}." for note in traced.notes]
     own = {row.instruction.name for row in rows}
     rest = [name for name in traced.times if name not in own]
     if rest:
-        notes.append(f"{pluralize(len(rest), 'name')} of the trace run within others: {', '.join(rest[:5])}.")
+        notes.append(f"{pluralize(len(rest), 'name')} in the trace run inside others: {', '.join(rest[:5])}.")
     return Section(
         "measured",
         "Measured",
-        "Seconds of one run on the slowest device, beside the least time of all executions in a run (`hlotext cost --chip`). "
-        "What is furthest above it comes first.",
+        "Seconds per run on the slowest device, next to the minimum time of all executions in a run (`hlotext cost "
+        "--chip`); the largest excess comes first.",
         facts=facts,
         tables=[PageTable("measured-rows", "Operations", _COLUMNS, cells, len(rows))],
         notes=notes,

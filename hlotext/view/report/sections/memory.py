@@ -37,19 +37,19 @@ def section(subject: ReportInput) -> Section:
         if space.memory_space == 0 or space in heaps[:_DRAWN_SPACES]:
             tables.append(_live(shown, space))
     tables.append(_spaces(needed))
-    how = "computed from the text" if shown.is_computed else "read from XLA's files beside the text"
+    how = "computed from the text" if shown.is_computed else "read from XLA's files next to the text"
     notes = [*dict.fromkeys((*subject.computed.notes, *shown.notes))]
     estimated = [space.name for space in heaps if space.is_estimated]
     fast = usage.fast_memory_text(shown)
     if estimated:
-        notes.append(f"The text does not tell where the compiler put things in {', '.join(estimated)}.")
+        notes.append(f"Offsets in {', '.join(estimated)} are not in the text.")
     undrawn = [space.name for space in heaps[_DRAWN_SPACES:]]
     if undrawn:
         notes.append(f"Not drawn: {', '.join(undrawn)}.")
     return Section(
         "memory",
         "Memory",
-        f"Live ranges and places of every temporary, {how}. Bytes are those that the allocator counts, padding included.",
+        f"Live ranges and offsets of every temporary, {how}. Bytes are as the allocator counts them, padding included.",
         facts=[*_facts(spaces), *([] if fast is None else [fast])],
         charts=charts,
         tables=tables,
@@ -95,7 +95,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
     ]
     return PageTable(
         f"memory-live-{space.memory_space}",
-        f"{space.name}: what lives at the peak, {byte_text(space.peak)} at step {space.peak_time:,}"
+        f"{space.name}: live at the peak, {byte_text(space.peak)} at step {space.peak_time:,}"
         + (f" ({space.peak_instruction})" if space.peak_instruction else ""),
         _LIVE_COLUMNS,
         rows,
@@ -120,14 +120,14 @@ def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
     title = f"{space.name}: live bytes by scope{', and offsets over time' if is_placed else ' over time'}"
     left_out = len(pieces) - len(drawn)
     rectangles = (
-        f"{len(drawn):,} temporaries as rectangles, each as wide as it lives and as high as its bytes, "
-        "or fainter by as much where that is too thin to be seen"
+        f"{len(drawn):,} temporaries as rectangles: width is the live range, height the bytes; ones too thin to see are "
+        "drawn fainter instead"
         if is_placed
-        else f"{len(drawn):,} temporaries, without their places, which the text does not tell"
+        else f"{len(drawn):,} temporaries, without offsets, which are not in the text"
     )
     summary = (
         rectangles
-        + (f", {left_out:,} smaller ones not drawn" if left_out else "")
+        + (f"; {left_out:,} smaller ones not drawn" if left_out else "")
         + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
     )
     scopes = _folded(shown, (row.scope for row, _ in drawn))

@@ -19,10 +19,10 @@ def section(subject: ReportInput) -> Section | Missing:
     space = usage.space_usage(shown, 0)
     arrays = usage.live_arrays(shown, 0, space.peak_time)
     if not space.padding:
-        return Missing("padding", "Padding", f"nothing that lives at the peak of {space.name} is padded")
+        return Missing("padding", "Padding", f"nothing live at the peak of {space.name} is padded")
     if space.padding < _LEAST * space.peak:
-        said = f"{byte_text(space.padding)} of the {byte_text(space.peak)} that live at the peak"
-        return Missing("padding", "Padding", f"{said} of {space.name} hold no element, less than 1 %")
+        said = f"{byte_text(space.padding)} of the {byte_text(space.peak)} live at the peak"
+        return Missing("padding", "Padding", f"{said} of {space.name} is padding, less than 1 %")
     groups = [group for group in usage.group_by(arrays, "scope") if group.padding]
     groups.sort(key=lambda group: -group.padding)
     rows = [(g.name, g.bytes, g.padding, g.padding / g.bytes, g.arrays, g.largest) for g in groups]
@@ -43,10 +43,11 @@ def section(subject: ReportInput) -> Section | Missing:
     return Section(
         "padding",
         "Padding",
-        f"{byte_text(space.padding)} of the {byte_text(space.peak)} that live at the peak of {space.name} hold no element "
-        "(hatched).",
+        f"{byte_text(space.padding)} of the {byte_text(space.peak)} live at the peak of {space.name} is padding (hatched).",
         tables=[
             PageTable("padding-scopes", "Padding at the peak by scope", _GROUPS, cut(rows), len(rows)),
-            PageTable("padding-arrays", "The most padded arrays", _ARRAYS, cells, len(padded), is_open=False),
+            PageTable(
+                "padding-arrays", "Arrays with most padding", _ARRAYS, cells, len(padded), is_open=False
+            ),
         ],
     )

@@ -24,40 +24,40 @@ def section(subject: ReportInput) -> Section | Missing:
     """The steps that changed something. Raises InputError for a text that cannot be read."""
     compilation = subject.compilation
     if compilation is None:
-        return Missing("passes", "Passes", "a single file tells nothing of them: name the dump folder")
+        return Missing("passes", "Passes", "a single file does not show them; pass the dump folder")
     if len(compilation.steps) < 2:
         return Missing(
             "passes",
             "Passes",
-            "the folder holds one text of the module: `--xla_dump_hlo_pass_re=.*` writes one for each pass",
+            "the folder has only one text of the module; `--xla_dump_hlo_pass_re=.*` writes one per pass",
         )
     rows = list(compilation.timeline())
     busy = [row for row in rows if not row.is_quiet and row.step.index]
     cells = [_cells(row) for row in busy]
     has_times = any(cell[-1] is not None for cell in cells)
     columns = _COLUMNS if has_times else _COLUMNS[:-1]
-    facts = [("steps dumped", f"{len(rows):,}, {len(busy):,} of them with a change")]
+    facts = [("steps dumped", f"{len(rows):,}, {len(busy):,} of them with changes")]
     if compilation.passes:
         total = len(compilation.passes)
         facts.append(
             (
                 "passes run",
-                f"{total:,}, {sum(run.changed for run in compilation.passes):,} of them with a change",
+                f"{total:,}, {sum(run.changed for run in compilation.passes):,} of them with changes",
             )
         )
     notes = [str(note) for note in compilation.notes]
     if compilation.options is not None and compilation.options.dumps_every_change is False:
-        notes.append("Only some passes were dumped, so a step may show the work of passes before it.")
+        notes.append("Only some passes were dumped, so a step may include changes by earlier passes.")
     return Section(
         "passes",
         "Passes",
-        "Operations that each dumped step added, took away, changed or renamed, what their results grew by, and how long "
-        "the pass ran (`hlotext dump timeline`).",
+        "Operations that each dumped step added, removed, changed or renamed, the growth of their results, and the time of "
+        "the pass (`hlotext dump timeline`).",
         facts=facts,
         tables=[
             PageTable(
                 "passes-steps",
-                "Steps with a change",
+                "Steps with changes",
                 columns,
                 [cell[: len(columns)] for cell in cells[:_MOST]],
                 len(cells),

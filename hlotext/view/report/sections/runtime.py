@@ -50,13 +50,13 @@ def section(subject: ReportInput) -> Section | Missing:
         facts.append(
             (
                 "command buffers",
-                f"{sum(run.is_captured for run in after.ended):,}, which hold {captured:,} thunks",
+                f"{sum(run.is_captured for run in after.ended):,}, containing {captured:,} thunks",
             )
         )
     tables.append(
         PageTable(
             "thunks-order",
-            "In the order of execution",
+            "In execution order",
             columns,
             [row[: len(columns)] for row in rows],
             total,
@@ -93,9 +93,7 @@ def _runs(tree: thunks.Thunks) -> PageTable:
                 run.cause.message if run.cause is not None else "",
             )
         )
-    return PageTable(
-        "thunks-runs", "Runs that can be captured, and what ended each", _RUNS, cut(rows), len(rows)
-    )
+    return PageTable("thunks-runs", "Capturable runs, and what ended each", _RUNS, cut(rows), len(rows))
 
 
 def _on_tpu(subject: ReportInput) -> Section:
@@ -113,9 +111,9 @@ def _on_tpu(subject: ReportInput) -> Section:
     return Section(
         "runtime",
         "Scheduled operations",
-        "TPU programs have no thunks. So many scheduled operations have each opcode, those inside fusions aside"
-        f"{', and so many cycles the compiler expects of them in one execution' if cycles else ''}; `hlotext thunks` lists "
-        "them in order.",
+        "TPU programs have no thunks. Scheduled operations by opcode, without those inside fusions"
+        f"{', and the cycles that the compiler estimates for one execution' if cycles else ''}; `hlotext thunks` lists them "
+        "in order.",
         facts=[("operations", f"{len(operations):,}")],
         tables=[PageTable("tpu-operations", "By opcode", columns, [row[: len(columns)] for row in rows])],
     )

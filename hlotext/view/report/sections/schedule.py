@@ -26,26 +26,26 @@ def section(subject: ReportInput) -> Section | Missing:
         return Missing(
             "schedule",
             "Schedule",
-            "the text does not name the chip: with `--chip NAME` (v5e, h100, ...) times are estimated",
+            "the text does not name the chip; set `--chip NAME` (v5e, h100, ...) to estimate times",
         )
-    facts = [("least time", f"{seconds(found.seconds)} on {found.chip.name}")]
+    facts = [("minimum time", f"{seconds(found.seconds)} on {found.chip.name}")]
     own = found.compiler
     if own is not None:
-        facts.append(("compiler's estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
+        facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
     within = ", inside loops too" if any(map(_is_body, found.walk.steps)) else ""
     facts += [(f"{bound.value}{within}", seconds(time)) for bound, time in found.by_bound.items() if time]
-    facts.append(("waited for transfers", seconds(found.exposed)))
+    facts.append(("stalled on transfers", seconds(found.exposed)))
     notes = [f"A bound from sizes and rates, not a prediction: it {found.counted}."]
     if not found.is_scheduled:
-        notes.append("The text has no schedule: its order is taken for one.")
+        notes.append("The text has no schedule; assuming text order.")
     if found.unknown_loops:
-        notes.append(f"{len(found.unknown_loops)} loops of unknown count are counted once.")
+        notes.append(f"{pluralize(len(found.unknown_loops), 'loop')} with unknown trip count, counted once.")
     if found.unknown_calls:
         notes.append(
-            f"{len(found.unknown_calls)} calls are of unknown cost: only their bytes count, and a run takes at least so long."
+            f"{pluralize(len(found.unknown_calls), 'call')} of unknown cost, counted by bytes only: a lower bound."
         )
     if not found.seconds:
-        return Missing("schedule", "Schedule", f"no rate of {found.chip.name} is known, so no time")
+        return Missing("schedule", "Schedule", f"no rates of {found.chip.name} are known, so no times")
     chart = _chart(subject, found)
     return Section(
         "schedule",
@@ -65,11 +65,11 @@ def _is_body(step: ScheduleStep) -> bool:
 def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
     lanes, rows = _lanes(subject, found)
     summary = (
-        f"{pluralize(len(rows['lane']), 'span')} in {pluralize(len(lanes), 'lane')}: the core and what works beside it. "
-        f"The run takes at least {seconds(found.seconds)}, of which the core waits {seconds(found.exposed)}."
+        f"{pluralize(len(rows['lane']), 'span')} in {pluralize(len(lanes), 'lane')}: the core and what overlaps with it. "
+        f"The run takes at least {seconds(found.seconds)}, of which the core is stalled for {seconds(found.exposed)}."
     )
     if any(map(_is_body, found.walk.steps)):
-        summary += " A loop or a call is one span, whatever it runs."
+        summary += " A loop or a call is one span."
     return Chart(
         "lanes",
         "lanes",
@@ -109,9 +109,9 @@ def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[
             continue
         waited = walk.exposed.get(transfer, 0.0)
         kind = (
-            "all waited for"
+            "fully exposed"
             if waited >= (transfer.end - transfer.begin) * _WHOLE
-            else "partly waited for"
+            else "partly exposed"
             if waited
             else "hidden"
         )
@@ -130,7 +130,7 @@ def _line(subject: ReportInput, instruction: Any) -> str:
 def _path(subject: ReportInput, found: cost.Estimate) -> PageTable:
     steps = sorted(found.critical_path, key=lambda step: -step.seconds)
     rows = [path_row(subject, found, step) for step in cut(steps, 50)]
-    return PageTable("schedule-path", "Critical path, its longest steps", _PATH, rows, len(steps))
+    return PageTable("schedule-path", "Critical path: longest steps", _PATH, rows, len(steps))
 
 
 def path_row(subject: ReportInput, found: cost.Estimate, step: cost.PathStep) -> tuple[Cell, ...]:
@@ -158,9 +158,7 @@ def _core(subject: ReportInput, found: cost.Estimate) -> PageTable:
     ]
     without = {"weight": not has_fast, "compiler": not has_cycles}
     columns = [column for column in _CORE if not without.get(column.key)]
-    return PageTable(
-        "schedule-core", "What the core does, all runs", columns, rows, len(found.instructions), is_open=False
-    )
+    return PageTable("schedule-core", "Core, all runs", columns, rows, len(found.instructions), is_open=False)
 
 
 def _compiler_time(one: cost.InstructionTime) -> float | None:

@@ -25,9 +25,7 @@ _LONG = 400
 def section(subject: ReportInput) -> Section | Missing:
     """Lines that cost something, with those around, by file; the costliest file first."""
     if subject.source is None:
-        return Missing(
-            "source", "Source", "`--source DIR` shows the lines of the program with what they cost"
-        )
+        return Missing("source", "Source", "`--source DIR` shows the program's lines with their costs")
     costs = _costs(subject)
     by_file: dict[str, list[SourceLine]] = defaultdict(list)
     for (file, number), line in costs.items():
@@ -47,13 +45,13 @@ def section(subject: ReportInput) -> Section | Missing:
         shown.append(SourceFile(file, lines))
     if not shown:
         return Missing(
-            "source", "Source", f"none of the module's {pluralize(len(order), 'file')} is below the folder"
+            "source", "Source", f"none of the module's {pluralize(len(order), 'file')} is in the folder"
         )
-    notes = [f"{pluralize(missing, 'file')} of the module are not below the folder."] if missing else []
+    notes = [f"{pluralize(missing, 'file')} of the module not found in the folder."] if missing else []
     return Section(
         "source",
         "Source",
-        "What each line of the program costs in one run. A line selects its operations, an operation its line.",
+        "Cost of each program line in one run. Click a line to select its operations, or an operation to select its line.",
         sources=shown,
         notes=notes,
     )
