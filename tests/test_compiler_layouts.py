@@ -79,7 +79,7 @@ def test_result_and_loop() -> None:
 
 
 def test_other_platforms_are_refused() -> None:
-    with pytest.raises(ValueError, match="layouts of tpu are not known"):
+    with pytest.raises(ValueError, match="layout assignment for tpu is unknown"):
         compiler.layout_assignment(hlo.parse(LOOP), "tpu")
 
 

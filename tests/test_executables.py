@@ -38,7 +38,7 @@ def parts(folder: Path, files: dict[str, str]) -> dict[str, compiler.ExecutableP
         ({"before_optimizations.txt": TEXT}, "kernels", "no code"),
         ({"before_optimizations.txt": TEXT}, "program", "no final text"),
         ({"before_optimizations.txt": TEXT}, "buffers", "no scheduled text"),
-        ({"before_optimizations.txt": TEXT}, "thunks", "neither a list"),
+        ({"before_optimizations.txt": TEXT}, "thunks", "neither an XLA thunk list"),
     ],
 )
 def test_parts_that_a_folder_lacks(tmp_path: Path, files: dict[str, str], name: str, missing: str) -> None:

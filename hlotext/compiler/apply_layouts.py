@@ -64,9 +64,7 @@ class LayoutApplier:
         for index, buffer in own.items():
             if buffer.instruction is i and buffer.rank > 1 and buffer.constraint is not None:
                 place = "".join(f"{{{n}}}" for n in index)
-                because = (
-                    f"{i.name}{place} lies {index_text(buffer.constraint.order)}: {buffer.constraint.because}"
-                )
+                because = f"{i.name}{place} has layout {index_text(buffer.constraint.order)}: {buffer.constraint.because}"
                 self.decisions.append(
                     Decision(i.name, _rule(buffer.constraint.because), because, (), _SOURCE)
                 )
@@ -83,7 +81,9 @@ class LayoutApplier:
             if self._copy_in_branch(i, number, wish.orders) is None:
                 self._editor.place = i
                 given[number] = self._copied(operand, wish.orders)
-            self._explain(before, "copy", f"{i.name} wants it so: {wish.because}", (operand.name, i.name))
+            self._explain(
+                before, "copy", f"{i.name} needs this layout: {wish.because}", (operand.name, i.name)
+            )
         if given != list(i.operands):
             i.change(operands=given, typed=False)
 
@@ -92,7 +92,7 @@ class LayoutApplier:
         for copy in self._made[start:]:
             given = copy.operands[0]
             orders = f"{index_text(order_of(shape_of(given)))} to {index_text(order_of(shape_of(copy)))}"
-            because = f"{copy.name} lays {given.name} out from {orders}: {why}"
+            because = f"{copy.name} changes the layout of {given.name} from {orders}: {why}"
             self.decisions.append(Decision(copy.name, rule, because, others, _COPY))
 
     def _copy_in_branch(self, i: Instruction, number: int, orders: Orders) -> Instruction | None:
@@ -142,7 +142,7 @@ class LayoutApplier:
             self._editor.place = None
             before = len(self._made)
             computation.root = self._copied(root, interface.result)
-            why = f"the result of {computation.name} is to lie so"
+            why = f"the result of {computation.name} must have this layout"
             self._explain(before, "copy of the result", why, (root.name,))
         if interface.result_shape is not None:
             root = computation.root
@@ -182,13 +182,13 @@ def _rule(because: str) -> str:
 
 
 _RULES = (
-    ("nothing asks", "default"),
-    ("the program takes", "parameter of the program"),
-    ("the program gives", "result of the program"),
+    ("nothing requires", "default"),
+    ("fixes this parameter", "entry parameter"),
+    ("fixes this result", "entry result"),
     ("bitcast", "bitcast"),
-    ("wants it so", "wanted by a user"),
-    ("as it takes", "as its operand"),
-    ("needs", "needed by the backend"),
+    ("needs this layout", "required by a user"),
+    ("same layout as", "same as its operand"),
+    ("needs", "required by the backend"),
     ("body", "loop state"),
     ("branch", "branches agree"),
     ("custom call", "custom call"),

@@ -91,9 +91,7 @@ def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[
     instruction = module.find(name)
     if not isinstance(instruction, hlo.Instruction):
         meant = did_you_mean(name, [one.name for one in module.instructions()])
-        raise LookupError(
-            f"there is no instruction {name} in {module.name}" + (f"; {meant}" if meant else "")
-        )
+        raise LookupError(f"no instruction {name} in {module.name}" + (f"; {meant}" if meant else ""))
     return tuple(_answers(module, instruction, platform_of(module, platform)))
 
 
@@ -113,7 +111,7 @@ def _answers(module: hlo.Module, i: hlo.Instruction, backend: Backend) -> Iterat
     for shard in shards_of(module, i) if i.sharding is not None else ():
         if shard.problem is None and shard.shape is not None:
             whole, part = shard.shape.without_layout(), shard.shard_shape.without_layout()
-            because = f"of {whole} each device holds {part}, by {shard.sharding}"
+            because = f"each device holds {part} of {whole}, from {shard.sharding}"
             held.append(Decision(i.name, "sharded", because))
     if held:
         yield Answer("sharding", tuple(held))

@@ -139,7 +139,7 @@ def _split_all(module: Module, age: XlaAge) -> Iterator[Decision]:
                 )
             _replace(i, start, done)
             yield Decision(
-                name, "split", f"every {opcode} may overlap with other work: {name} became {start.name} and {done.name}",
+                name, "split", f"every {opcode} may overlap with other work, so {name} became {start.name} and {done.name}",
                 (start.name, done.name), "AsyncCollectiveCreator::ReplaceCollectives",
             )  # fmt: skip
 
@@ -255,7 +255,9 @@ def _restore_marked(computation: Computation) -> Iterator[Decision]:
         if len(users) == 1 and is_done(users[0]):
             name, done = start.name, users[0].name
             _unwrap(start, users[0])
-            because = f"it was marked as synchronous, so {name} and {done} are one collective again"
+            because = (
+                f"it was marked as synchronous, so {name} and {done} were merged back into one collective"
+            )
             yield Decision(name, SYNCHRONOUS, because, (done,), "GpuConvertAsyncCollectivesToSync::RunImpl")
 
 

@@ -50,7 +50,7 @@ ALWAYS_FUSIBLE = traits.REDUCTIONS | {"fusion", "map"}
 
 _FINAL = frozenset(
     {
-        "not fusible", "root", "constant is no scalar", "producer is not loop-fusible", "concatenate",
+        "not fusible", "root", "constant is not a scalar", "producer is not loop-fusible", "concatenate",
         "producer is a fusion", "code duplication", "must not be duplicated",
     }
 )  # fmt: skip
@@ -73,7 +73,7 @@ class FusionOutcome(Outcome):
         found = {i.name: i for i in self.before.instructions() if i.name in (producer, consumer)}
         for name in (producer, consumer):
             if name not in found:
-                raise ValueError(f"there is no instruction {name}")
+                raise ValueError(f"no instruction {name}")
         homes = self._homes(consumer)
         kept = tuple(
             d for d in self.decisions if d.instruction in homes and d.others and d.others[0] == producer
@@ -93,12 +93,12 @@ def _not_asked(producer: Instruction, consumer: Instruction) -> Decision:
     home = consumer.computation
     if home is not producer.computation:
         return said(
-            "another computation", f"{producer.name} and {consumer.name} stand in different computations"
+            "another computation", f"{producer.name} and {consumer.name} are in different computations"
         )
     if home is not None and not _is_entered(home):
-        return said("not entered", f"fusion does not enter {home.name}, which runs element by element")
+        return said("not entered", f"fusion skips {home.name}, which is applied elementwise")
     if producer not in consumer.operands:
-        return said("no operand", f"{producer.name} is no operand of {consumer.name}")
+        return said("not an operand", f"{producer.name} is not an operand of {consumer.name}")
     return said(
         "not entered", f"fusion was not tried in {home.name if home is not None else 'no computation'}"
     )
@@ -113,7 +113,7 @@ def cpu_fusion(module: Module, *, age: Age | None = None) -> FusionOutcome:
     >>> m = hlo.parse("ENTRY e { x = f32[8]{0} parameter(0)  s = f32[8]{0} exponential(x)  n = f32[8]{0} negate(s)"
     ...     "  m = f32[8]{0} multiply(x, s)  ROOT a = (f32[8]{0}, f32[8]{0}) tuple(n, m) }")
     >>> print(cpu_fusion(m).why_not("s", "n")[0].because)
-    s is expensive, and would be computed a second time for its other user m
+    s is expensive and would be computed a second time for its other user, m
     """
     copy = module.clone()
     run = _Run(copy, age_for(module, age))
@@ -174,7 +174,7 @@ class _Run:
         for (consumer, producer), refusal in self._found.items():
             rule, because = refusal or (
                 "fused",
-                f"{producer.name} is computed where {consumer.name} needs it",
+                f"{producer.name} is computed inside {consumer.name}",
             )
             source = SOURCES.get(rule, "CpuInstructionFusion::ShouldFuse")
             yield Decision(
@@ -193,14 +193,15 @@ class _Run:
                 largest = shifted_by_its_maximum(node, self._elementwise)
                 if largest is not None:
                     self._kept[node] = (
-                        f"{node.name} and its maximum {largest.name} meet in an exponential: computed twice, it might differ"
+                        f"{node.name} and its maximum {largest.name} meet in an exponential; if computed twice, the values "
+                        "might differ"
                     )
         for node in reversed(self._graph.nodes.values()):
             if not node.is_gone and (self.is_fusible(node) or node.is_fusion):
                 self._fill(node)
             elif not node.is_gone:
                 for operand in node.operands:
-                    self._found[node, operand] = "consumer not fusible", f"{node.name} cannot be in a fusion"
+                    self._found[node, operand] = "consumer not fusible", f"{node.name} cannot be fused"
         return self._graph.commit(self._editor)
 
     def _fill(self, consumer: Node) -> None:
@@ -271,37 +272,43 @@ class _Run:
         if consumer.origin in self._skipped:
             return (
                 "left alone",
-                f"{consumer.name} belongs to a custom fusion or to what is applied to elements",
+                f"{consumer.name} belongs to a custom fusion or to an elementwise computation",
             )
         origin, p, c = producer.origin, producer.name, consumer.name
         opcode = producer.opcode
         if opcode == "constant" and not is_effective_scalar(producer.shape):
-            return "constant is no scalar", f"{p} is a constant of {producer.shape}; only scalars are fused"
+            return (
+                "constant is not a scalar",
+                f"{p} is a constant of {producer.shape}; only scalars are fused",
+            )
         if is_output_fusible(producer, consumer):
             return None
         if opcode == "add" and any(is_output_fusible(o, producer) for o in producer.own):
-            return "producer takes in a product", f"{p} is to be fused into the product that it adds to"
+            return (
+                "producer would be fused into a product",
+                f"{p} will instead be fused into the product that it is added to",
+            )
         if not is_loop_fusible(producer, self._elementwise):
-            return "producer is not loop-fusible", f"{p} is a {opcode}, for which loop fusions have no code"
+            return "producer is not loop-fusible", f"{p} is a {opcode}, which loop fusions cannot emit"
         for node in (producer, consumer):
             if node.opcode == "concatenate":
                 if len(node.own) > MOST_CONCATENATED:
-                    why = f"{node.name} joins {len(node.own)} arrays, more than {MOST_CONCATENATED}"
+                    why = f"{node.name} concatenates {len(node.own)} arrays, more than {MOST_CONCATENATED}"
                     return ("concatenate" if node is producer else "consumer is a concatenate"), why
                 if is_minor_concatenate(node.origin):
-                    why = f"{node.name} joins along its minor dimension, where fused code would branch in the inner loop"
+                    why = f"{node.name} concatenates along its minor dimension, so fused code would branch in the inner loop"
                     return ("concatenate" if node is producer else "consumer is a concatenate"), why
         expensive = not producer.is_fusion and is_expensive(origin)
         if expensive and producer in self._reused_by(consumer):
             return (
-                "elements would be computed again",
-                f"{p} is expensive, and {c} reads its elements more than once",
+                "elements would be recomputed",
+                f"{p} is expensive and {c} reads its elements more than once",
             )
         if producer.is_root:
-            return "root", f"{p} is the result of the computation, and must be there"
+            return "root", f"{p} is the root of the computation, so it must stay"
         other = next((user for user in producer.users if user is not consumer), None)
         if expensive and other is not None and not _is_widening(producer):
-            why = f"{p} is expensive, and would be computed a second time for its other user {other.name}"
+            why = f"{p} is expensive and would be computed a second time for its other user, {other.name}"
             return "expensive producer would be duplicated", why
         conflict = in_place_conflict(producer, consumer, self._elementwise)
         if conflict is not None:
@@ -313,11 +320,14 @@ class _Run:
         if consumer.is_fusion and producer.opcode == "reduce":
             held = sum(member.opcode == "reduce" for member in self._graph.open(consumer).members)
             if held > MOST_REDUCTIONS:
-                return "too many reductions", f"{c} holds {held} reductions already"
+                return "too many reductions", f"{c} already contains {held} reductions"
         if producer.opcode == "constant" and not consumer.is_fusion:
-            return "constant alone", f"{p} is a constant, which goes into a fusion but makes none of {c}"
+            return (
+                "constant alone",
+                f"{p} is a constant, which can join a fusion but does not turn {c} into one",
+            )
         if producer.is_fusion:
-            return "producer is a fusion", f"{p} is a fusion itself"
+            return "producer is a fusion", f"{p} is itself a fusion"
         if consumer.is_fusion and self._duplication(consumer).is_too_high(producer):
             count = self._duplication(consumer).of(producer)
             if count > MOST:
@@ -335,7 +345,7 @@ class _Run:
             return None
         return (
             "consumer is not loop-fusible",
-            f"{c} is a {consumer.opcode}, for which loop fusions have no code",
+            f"{c} is a {consumer.opcode}, which loop fusions cannot emit",
         )
 
     def _reused_by(self, node: Node) -> set[Node]:

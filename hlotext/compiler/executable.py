@@ -83,7 +83,7 @@ def _program(compilation: Compilation) -> ExecutablePart:
         return ExecutablePart(name="program", missing=" ".join(str(error).split())[:200])
     if module is None:
         return ExecutablePart(
-            name="program", missing="no final text: the compilation died, or was not dumped to its end"
+            name="program", missing="no final text: the compilation failed, or the dump is incomplete"
         )
     count = sum(1 for _ in module.instructions())
     detail = f"{len(module.computations):,} computations"
@@ -139,7 +139,7 @@ def _execution(compilation: Compilation, tree: thunks.Thunks | None) -> Iterator
         why = (
             "TPU programs have none"
             if compilation.platform == "tpu"
-            else "neither a list of XLA's nor a final text"
+            else "neither an XLA thunk list nor a final text"
         )
         yield ExecutablePart(name="thunks", missing=why)
         return
@@ -188,9 +188,9 @@ def _code(compilation: Compilation, kernels: tuple[Kernel, ...]) -> ExecutablePa
                 source=files[0].path,
             )
     hint = {
-        "gpu": "no PTX: it is written when kernels are compiled, with xla_dump_to and xla_dump_hlo_as_text",
+        "gpu": "no PTX; it is written when kernels are compiled with xla_dump_to and xla_dump_hlo_as_text",
         "cpu": "no object files or LLVM IR in the folder",
-        "tpu": "libtpu does not dump machine code; basic_compiler_metadata.txt says its size",
+        "tpu": "libtpu does not dump machine code; basic_compiler_metadata.txt has its size",
     }
     return ExecutablePart(
         name="kernels", missing=hint.get(compilation.platform or "", "no code in the folder")

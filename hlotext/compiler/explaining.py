@@ -242,11 +242,11 @@ def _ask(
         return None, []
     model = model_of(name.removeprefix("after_"), platform)
     if model is None:
-        return None, [f"there is no model of {name} on {platform}: what changed is shown without reasons"]
+        return None, [f"there is no model of {name} on {platform}; changes are shown without reasons"]
     try:
         return model(before, after, log, age), []
     except (ValueError, LookupError, hlo.EditError) as error:
-        return None, [f"the model of {name} cannot tell: {' '.join(str(error).split())[:200]}"]
+        return None, [f"the model of {name} failed: {' '.join(str(error).split())[:200]}"]
 
 
 def together(mine: hlo.Module, theirs: hlo.Module) -> Iterator[tuple[hlo.Instruction, hlo.Instruction]]:

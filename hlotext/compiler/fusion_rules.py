@@ -148,7 +148,7 @@ def in_place_conflict(producer: Node, consumer: Node, elementwise: Elementwise) 
     root: Node | Member = body.root if body is not None else consumer
     for target in _overwritten(consumer):
         if body is None and consumer.own.count(target) > 1:
-            return f"{consumer.name} overwrites {target.name}, and reads it a second time"
+            return f"{consumer.name} overwrites {target.name} and reads it again"
         if target is not producer and target not in producer.own:
             continue
         other = _other_than_elementwise(producer, elementwise)
@@ -160,7 +160,7 @@ def in_place_conflict(producer: Node, consumer: Node, elementwise: Elementwise) 
         if not updates:
             return None
         if len(updates) > 1:
-            return f"{consumer.name} holds several updates in place"
+            return f"{consumer.name} contains several in-place updates"
         return _index_conflict(producer, consumer, other[0], updates[0], elementwise)
     return None
 
@@ -233,21 +233,19 @@ def _index_conflict(
 ) -> str | None:
     """Reason why a slice and an update of the same memory may refer to different positions; None if they agree."""
     if read.opcode not in ("slice", "dynamic-slice"):
-        return f"{producer.name} reads out of order what {consumer.name} overwrites"
+        return f"{producer.name} reads, out of order, what {consumer.name} overwrites"
     operands = update.operands
     if shape_of(read) != operands[1].shape:
-        return f"{producer.name} reads another shape than {consumer.name} overwrites"
+        return f"{producer.name} reads a different shape from what {consumer.name} overwrites"
     for number in range(shape_of(update.origin).rank):
         start = operands[2 + number]
         if not _same_start(read, number, start):
-            return f"{producer.name} does not read the place that {consumer.name} overwrites"
+            return f"{producer.name} does not read the location that {consumer.name} overwrites"
     if consumer.body is not None and any(
         member is not update and not elementwise.everywhere(member.origin)
         for member in _reached(consumer, producer)
     ):
-        return (
-            f"{consumer.name} reads out of order what {producer.name} takes of the memory that it overwrites"
-        )
+        return f"{consumer.name} reads, out of order, what {producer.name} takes from the buffer that it overwrites"
     return None
 
 

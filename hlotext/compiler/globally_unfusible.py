@@ -44,7 +44,7 @@ class GloballyUnfusible:
             blocked = self._blocked(node)
             if blocked is not None:
                 self._kept[node] = (
-                    f"{node.name} reads more than it gives, so all users must take it in, but {blocked}"
+                    f"{node.name} reads more than it produces, so every user must fuse it, but {blocked}"
                 )
         return self._kept
 
@@ -66,7 +66,7 @@ class GloballyUnfusible:
                 if operand is not producer and operand not in reached:
                     continue
                 if operand in self._kept:
-                    return f"{operand.name} is kept whole itself"
+                    return f"{operand.name} must not be duplicated either"
                 refusal = self._answer(operand, consumer)
                 if refusal is not None:
                     return refusal[1]

@@ -36,7 +36,7 @@ class CpuBackend:
                     engine.set_operand(default_orders(shape_of(operand)), i, number, why)
             elif _wants_column_major(i, columns):
                 rank = shape_of(i.operands[1]).rank
-                why = f"{i.name} needs the constant matrix column by column"
+                why = f"{i.name} needs the constant matrix in column-major order"
                 engine.set_operand({(): tuple(range(rank))}, i, 1, why)
             elif i.opcode in ("reduce-scatter", "all-gather"):
                 along = i.attributes["dimensions"][0]

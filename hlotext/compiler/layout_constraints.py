@@ -140,7 +140,7 @@ class ConstraintSolver:
                     if i.opcode == "constant"
                     else descending(buffer.rank)
                 )
-                self.set_buffer(order, buffer, False, True, self.priority, "nothing asks for another layout")
+                self.set_buffer(order, buffer, False, True, self.priority, "nothing requires another layout")
                 self._spread(interface)
         self._summarize(interface)
 
@@ -222,12 +222,14 @@ class ConstraintSolver:
         is_entry = computation is self._module.entry
         for i in computation.instructions:
             if i.opcode == "infeed":
-                self.set_instruction(orders_of(shape_of(i)), i, "an infeed comes in the layout of its shape")
+                self.set_instruction(orders_of(shape_of(i)), i, "an infeed has the layout of its shape")
             elif i.opcode == "parameter":
                 if is_entry or (computation not in self.mismatched and interface.has_parameters):
                     assert i.parameter_number is not None
                     why = (
-                        "the program takes it so" if is_entry else f"callers of {computation.name} give it so"
+                        "the entry computation layout fixes this parameter"
+                        if is_entry
+                        else f"callers of {computation.name} pass this layout"
                     )
                     self.set_instruction(interface.parameters[i.parameter_number], i, why)
             elif i.attributes.get(CONSTRAINED_COLLECTIVES) is True:
@@ -244,11 +246,11 @@ class ConstraintSolver:
 
     def _keep_collective(self, i: Instruction) -> None:
         orders = orders_of(shape_of(i))
-        self.set_instruction(orders, i, "the collective says constrain_layout")
+        self.set_instruction(orders, i, "the collective has constrain_layout=true")
         for number in range(len(i.operands)):
             wanted = orders[()] if () in orders else orders.get((number,))
             if wanted is not None:
-                self.set_operand({(): wanted}, i, number, "the collective says constrain_layout")
+                self.set_operand({(): wanted}, i, number, "the collective has constrain_layout=true")
 
     def _demand_of_callee(self, i: Instruction) -> None:
         callees = i.called_computations
@@ -256,7 +258,7 @@ class ConstraintSolver:
             return
         if i.opcode == "call":
             interface = self.interface(callees[0])
-            why = f"{callees[0].name} takes and gives it so"
+            why = f"{callees[0].name} uses this layout"
             self.set_instruction(interface.result, i, why)
             for number, orders in enumerate(interface.parameters):
                 self.set_operand(orders, i, number, why)
@@ -275,7 +277,7 @@ class ConstraintSolver:
         if condition.parameters[0] != body.parameters[0]:
             condition.parameters[0] = dict(body.parameters[0])
             self._fix(condition)
-        why = f"the body {body.computation.name} gives its state so"
+        why = f"body {body.computation.name} returns its state in this layout"
         self.set_operand(dict(body.result), loop, 0, why)
         self.set_instruction(dict(body.result), loop, why)
 
@@ -292,7 +294,7 @@ class ConstraintSolver:
         ]
         largest = max(range(len(branches)), key=lambda n: (sizes[n], -n))
         best = self.interface(branches[largest])
-        why = f"the largest branch {best.computation.name} takes and gives it so"
+        why = f"the largest branch, {best.computation.name}, uses this layout"
         for number, branch in enumerate(branches):
             interface = self.interface(branch)
             if interface.result != best.result:
@@ -332,9 +334,9 @@ class ConstraintSolver:
                 self._from_operand(constraint)
             else:
                 why = (
-                    "the program gives it so"
+                    "the entry computation layout fixes this result"
                     if interface.computation is self._module.entry
-                    else "callers take it so"
+                    else "callers expect this layout"
                 )
                 self._to_sources(constraint.result, interface.computation.root, self.priority, why)
             self._take_added(worklist)
@@ -362,13 +364,13 @@ class ConstraintSolver:
             return
         priority = constraint.priority
         self._to_sources(
-            constraint.orders, operand, priority, _via(f"{user.name} wants it so", constraint.because)
+            constraint.orders, operand, priority, _via(f"{user.name} needs this layout", constraint.because)
         )
         if user.opcode == "custom-call":
             self._to_aliased_result(constraint)
         if not shape.is_array or user.attributes.get(CONSTRAINED_COLLECTIVES) is True:
             return
-        because = _via(f"as it takes its operand {operand.name}", constraint.because)
+        because = _via(f"same layout as its operand {operand.name}", constraint.because)
         if user.opcode == "all-reduce":
             part: Index = () if len(user.operands) == 1 else (constraint.number,)
             result = self.sources.of(user)[part]
@@ -385,7 +387,7 @@ class ConstraintSolver:
             if leaf.rank > 1 and self.sources.is_own(user, index):
                 order = self.result_order(constraint.order, user, constraint.number)
                 if order is not None:
-                    given = f"{operand.name}, which lies {index_text(constraint.order)}"
+                    given = f"{operand.name} with layout {index_text(constraint.order)}"
                     self.set_buffer(
                         order, self.sources.of(user)[index], user.opcode == "transpose", _is_deep(user), priority,
                         f"it makes the {user.opcode} a bitcast of its operand {given}",
@@ -402,7 +404,7 @@ class ConstraintSolver:
                 return
         for number, sibling in enumerate(user.operands):
             if sibling is not operand and _rank(sibling) == rank:
-                why = f"operands of {user.name} lie alike, and {operand.name} lies {index_text(constraint.order)}"
+                why = f"operands of {user.name} share one layout, and {operand.name} has {index_text(constraint.order)}"
                 self.set_operand({(): constraint.order}, user, number, why, priority=constraint.priority)
         for index, leaf in arrays_of(shape_of(user)):
             if leaf.rank == rank and self.sources.is_own(user, index):
@@ -423,7 +425,7 @@ class ConstraintSolver:
                     False,
                     False,
                     constraint.priority,
-                    "it shares its operand's memory",
+                    "it shares its operand's buffer",
                 )
             return
 
@@ -438,7 +440,7 @@ class ConstraintSolver:
         i = buffer.instruction
         if self._is_flat(i):
             return
-        why = _via(f"{i.name} lies {index_text(order)}", constraint.because)
+        why = _via(f"{i.name} has layout {index_text(order)}", constraint.because)
         if i.opcode == "all-reduce":
             number = 0 if len(i.operands) == 1 else buffer.index[0]
             self.set_operand({(): order}, i, number, why, priority=constraint.priority)
@@ -469,7 +471,7 @@ class ConstraintSolver:
                 for number in self._places(user, alias):
                     if not self.sources.is_handed_on(user, number):
                         self.set_operand(
-                            {(): constraint.order}, user, number, _via(f"{alias.name} lies so", constraint.because),
+                            {(): constraint.order}, user, number, _via(f"{alias.name} has this layout", constraint.because),
                             mandatory=False, priority=constraint.priority,
                         )  # fmt: skip
         home = buffer.instruction.computation
@@ -480,7 +482,7 @@ class ConstraintSolver:
             number = self._places(home.root, buffer.instruction)[0]
             state = self.sources.of(self._parameter(home)).get((number, *buffer.index))
             if state is not None:
-                why = f"the body gives it back as {buffer.instruction.name}, which lies so"
+                why = f"the body returns it as {buffer.instruction.name}, which has this layout"
                 self.set_buffer(constraint.order, state, False, True, self.priority, why)
 
     def _is_flat(self, i: Instruction) -> bool:

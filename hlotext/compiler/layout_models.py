@@ -28,11 +28,11 @@ def layout_assignment(module: Module, platform: str = "cpu") -> Outcome:
     ...     "  ROOT n = f32[4,8]{1,0} negate(t) }")
     >>> for decision in layout_assignment(m).decisions[1:3]:
     ...     print(decision.because)
-    t lies {0,1}: it makes the transpose a bitcast of its operand x, which lies {1,0}
-    n lies {1,0}: as it takes its operand t: negate n needs row-major operands on CPU
+    t has layout {0,1}: it makes the transpose a bitcast of its operand x with layout {1,0}
+    n has layout {1,0}: same layout as its operand t: negate n needs row-major operands on CPU
     """
     if platform not in BACKENDS:
-        raise ValueError(f"the layouts of {platform} are not known; those of {', '.join(BACKENDS)} are")
+        raise ValueError(f"layout assignment for {platform} is unknown; known: {', '.join(BACKENDS)}")
     copy = module.clone()
     with copy.transaction():
         applying = _assign(copy, BACKENDS[platform]())

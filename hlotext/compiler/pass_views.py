@@ -101,7 +101,7 @@ def _remat_view(accounting: PassDiff, platform: str) -> Iterator[View]:
         for name, count in counts.most_common()
     ]
     lines = [
-        f"clones: {len(clones):,}, of {len(counts):,} operations, of which {len(gone):,} are gone themselves",
+        f"clones: {len(clones):,}, of {len(counts):,} operations, of which {len(gone):,} no longer exist",
         *_peaks(accounting, platform),
     ]
     yield View(
@@ -119,7 +119,7 @@ def _peaks(accounting: PassDiff, platform: str) -> Iterator[str]:
     try:
         before, after = (memory.assign(m, platform).peak() for m in (accounting.before, accounting.after))
     except (ValueError, LookupError) as error:
-        yield f"the peak of memory cannot be told: {' '.join(str(error).split())[:120]}"
+        yield f"peak memory is unknown: {' '.join(str(error).split())[:120]}"
         return
     saved = before.bytes - after.bytes
     what = "less" if saved >= 0 else "more"
@@ -179,7 +179,7 @@ def _overlap_view(accounting: PassDiff, platform: str) -> Iterator[View]:
     ]
     more = sum(o.after > (o.before or 0) for o in found)
     lines = [
-        f"{more:,} of {len(found):,} asynchronous operations have more to overlap with",
+        f"{more:,} of {len(found):,} asynchronous operations have more work to overlap with",
         *_peaks(accounting, platform),
     ]
     yield View(
@@ -255,7 +255,7 @@ def _entry(before: hlo.Module, after: hlo.Module) -> Iterator[str]:
         mine = _plain(shard.shard_shape for shard in shards)
         theirs = _plain(shapes)
         same = sum(a == b for a, b in zip(mine, theirs, strict=False)) if len(mine) == len(theirs) else 0
-        yield f"{what}: {same} of {len(theirs)} have the shapes that the shardings give"
+        yield f"{what}: {same} of {len(theirs)} have the shapes implied by the shardings"
 
 
 # ---- schedules
@@ -274,7 +274,7 @@ def _schedule_view(accounting: PassDiff, platform: str) -> Iterator[View]:
         for c in sorted(found, key=lambda c: c.bytes)
         if c.name != "text"
     ]
-    lines = (f"the order after the pass needs {own.bytes:,} bytes at once, without gaps",)
+    lines = (f"the order after the pass needs {own.bytes:,} bytes at its peak, without fragmentation",)
     yield View("other orders", ("scheduler", "bytes", "difference", "by this platform"), tuple(rows), lines)
 
 

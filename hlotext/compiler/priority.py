@@ -140,11 +140,11 @@ class _Replay:
                 or not _may_be_fused(producer)
                 or not _may_be_fused(consumer)
             ):
-                self._misfit(step, name, f"{step.producer} is no operand that {name} can take in")
+                self._misfit(step, name, f"{step.producer} is not an operand that {name} can fuse")
                 continue
             _join(graph, producer, consumer, name=step.fusion)
             self._named[step.fusion or name] = graph, consumer
-            because = f"{step.producer} goes into {name}, which makes {step.fusion or name}"
+            because = f"{step.producer} is fused into {name}, giving {step.fusion or name}"
             times = _times(self._last.get(step.producer))
             self.decisions.append(
                 Decision(
@@ -155,7 +155,7 @@ class _Replay:
     def _misfit(self, step: LogEntry, consumer: str, why: str) -> None:
         because = f"the log fuses {step.producer} into {consumer}, but {why}"
         self.decisions.append(
-            Decision(consumer, "log does not fit", because, (step.producer,), _STEP, is_refusal=True)
+            Decision(consumer, "log does not match", because, (step.producer,), _STEP, is_refusal=True)
         )
 
     def _fuse_constants(self, graph: Graph) -> None:
@@ -166,7 +166,7 @@ class _Replay:
             for user in list(node.users):
                 if not user.is_gone and self._takes_constant(node, user):
                     _join(graph, node, user, keep=True)
-                    because = f"{node.name} is a scalar, and costs nothing inside of {user.name}"
+                    because = f"{node.name} is a scalar and costs nothing inside {user.name}"
                     self.decisions.append(
                         Decision(user.name, "constant fused", because, (node.name,), _CONSTANT)
                     )

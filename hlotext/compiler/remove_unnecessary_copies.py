@@ -105,9 +105,7 @@ def remove_copies(module: Module, platform: Backend, age: XlaAge) -> list[Decisi
                 continue
             changed = True
             reasons.pop(copy, None)
-            because = (
-                f"{source.name} and {copy.name} can share memory: neither is read after the other is written"
-            )
+            because = f"{source.name} and {copy.name} can share a buffer: neither is read after the other is written"
             removed.append(Decision(copy.name, REMOVED, because, (source.name,), SOURCE))
             was_root = copy.is_root
             _take_out_of_use(copy)
@@ -192,18 +190,18 @@ class _Remover:
         """Takes a copy out of the rows; None, or why it stays."""
         ends = self.ends.get(copy)
         if ends is None:
-            return self._kept(copy, "ambiguous source", f"it is not known which value {copy.name} copies")
+            return self._kept(copy, "ambiguous source", f"the value that {copy.name} copies is ambiguous")
         assert copy.shape is not None
         source_shape = copy.operands[0].shape
         if source_shape is None or not layout.shapes_equal(copy.shape, source_shape):
             return self._kept(
-                copy, "another layout", f"{copy.name} changes the layout: {source_shape} to {copy.shape}"
+                copy, "layout change", f"{copy.name} changes the layout: {source_shape} to {copy.shape}"
             )
         if self.platform is Backend.TPU and _is_scalar_of_loop(copy):
             return self._kept(
                 copy,
-                "scalar of a loop",
-                "TPU's compiler keeps the copies of scalars that a loop's body takes or gives",
+                "scalar loop state",
+                "the TPU compiler keeps copies of scalars in loop state",
             )
         source, result = ends
         if source.next is result:
@@ -232,9 +230,9 @@ class _Remover:
                 return late
         else:
             return self._kept(
-                copy, "in the middle of two rows",
-                f"{copy.operands[0].name} is followed by {source.next.writer.name} in its memory, and {copy.name} follows "
-                f"{result.prev.writer.name} in its own: they cannot be one", source.next.writer, result.prev.writer,
+                copy, "inside both live-range chains",
+                f"{copy.operands[0].name} is followed by {source.next.writer.name} in its buffer, and {copy.name} follows "
+                f"{result.prev.writer.name} in its own, so they cannot be merged", source.next.writer, result.prev.writer,
             )  # fmt: skip
         self._remove(result, copy, source)
         self.gone.add(copy)
@@ -246,19 +244,19 @@ class _Remover:
         node = self.rows.next(source)
         while node is not result:
             if node is None:
-                because = f"{copy.name} stands before what it copies"
+                because = f"{copy.name} precedes what it copies"
                 return self._kept(copy, "order unknown", because, source.writer)
             if self._is_root_of(source.value, node.writer.computation) or (
                 not readers and not self.ordering.is_defined_before(source.value, node.value)
             ):
-                because = f"{_shown(source)} is not certain to be over when {node.writer.name} writes"
+                because = f"{_shown(source)} may still be live when {node.writer.name} writes"
                 return self._kept(copy, "order unknown", because, node.writer)
             use = self.uses_before.late_use(readers, node.value)
             if use is not None and use.instruction is not None:
                 because = (
-                    f"{use.instruction.name} may read {copy.name} after {node.writer.name} wrote over it"
+                    f"{use.instruction.name} may read {copy.name} after {node.writer.name} overwrites it"
                 )
-                return self._kept(copy, "written in between", because, node.writer, use.instruction)
+                return self._kept(copy, "overwritten in between", because, node.writer, use.instruction)
             node = self.rows.next(node)
         return None
 
@@ -312,7 +310,7 @@ class _Remover:
                     return self._kept(
                         copy,
                         "too many values",
-                        "too many values share its memory for all of them to be compared",
+                        "too many values share its buffer to compare them all",
                     )
                 late = self._overlap(copy, before, after)
                 if late is not None:
@@ -332,28 +330,30 @@ class _Remover:
         if not a.uses:
             if self.ordering.is_defined_before(a.value, b.value):
                 return None
-            because = f"{a.value} is not certain to be written before {b.value}"
+            because = f"{a.value} is not guaranteed to be written before {b.value}"
             return self._kept(copy, "order unknown", because, a.writer, b.writer)
         if self._is_root_of(a.value, b.writer.computation):
             home = b.writer.computation
             assert home is not None
-            because = f"{_shown(a)} is given back by {home.name}, so it lives on when {b.writer.name} writes"
+            because = (
+                f"{_shown(a)} is returned by {home.name}, so it is still live when {b.writer.name} writes"
+            )
             return self._kept(copy, "result of the computation", because, a.writer, b.writer)
         use = self.uses_before.late_use(a.uses, b.value, self.rows.uses_over(a, b))
         if use is None or use.instruction is None:
             return None
         if use.instruction is b.writer:
-            because = f"{b.writer.name} cannot write its result over {_shown(a)}, which it reads"
+            because = f"{b.writer.name} cannot overwrite {_shown(a)}, which it reads"
             return self._kept(copy, "not in place", because, a.writer, b.writer)
         written = (
-            f"{b.writer.name} writes over it"
+            f"{b.writer.name} overwrites it"
             if not b.value.is_phi
-            else f"{b.writer.name} holds a new value in its place"
+            else f"{b.writer.name} puts a new value in its place"
         )
         if self.ordering.runs_before_anywhere(b.writer, use.instruction):
             because = f"{use.instruction.name} reads {_shown(a)} after {written}"
             return self._kept(copy, "read later", because, a.writer, b.writer, use.instruction)
-        because = f"nothing makes {use.instruction.name} read {_shown(a)} before {written}"
+        because = f"nothing orders {use.instruction.name}'s read of {_shown(a)} before {written}"
         return self._kept(copy, "read at an unknown time", because, a.writer, b.writer, use.instruction)
 
     def _is_root_of(self, value: Value, computation: Computation | None) -> bool:

@@ -121,17 +121,19 @@ class _Adder:
         new, copies = self.copier.deep_copy(init, chosen)
         replace_use(loop, init, new)
         for index, copy in copies.items():
-            self._note(copy, "loop state, on entry", f"{loop.name} changes {element(index)} of its state, which "
-                       f"{init.name} gives: the loop writes to memory of its own", loop, init)  # fmt: skip
+            self._note(copy, "loop state, on entry", (
+                f"{loop.name} changes {element(index)} of its state, which comes from {init.name}, so the loop needs its "
+                "own buffer"
+            ), loop, init)  # fmt: skip
         users = parameter.users
         first, first_copies = self.copier.deep_copy(parameter, chosen)
         last, last_copies = self.copier.deep_copy(root, chosen)
         for index, copy in first_copies.items():
             add_control(copy, last_copies[index])
             self._note(copy, "loop state, at the start of the body", f"{body.name} changes {element(index)} and may still "
-                       f"read what {parameter.name} holds", loop, parameter)  # fmt: skip
+                       f"read the old value in {parameter.name}", loop, parameter)  # fmt: skip
             self._note(last_copies[index], "loop state, at the end of the body", f"{body.name} changes {element(index)}: "
-                       f"{root.name} puts its new value where {parameter.name} was", loop, root)  # fmt: skip
+                       f"{root.name} puts the new value into the buffer of {parameter.name}", loop, root)  # fmt: skip
         for user in users:
             replace_use(user, parameter, first)
         replace_root(body, last if root is not parameter else first)
@@ -172,8 +174,10 @@ class _Adder:
                     replace_use(user, root, new)
             replace_root(branch, new)
             for index, copy in copies.items():
-                self._note(copy, "result of a branch", f"the branches of {conditional.name} give {element(index)} "
-                           "differently, and one piece of memory takes it", conditional, root)  # fmt: skip
+                self._note(copy, "result of a branch", (
+                    f"the branches of {conditional.name} produce {element(index)} from different values, and all must write "
+                    "it to one buffer"
+                ), conditional, root)  # fmt: skip
 
     # ---- operations in place
 
@@ -190,8 +194,8 @@ class _Adder:
             new, copies = self.copier.deep_copy(operand)
             replace_operand(i, number, new)
             for copy in copies.values():
-                self._note(copy, "operand in place", f"{i.name} writes its result over {operand.name}, "
-                           "which others may still read", i, operand)  # fmt: skip
+                self._note(copy, "operand in place", f"{i.name} overwrites {operand.name}, which others may still read",
+                           i, operand)  # fmt: skip
 
     def _overwritten(self, i: Instruction) -> Iterator[int]:
         pairs: Sequence[Pair] = self.pairs.of(i)
@@ -229,8 +233,8 @@ class _Adder:
             new, copies = self.copier.deep_copy(end)
             for copy in copies.values():
                 add_control(copy, start)
-                self._note(copy, "received in the next trip", f"{start.name} of the next trip of {loop.name} receives into "
-                           f"the memory that {end.name} gives", start, end)  # fmt: skip
+                self._note(copy, "received in the next iteration", f"{start.name} of the next iteration of {loop.name} "
+                           f"receives into the buffer that {end.name} returns", start, end)  # fmt: skip
             for each in users:
                 replace_use(each, end, new)
 
@@ -238,7 +242,7 @@ class _Adder:
         operand = start.operands[0]
         copy = self.copier.copy(operand)
         replace_use(start, operand, copy)
-        self._note(copy, "sent across a loop", f"{start.name} is under way in {loop.name}, where {operand.name} may change",
+        self._note(copy, "sent across a loop", f"{start.name} is in flight in {loop.name}, where {operand.name} may change",
                    start, operand)  # fmt: skip
         return copy
 
@@ -282,7 +286,7 @@ class _Adder:
                 replace_use(user, parameter, new)
             for index, copy in copies.items():
                 first[number, index] = copy
-                self._note(copy, "donated argument", f"a result is written over {parameter.name}, which may still be read",
+                self._note(copy, "donated argument", f"a result overwrites {parameter.name}, which may still be read",
                            parameter)  # fmt: skip
         if not first:
             return
@@ -292,7 +296,7 @@ class _Adder:
             waits_for = first.get(target)
             if waits_for is not None and output in last:
                 add_control(waits_for, last[output])
-                self._note(last[output], "result in an argument", f"{element(output, 'the result')} is written over "
+                self._note(last[output], "result in an argument", f"{element(output, 'the result')} overwrites "
                            f"{parameters[target[0]].name}", root, waits_for)  # fmt: skip
         replace_root(entry, new)
 

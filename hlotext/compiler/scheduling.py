@@ -91,7 +91,7 @@ class MemoryScheduler(Pass):
             else next((c for c in found if c.name == self.scheduler), None)
         )
         if best is None:
-            raise ValueError(f"no scheduler is called {self.scheduler}; there are {', '.join(SCHEDULERS)}")
+            raise ValueError(f"no scheduler is named {self.scheduler}; there are {', '.join(SCHEDULERS)}")
         return PassResult.of({"moved": apply(module, best.orders), "scheduled": 1})
 
 
@@ -110,12 +110,12 @@ def schedule(module: Module, platform: str | None = None) -> Outcome:
     for candidate in found:
         if candidate.name == "text":
             continue
-        what = f"{candidate.name} needs {candidate.bytes:,} bytes at once"
+        what = f"{candidate.name} needs {candidate.bytes:,} bytes at its peak"
         if candidate is best:
             others = " and ".join(c.name for c in found if c.is_tried and c is not best)
             because = f"{what}; it is the only one tried"
             if others:
-                because = f"{what}, and by XLA's count {best.compared:,}, no more than {others}"
+                because = f"{what} ({best.compared:,} by XLA's count), no more than {others}"
             decisions.append(Decision(root, "chosen order", because, (), "DefaultMemoryScheduler::Run"))
         else:
             tried = "it was tried" if candidate.is_tried else "this platform does not try it"

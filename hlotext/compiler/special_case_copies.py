@@ -127,7 +127,7 @@ class _Finder:
                 continue
             if self._is_read_only(value):
                 what = "a constant" if i.opcode == "constant" else "an argument that is not donated"
-                because = f"{i.name} is {what}, and what shares its memory would write over it"
+                because = f"{i.name} is {what}, and a value in the same buffer would overwrite it"
                 self._want(i, value.index, ("read-only", because, ()))
             for use in value.uses:
                 reader = use.instruction
@@ -140,7 +140,7 @@ class _Finder:
                     if other is not value and not self.sharing.may_share(
                         operand, use.operand_index, reader, other.index
                     ):
-                        because = f"{reader.name} would write its result over {operand.name}, which it cannot do in place"
+                        because = f"{reader.name} would overwrite {operand.name}, which it cannot do in place"
                         self._want(operand, use.operand_index, ("not in place", because, (reader.name,)))
 
     def _sliced(self) -> None:
@@ -177,7 +177,7 @@ class _Finder:
             first = seen.setdefault(number, index)
             if first != index and must_differ:
                 copied = first if is_entry and index in self.flow.aliases else index
-                because = f"{element(first)} and {element(index)} of the result are one array, and each needs its own memory"
+                because = f"{element(first)} and {element(index)} of the result are one array, and each needs its own buffer"
                 self._want(root, copied, ("result twice", because, ()))
         if is_entry:
             for index, _ in root.shape.subshapes():
@@ -186,14 +186,14 @@ class _Finder:
                     i = value.instruction
                     what = "a constant" if i.opcode == "constant" else "an argument"
                     which = element(index, "the whole")
-                    because = f"{which} of the result is {what}, {i.name}, whose memory cannot be given away"
+                    because = f"{which} of the result is {what}, {i.name}, whose buffer cannot be handed out"
                     self._want(root, index, ("read-only result", because, (i.name,)))
                 elif value is not None and (inner := self.stays_inside[self.buffer_of[value]]) is not None:
                     assert inner.instruction is not None
                     i = inner.instruction
                     which = element(index, "the whole")
                     because = (
-                        f"{which} of the result is written by {i.name}, which the compiler keeps out of "
-                        "the memory of results"
+                        f"{which} of the result is written by {i.name}, which the compiler does not let write to result "
+                        "buffers"
                     )
                     self._want(root, index, ("written from outside", because, (i.name,)))

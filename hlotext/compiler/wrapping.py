@@ -106,10 +106,10 @@ def _wrap_all(module: Module, backend: Backend, age: XlaAge) -> Iterator[Decisio
                 name, opcode = instruction.name, instruction.opcode
                 fusion = _wrap(module, computation, instruction, backend)
                 platform = backend.value.upper()
-                what = f"a {opcode}, one of the opcodes that {platform} compiles as fusions"
+                what = f"a {opcode}, an opcode that {platform} compiles as a fusion"
                 if opcode == "copy":
                     what = f"a copy that changes the layout, which {platform} compiles as a fusion"
-                because = f"{name} is {what}: it became {fusion.name}"
+                because = f"{name} is {what}, so it became {fusion.name}"
                 yield Decision(name, "wrapped", because, (fusion.name,), SOURCE)
 
 
