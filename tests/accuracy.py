@@ -39,15 +39,15 @@ _ANSWERS: dict[str, dict[str, str]] = {
         "offsets without VMEM": "memory: offsets",
         "total": "memory: total",
         "total without VMEM": "memory: total",
-        "moment of peak": "memory: moment of the peak",
+        "moment of peak": "memory: time of the peak",
         "offsets of VMEM": "fast memory: offsets",
     },
     "thunks": {"predicted": "thunks", "command buffers": "command buffers"},
     "identity": {
         "cause right": "cause of an operation",
-        "cause said with high confidence right": "cause, said to be sure",
+        "cause said with high confidence right": "cause, with high confidence",
         "source right": "source of an operation",
-        "source of high confidence right": "source, said to be sure",
+        "source of high confidence right": "source, with high confidence",
         "owner named": "the pass that did it",
     },
     "versions": {

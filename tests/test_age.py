@@ -35,7 +35,7 @@ def test_a_text_without_marks_is_of_any_age() -> None:
 def test_marks_of_the_form_count_in_dumped_files_alone() -> None:
     age = age_of(parsed(WRITTEN, DUMPED))
     assert (age.since, age.until) == (date(2025, 3, 11), date(2026, 7, 12))
-    assert age.marks == ("long form without shapes of operands", "get-tuple-element written out")
+    assert age.marks == ("long form without operand shapes", "get-tuple-element written out")
     assert not age.has(date(2026, 8, 1))
 
 

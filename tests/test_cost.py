@@ -432,6 +432,6 @@ ENTRY e {
     found = cost.analyze(hlo.parse(text))
     assert found.run.flops == 5 * 8 * 16 * 32 * (3 + 4 + 5)
     assert found.flops == 8 * 8 * 16 * 32 * (3 * 4 * 5)
-    assert found.xla_omissions == ("FFTs by XLA's formula",)
+    assert found.xla_omissions == ("FFTs counted with XLA's formula",)
     least = cost.estimate(found.module, "h100").instructions[0].least
     assert least.flops == found.run.flops

@@ -352,15 +352,15 @@ FOLDERS = support.DATA / "collectives"
     [
         (
             "cpu.mlp_second_wrong.shardy",
-            "needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')",
+            "needs the result of mul (line 29) as P('dp', None), but it is P('dp', 'tp')",
             "argument w1",
         ),
         (
             "cpu.loop_constraint_inside.shardy",
             "the sharding constraint (line 465)",
-            "the constraint in line 465",
+            "the constraint on line 465",
         ),
-        ("cpu_0.12.mlp_second_wrong.shardy", "as P('dp', None), and it is P('dp', 'tp')", "argument w1"),
+        ("cpu_0.12.mlp_second_wrong.shardy", "as P('dp', None), but it is P('dp', 'tp')", "argument w1"),
     ],
 )
 def test_a_reshard_is_told_with_the_annotation_that_spares_it(

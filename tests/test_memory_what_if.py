@@ -35,9 +35,7 @@ def test_what_makes_the_operands_is_told() -> None:
     """A value whose operands would have to be kept instead is made from what lives across the peak anyway."""
     module = hlo.load(DATA / "dot_of_softmax.txt.xz")
     found = what_if.rematerialize(module, COMPILED["dot_of_softmax"]["again"])
-    assert found.notes[0].startswith(
-        "what makes the operands of ynn_fusion.2 is computed again too: ynn_fusion.4,"
-    )
+    assert found.notes[0].startswith("the operands of ynn_fusion.2 are recomputed too: ynn_fusion.4,")
     assert module.find("ynn_fusion.2") is not None
     after = found.assignment.module
     assert after is not None
@@ -50,7 +48,7 @@ def test_what_cannot_be_computed_again_is_said() -> None:
     for name, why in (
         ("v.1", "is a parameter"),
         ("nobody", "no instruction"),
-        ("copy_bitcast_fusion", "nothing uses"),
+        ("copy_bitcast_fusion", "has no use"),
     ):
         with pytest.raises(memory.MemoryModelError, match=why):
             what_if.rematerialize(module, name, before=before)
@@ -125,7 +123,7 @@ def test_a_result_that_a_reader_of_the_argument_needs_is_not_written_over_it(oth
     """Also where the reader needs the result through another operation; else it is read before."""
     found = what_if.donate(hlo.parse(_TWO_ARGUMENTS.replace("OTHER", other)), [0], "gpu")
     assert found.peak_before - found.peak_after == pytest.approx(saved, abs=64)
-    assert any(": needed when the result" in note for note in found.notes) is not bool(saved)
+    assert any(": still needed when the result" in note for note in found.notes) is not bool(saved)
 
 
 def test_arguments_are_said_by_their_names_too() -> None:
@@ -149,7 +147,7 @@ ENTRY e {
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
     assert found.what == "donate 0 (not 1: see the notes)"
-    assert "parameter 1: no result has the shape" in " ".join(found.notes)
+    assert "parameter 1: no result has shape" in " ".join(found.notes)
 
 
 def test_why_no_result_takes_an_argument_is_told_once_and_true() -> None:
@@ -171,9 +169,9 @@ ENTRY e {
     found = what_if.donate(module, [1, 2, 3, 4, 5], "gpu")
     assert found.what == "donate 1-5"
     assert found.notes[:3] == (
-        "parameter 1: every result of the shape f32[8]{0} is in the memory of another parameter",
-        "parameters 2-4: the result of the shape f32[4]{0} is a bitcast of an array of another shape,"
-        " for which sharing memory is not estimated",
+        "parameter 1: every result of shape f32[8]{0} already uses the buffer of another parameter",
+        "parameters 2-4: the result of shape f32[4]{0} is a bitcast of an array of a different shape,"
+        " for which buffer sharing is not estimated",
         "parameter 5: returned unchanged",
     )
 

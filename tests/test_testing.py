@@ -402,7 +402,7 @@ def test_collectives_say_why(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*cpu_after_optimizations.txt")
     (one,) = inspect(path).collectives()
     assert one.why == (
-        "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), and it is P('dp', 'tp')"
+        "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), but it is P('dp', 'tp')"
     )
     (alone,) = inspect(path.read_text()).collectives("all-gather")
     assert alone.why == "because dot_general (line 30) needs the result of mul (line 29) in another sharding"

@@ -115,7 +115,7 @@ def test_what_memory_does_not_hold_is_packed_by_size(tmp_path: Path) -> None:
     # The chip decides: where it is assumed, so is the size.
     assert needed(None).needed == read.needed
     assert needed(None).is_estimated
-    assert any("packs them by size, on a chip with more" in note for note in assigned(None).notes)
+    assert any("packs them by size; a chip with more" in note for note in assigned(None).notes)
     assert peak_bytes(hlo.parse(str(module))) == memory.assign(module, places_fast_memory=False).peak().bytes
 
 

@@ -69,9 +69,9 @@ def _is_plain_and_synchronous(text: str) -> bool:
 
 
 _ALWAYS = (
-    _Row(Mark("tables of stack frames", since=date(2025, 12, 2)), ("stack_frame_id=", "\nStackFrames\n")),
+    _Row(Mark("stack-frame tables", since=date(2025, 12, 2)), ("stack_frame_id=", "\nStackFrames\n")),
     _Row(
-        Mark("places of the source in metadata, no tables of them", until=date(2025, 12, 1), is_weak=True),
+        Mark("source locations in metadata, without stack-frame tables", until=date(2025, 12, 1), is_weak=True),
         ("source_file=",), r'metadata=\{[^\n]*op_name="[^"\n]*jit\([^\n]*source_file="', _has_no_tables,
     ),
     _Row(Mark("scheduling_name=", since=date(2024, 7, 26)), ("scheduling_name=",), "[ {]scheduling_name="),
@@ -131,7 +131,7 @@ _ALWAYS = (
 _LINE = r"^  (?:ROOT )?"
 _BY_DEFAULT = (
     _Row(
-        Mark("short form with names behind computations", until=date(2025, 2, 16), is_weak=True),
+        Mark("short form with names after computations", until=date(2025, 2, 16), is_weak=True),
         ("\n} // ",), r"^\} // [\w.-]+$", in_parts=False,
     ),
     _Row(
@@ -140,7 +140,7 @@ _BY_DEFAULT = (
         in_parts=False,
     ),
     _Row(
-        Mark("long form without shapes of operands", since=date(2025, 3, 11), is_weak=True), (" = ",),
+        Mark("long form without operand shapes", since=date(2025, 3, 11), is_weak=True), (" = ",),
         rf"{_LINE}%[\w.-]+ = [a-z]\S+ (?!constant|parameter)[a-z][\w-]*\(%", in_parts=False,
     ),
     _Row(

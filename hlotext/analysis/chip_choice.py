@@ -44,7 +44,7 @@ class ChipChoice:
         if self.source == "assumed":
             return f"{self.text}, set --chip"
         if self.source == "text":
-            return f"{self.chip.name}, as marks of the text tell"
+            return f"{self.chip.name}, inferred from the text"
         return self.chip.name
 
 

@@ -132,7 +132,7 @@ _GIB = 1 << 30
 
 def _available(gib: float) -> Figure:
     """Main memory that libtpu says is available to a program, in GiB to two decimals."""
-    return Figure(gib * _GIB, "available HBM in libtpu 0.0.42.1's message that a program does not fit")
+    return Figure(gib * _GIB, "available HBM in libtpu 0.0.42.1's out-of-memory message")
 
 
 def _peaks(
@@ -150,7 +150,7 @@ def _wide(tf32: float, f32: float, f64: float) -> dict[str, Figure]:
 
 def _passes(bf16: float) -> dict[str, Figure]:
     """A TPU makes a product of f32 of three of bf16, or of six, as the precision asks."""
-    source = "the peak of bf16 over the passes that jax.lax.Precision names"
+    source = "bf16 peak divided by the passes of jax.lax.Precision"
     return {"f32x3": Figure(bf16 / 3, source), "f32": Figure(bf16 / 6, source)}
 
 
@@ -224,7 +224,7 @@ _ROWS = (
             **_compiler(1.97e14, 687 * _GIB, 1.536e12, 1.5e9, None),
             vector=_lanes(1.5e9),
             **_torus(45e9, 4),
-            clock=Figure(1.5e9, "the peak over 4 units of 128 x 128 products a cycle"),
+            clock=Figure(1.5e9, "peak divided by 4 units of 128 x 128 products per cycle"),
         ),
         usable=_available(15.75),
     ),
@@ -369,7 +369,7 @@ def read_chip(text: str, name: str = "chip") -> Chip:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is no TOML: {error}") from None
+        raise ValueError(f"it is not valid TOML: {error}") from None
     base = table.pop("base", None)
     own = table.pop("name", name)
     start = chip(str(base)) if base is not None else Chip(str(own), Backend.TPU)

@@ -106,7 +106,7 @@ class Communication:
     def wire_bytes_by(self, algorithm: Algorithm) -> int | None:
         """Bytes sent by each device under an algorithm: `ring` or `tree`. Raises ValueError for another."""
         if algorithm not in ALGORITHMS:
-            raise ValueError(f"there is no algorithm {algorithm!r} but {', '.join(ALGORITHMS)}")
+            raise ValueError(f"unknown algorithm {algorithm!r}; known: {', '.join(ALGORITHMS)}")
         if self.pairs is not None and all(len(set(pair)) == 1 for pair in self.pairs):
             return 0
         kind = self.kind.removeprefix("host ")

@@ -59,7 +59,7 @@ class DeviceMesh:
         if order is None:
             return
         if self.num_devices > MOST_DEVICES or sorted(order) != list(range(self.num_devices)):
-            raise ValueError(f"the device order is no order of {self.num_devices} devices")
+            raise ValueError(f"the device order is not a permutation of {self.num_devices} devices")
         object.__setattr__(self, "_places", {device: place for place, device in enumerate(order)})
 
     @property

@@ -21,7 +21,7 @@ class MetadataSource(enum.Enum):
 
     OWN = "itself"
     BODY = "what it runs"
-    CALLER = "the instruction that it is part of"
+    CALLER = "the instruction it is part of"
     USER = "the nearest instruction that uses it"
     PRODUCER = "an instruction that makes its operands"
 

@@ -18,7 +18,7 @@ from hlotext.ir.nodes.instruction import Instruction
 MOSAIC = "tpu_custom_call"
 _CHILD = Path(__file__).with_name("mosaic_child.py")
 _SECONDS = 60.0
-_WITHOUT_JAXLIB = "jaxlib reads the bodies of Mosaic kernels: pip install 'hlotext[jax]'"
+_WITHOUT_JAXLIB = "reading Mosaic kernel bodies needs jaxlib: pip install 'hlotext[jax]'"
 
 
 @attrs.frozen
@@ -92,7 +92,7 @@ def _read(bodies: list[str]) -> list[MosaicKernel]:
 def _answers(bodies: list[str]) -> tuple[list[dict[str, Any]], str]:
     """The answers of a child to the bodies, as far as it comes, and the reason why it came no further."""
     lines = "".join(f"{''.join(body.split())}\n" for body in bodies)
-    why = "jaxlib ends on it"
+    why = "jaxlib crashes on it"
     try:
         out = subprocess.run(
             [sys.executable, "-P", str(_CHILD)],
@@ -104,7 +104,7 @@ def _answers(bodies: list[str]) -> tuple[list[dict[str, Any]], str]:
         ).stdout
     except subprocess.TimeoutExpired as error:
         out = (error.stdout or b"").decode("utf-8", "replace") if isinstance(error.stdout, bytes) else ""
-        why = f"it was not read within {_SECONDS:g} seconds"
+        why = f"reading it took longer than {_SECONDS:g} seconds"
     answers = []
     for line in out.splitlines():
         try:

@@ -52,10 +52,10 @@ class Counted:
         elif name == "scf.for":
             rounds = rounds_of(operation)
             if rounds is None:
-                self.open.append("the rounds of a loop in its kernel are not known")
+                self.open.append("a loop in its kernel has an unknown trip count")
             times *= 1 if rounds is None else rounds
         elif name in _LOOPS_OF_UNKNOWN_ROUNDS:
-            self.open.append("the rounds of a loop in its kernel are not known")
+            self.open.append("a loop in its kernel has an unknown trip count")
         elif name == "func.call":
             self.open.append("its kernel calls a function")
         for region in operation.regions:
@@ -67,7 +67,7 @@ class Counted:
         if name in _PRODUCTS:
             flops = product_flops(operation)
             if flops is None:
-                self.open.append(f"the size of a {name} in its kernel is not known")
+                self.open.append(f"the size of a {name} in its kernel is unknown")
                 return False
             kind = kind_of(operation)
             self.products[kind] = self.products.get(kind, 0) + times * flops
@@ -197,7 +197,7 @@ def read(body: bytes) -> dict[str, Any]:
         if "iteration_bounds" in attributes:
             bounds = list(ir.DenseI64ArrayAttr(attributes["iteration_bounds"]))
             if _DYNAMIC in bounds:
-                counted.open.append("how often its kernel runs is known only at run time")
+                counted.open.append("the number of its kernel's iterations is known only at run time")
             times = math.prod(max(0, one) for one in bounds if one != _DYNAMIC)
         for region in operation.regions:
             counted.region(region, times, False)

@@ -32,7 +32,7 @@ class Selection:
 
     def __attrs_post_init__(self) -> None:
         if self.line is not None and _bounds(self.line)[1] > _bounds(self.line)[2]:
-            raise ValueError(f"{self.line} is no range of lines such as model.py:12-30")
+            raise ValueError(f"{self.line} is not a line range such as model.py:12-30")
 
     @property
     def is_everything(self) -> bool:

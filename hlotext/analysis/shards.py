@@ -157,9 +157,9 @@ def shards_of(module: Module, instruction: Instruction) -> Iterator[Shard]:
         problem = None
         part = array
         if written is None and not partitioned and devices_of(module).partitions != 1:
-            problem = "the text does not say how it is spread"
+            problem = "the text does not show how it is sharded"
         elif written is not None and sharding is None:
-            problem = f"{len(each)} shardings are none of {len(leaves)} arrays"
+            problem = f"{len(each)} shardings do not match {len(leaves)} arrays"
         elif sharding is not None and not partitioned:
             try:
                 part = sharding.shard_shape(array)

@@ -213,7 +213,7 @@ class Analysis:
                 break
         works_reached = (work for computation in reached for work in counting.works[computation])
         if any(work.performed not in (None, work.flops) for work in works_reached):
-            omissions.append("FFTs by XLA's formula")
+            omissions.append("FFTs counted with XLA's formula")
         return tuple(omissions)
 
     def as_tpu(self, chip: Chip | str) -> TpuCost:
@@ -243,7 +243,7 @@ class Analysis:
         """
         computation = instruction.computation
         if computation is None or computation not in self._counting.works:
-            raise KeyError(f"{instruction.name} is no instruction of {self.module.name}")
+            raise KeyError(f"{instruction.name} is not an instruction of {self.module.name}")
         return Cost(*self._counting.whole(computation, self._places(computation)[instruction]))
 
     @functools.cached_property
@@ -291,7 +291,7 @@ class Analysis:
         step. The sums of each are `run`'s. Raises ValueError for another key.
         """
         if key not in KEYS:
-            raise ValueError(f"costs can be added up by {', '.join(KEYS)}, not by {key!r}")
+            raise ValueError(f"costs can be grouped by {', '.join(KEYS)}, not by {key!r}")
         subject, text = self._naming(key)
         # What names a cost is nearly always one object for many instructions: it is found by identity, and named once.
         sums: dict[int, list[float]] = {}

@@ -199,7 +199,7 @@ class Counting:
 
     def _work(self, instruction: Instruction) -> OpCost:
         if instruction.opcode not in _RULES_BY_OPCODE:
-            self.uncounted[instruction] = f"the opcode {instruction.opcode} is not known"
+            self.uncounted[instruction] = f"opcode {instruction.opcode} is unknown"
             return NOTHING
         try:
             return self._rule_work(instruction)

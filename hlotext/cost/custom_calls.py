@@ -97,7 +97,7 @@ def _attention(products: int) -> Callable[[Instruction, OpCost], OpCost | None]:
         config = _config(instruction, "cudnn_fmha_backend_config")
         sizes = [int(size) for size in config["intermediate_tensor_shape"]["dimensions"]]
         if len(sizes) != 4:
-            raise CannotCountError("its scores have not four dimensions")
+            raise CannotCountError("its scores do not have four dimensions")
         flops = 2 * products * _shape(instruction.operands[0]).dimensions[-1]
         for size in sizes:
             flops *= size
@@ -156,13 +156,13 @@ def _config(instruction: Instruction, name: str) -> Mapping[str, Any]:
         raise CannotCountError("it has no backend_config")
     found = config.json()[name]
     if not isinstance(found, dict):
-        raise CannotCountError(f"its {name} is no object")
+        raise CannotCountError(f"its {name} is not an object")
     return found
 
 
 def _shape(operand: Instruction) -> Shape:
     if operand.shape is None or not operand.shape.is_array:
-        raise CannotCountError("an operand is no array")
+        raise CannotCountError("an operand is not an array")
     return operand.shape
 
 
@@ -172,7 +172,7 @@ def _result(instruction: Instruction) -> Shape:
     if shape is not None and shape.is_tuple:
         shape = shape.tuple_shapes[0]
     if shape is None or not shape.is_array:
-        raise CannotCountError("the result is no array")
+        raise CannotCountError("the result is not an array")
     return shape
 
 

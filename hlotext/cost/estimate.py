@@ -165,9 +165,7 @@ class Estimate:
         Computed on first access. Raises RuntimeError where the module was edited before that.
         """
         if self.module.revision != self._revision:
-            raise RuntimeError(
-                f"module {self.module.name} was edited since it was estimated: estimate it again"
-            )
+            raise RuntimeError(f"module {self.module.name} was edited after the estimate; estimate it again")
         try:
             return as_tpu(self.module, self.chip).least_seconds
         except ValueError:
@@ -242,7 +240,7 @@ class CompilerEstimate:
         """The part of the program that it is about, for people."""
         return (
             f"for {self.instructions:,} of {self.of_instructions:,} instructions, "
-            f"which take {100 * self.priced_share:.0f} % of the core's least time"
+            f"which take {100 * self.priced_share:.0f} % of the core's minimum time"
         )
 
 

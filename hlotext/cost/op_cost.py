@@ -18,7 +18,7 @@ class CalleeCost(enum.Enum):
 
     SUM = "the sum of all"
     LARGEST = "the largest"
-    OPERATIONS = "the sum of their operations; bytes are its own"
+    OPERATIONS = "the sum of their flops; bytes are the instruction's own"
 
 
 class OpCost(NamedTuple):
@@ -77,7 +77,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
     def register(function: Rule) -> Rule:
         if name in RULES:
-            raise ValueError(f"there is a cost rule {name} already")
+            raise ValueError(f"duplicate cost rule {name}")
         RULES[name] = function
         return function
 

@@ -54,14 +54,14 @@ class Formula:
     def of(cls, value: object) -> Formula:
         """A formula from text, or a number. Raises ValueError for what is none."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(f"a figure is a number or a formula, not {value!r}")
+            raise ValueError(f"a figure must be a number or a formula, not {value!r}")
         text = str(value)
         if len(text) > _LONGEST:
             raise ValueError(f"a formula has at most {_LONGEST:,} characters")
         try:
             tree = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise ValueError(f"{text!r} is no formula") from None
+            raise ValueError(f"{text!r} is not a formula") from None
         _check(tree, text, _DEEPEST)
         return cls(text, tree)
 
@@ -70,11 +70,11 @@ class Formula:
         try:
             found = float(_value(self._tree, _arrays(instruction)))
         except IndexError as error:
-            raise CannotCountError(f"the formula {self.text!r} names {error}") from None
+            raise CannotCountError(f"formula {self.text!r} refers to {error}") from None
         except (ArithmeticError, TypeError, ValueError):
-            raise CannotCountError(f"the formula {self.text!r} has no value for it") from None
+            raise CannotCountError(f"formula {self.text!r} cannot be evaluated for it") from None
         if not 0 <= found <= _MOST:
-            raise CannotCountError(f"the formula {self.text!r} gives {found:g}")
+            raise CannotCountError(f"formula {self.text!r} evaluates to {found:g}")
         return found
 
 
@@ -152,7 +152,7 @@ def read_costs(text: str) -> TargetCosts:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is no TOML: {error}") from None
+        raise ValueError(f"it is not valid TOML: {error}") from None
     return target_costs(table)
 
 
@@ -197,7 +197,7 @@ def _check(node: ast.expr, text: str, depth: int) -> None:
             return None
     part = ast.get_source_segment(text, node) or text
     raise ValueError(
-        f"{part!r} is nothing that a formula has: numbers, operands[N][D], results[N][D], elements(operands[N]), "
+        f"{part!r} is not allowed in a formula; allowed are numbers, operands[N][D], results[N][D], elements(operands[N]), "
         f"bytes(results[N]), + - * / // %, {', '.join(_FUNCTIONS)}"
     )
 

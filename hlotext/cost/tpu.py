@@ -99,7 +99,7 @@ def _rates_of(chip: Chip) -> _Rates:
         or rates.compiler_bandwidth is None
         or limits is None
     ):
-        raise ValueError(f"{chip.name} is no TPU whose compiler's rates are known")
+        raise ValueError(f"{chip.name} is not a TPU with known compiler rates")
     return _Rates(
         rates.compiler_peak.value,
         rates.compiler_bandwidth.value,

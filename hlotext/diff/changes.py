@@ -177,7 +177,7 @@ class Changes(Sequence[Change]):
             same = ", ".join(names) if is_field else ""
             what = change.what
             if change.is_part and change.kind != CHANGED:
-                what = f"further parts of one {change.opcode}"
+                what = f"more parts of one {change.opcode}"
             found.setdefault((change.kind, same or f"={what}"), []).append(change)
         groups = []
         for (kind, same), changes in found.items():

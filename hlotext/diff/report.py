@@ -47,7 +47,7 @@ def difference(total: TotalChange) -> str:
 def summary(diff: Diff) -> str:
     """One line: how many operations differ."""
     if diff.is_equal:
-        return "equal: names, ids, metadata and the order of independent operations aside"
+        return "equal, ignoring names, ids, metadata and the order of independent operations"
     counts = diff.changes.counts()
     return ", ".join(f"{counts[kind]:,} {kind}" for kind in ("added", "removed", "changed") if counts[kind])
 
@@ -149,5 +149,5 @@ def github(diff: Diff, file: str, crossed: Sequence[Violation] = ()) -> str:
         out.append(f"::notice {place}title=hlotext diff::{escape.github_data(text)}")
     left = len(diff.changes) - _ANNOTATIONS
     if left > 0:
-        out.append(f"::notice title=hlotext diff::and {left:,} changes more")
+        out.append(f"::notice title=hlotext diff::and {left:,} more changes")
     return "".join(f"{line}\n" for line in out)

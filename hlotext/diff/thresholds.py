@@ -74,7 +74,9 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _RULE.fullmatch(part)
         if match is None:
-            raise ThresholdError(f"{part!r} is no bound: write NAME+NUMBER, as in bytes+1% or collectives+0")
+            raise ThresholdError(
+                f"{part!r} is not a bound; write NAME+NUMBER, as in bytes+1% or collectives+0"
+            )
         unit = match["unit"] or ""
         number = float((match["number"] or "0").replace("_", ""))
         scale = 1 if unit == "%" else _UNITS.get(unit.removesuffix("B") or "B")
@@ -82,7 +84,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
             raise ThresholdError(f"{part!r}: {unit} is no unit")
         found.append(Threshold(match["name"], number * scale, unit == "%"))
     if not found:
-        raise ThresholdError("there is no bound in it")
+        raise ThresholdError("no bound given")
     return tuple(found)
 
 

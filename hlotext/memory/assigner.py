@@ -515,7 +515,7 @@ def set_bytes(values: Iterable[Value], platform: Platform) -> None:
             try:
                 size = known[key] = platform.size_of(shape, value.memory_space)
             except (LayoutError, ValueError) as error:
-                raise MemoryModelError(f"the size of {value.name} cannot be told: {error}") from None
+                raise MemoryModelError(f"the size of {value.name} is unknown: {error}") from None
         value.bytes = size
 
 

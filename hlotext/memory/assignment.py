@@ -259,13 +259,13 @@ def _model(
     with gc_control.gc_paused(collect_first=False), needs_well_formed(module, MemoryModelError):
         schedule = flatten(module)
         if schedule.is_assumed:
-            notes.append("the module has no schedule: the order of its text is taken for one")
+            notes.append("the module has no schedule; assuming text order")
         flow = analyse(module, aliases)
         if flow.late_bound:
             names = ", ".join(start.name for start in flow.late_bound[:3])
             notes.append(
-                f"operands or results are bound late ({names}): placed by XLA's sources of August 2026; the files of "
-                "two such programs of TPU v6e have 6 and 11 % more in HBM"
+                f"operands or results are bound late ({names}): placed as in XLA's sources of August 2026; XLA's files for "
+                "two such TPU v6e programs show 6 and 11 % more in HBM"
             )
         pairs = InPlacePairs(rules.no_ops)
         buffers = find_buffers(flow, pairs)
@@ -329,10 +329,10 @@ def _assigned(
 
 
 def _placed_again(model: Model, needed: int, most: int) -> str:
-    otherwise = "" if model.chip is not None else ", on a chip with more memory they are left so"
+    otherwise = "" if model.chip is not None else "; a chip with more memory would keep time order"
     return (
-        f"in the order of time arrays need {byte_text(needed)} of memory in all; beyond {byte_text(most)} "
-        f"XLA packs them by size{otherwise}"
+        f"placed in time order, arrays need {byte_text(needed)} in total; beyond {byte_text(most)}, XLA packs them by "
+        f"size{otherwise}"
     )
 
 
@@ -350,7 +350,7 @@ def _backend(module: Module, platform: str | Backend | None, chip: Chip | None) 
         return chip.backend
     if found is None:
         raise MemoryModelError(
-            "the text does not show the platform: give it, as --platform or platform=, one of cpu, gpu and tpu"
+            "the text does not show the platform; set --platform or platform= to cpu, gpu or tpu"
         )
     return found
 

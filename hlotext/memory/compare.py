@@ -184,7 +184,7 @@ def _allocations(
         for key in missing:
             allocation = shown[key]
             text = f"{allocation.bytes} bytes in memory space {allocation.memory_space}"
-            first, second = (text, "not so") if label == "read" else ("not so", text)
+            first, second = (text, "absent") if label == "read" else ("absent", text)
             yield AssignmentDifference(
                 "allocation", _members(allocation), first, second, allocation.memory_space in estimated
             )

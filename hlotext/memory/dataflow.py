@@ -153,7 +153,7 @@ class _Builder:
                 if given is None:
                     at[instruction] = all_new(instruction, parts)
                 elif number is None or not 0 <= number < len(given):
-                    raise MemoryModelError(f"nothing is passed to {instruction.name} of {computation.name}")
+                    raise MemoryModelError(f"no operand for {instruction.name} of {computation.name}")
                 else:
                     at[instruction] = fitting(instruction, parts, given[number])
             elif instruction.operands and instruction.operands[0] in self._bound:
@@ -223,7 +223,7 @@ class _Builder:
         """A while: a phi where the state's first value meets what a round leaves behind."""
         callees = loop.called_computations
         if len(callees) != 2 or len(operands) != 1:
-            raise MemoryModelError(f"{loop.name} is no loop of one body, one condition and one operand")
+            raise MemoryModelError(f"{loop.name} is not a loop with one body, one condition and one operand")
         body, condition = callees
         state = operands[0]
         kept = _kept(body, self.flow.parts) if self._entries.get(body) == 1 else frozenset()
@@ -346,7 +346,7 @@ class _Builder:
         if instruction.opcode == "async-done":
             if late.result is None:
                 raise MemoryModelError(
-                    f"{instruction.name} ends {late.start.name} before all operands are bound"
+                    f"{instruction.name} completes {late.start.name} before all operands are bound"
                 )
         else:
             self._bound[instruction] = late
@@ -376,7 +376,7 @@ class _Builder:
 def _only_parameter(computation: Computation) -> Instruction:
     parameters = computation.parameters
     if len(parameters) != 1:
-        raise MemoryModelError(f"computation {computation.name} of a loop has {len(parameters)} parameters")
+        raise MemoryModelError(f"loop computation {computation.name} has {len(parameters)} parameters, not 1")
     return parameters[0]
 
 

@@ -64,7 +64,7 @@ def explain(assignment: Assignment, name: str) -> tuple[BufferExplanation, ...]:
     model = assignment.model
     if model is None:
         raise MemoryModelError(
-            "only a computed buffer assignment explains why buffers are shared, not one read from files"
+            "only a computed buffer assignment, not one read from files, explains why buffers are shared"
         )
     wanted = name.removeprefix("%").split("{")[0]
     found = [value for value in assignment.values if value.name == wanted]
@@ -154,13 +154,13 @@ def _explained(
 
 def _kind(allocation: Allocation) -> str:
     if allocation.is_parameter:
-        held = "donated" if allocation.is_aliased else "not donated, so held to the end"
+        held = "donated" if allocation.is_aliased else "not donated, so live to the end"
         return f"parameter {allocation.parameter_number}, {held}"
     if allocation.is_constant:
         return "constant"
     if allocation.is_thread_local:
         return "thread-local"
-    return "result" if allocation.maybe_live_out else "heap of temporaries"
+    return "result" if allocation.maybe_live_out else "temporary heap"
 
 
 def _order(value: Value, other: Value) -> str:
@@ -210,9 +210,9 @@ def _refused(model: Model, value: Value, instruction: Instruction, given: Value,
         return f"it is needed until {given.live_range[1]}, {_user(model, given)}"
     operand, index = model.ranges.end_of(given)
     if operand is None or operand not in instruction.operands:
-        return "it is reached through another instruction"
+        return "it is used through another instruction"
     reason = model.sharing.why_not(operand, index, instruction, value.index)
-    return reason or "another allocation was a better fit, or is live-out"
+    return reason or "another allocation fits better, or is live-out"
 
 
 def _user(model: Model, value: Value) -> str:

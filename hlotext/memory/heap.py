@@ -342,7 +342,7 @@ def _placed(
             return interval
         end = offset + rounded_up(size, alignment)
         if end > _END:
-            raise MemoryModelError(f"{size:,} bytes are more than any memory has")
+            raise MemoryModelError(f"{size:,} bytes exceed any memory")
         for first, last in times:
             occupancy.reserve(first, last, offset, end)
         for piece, (lives, below, part) in zip(interval.pieces, pieces, strict=True):
@@ -422,7 +422,7 @@ class _FreeChunks:
         """Where the chunk begins that is taken, and the aligned offset in it."""
         place = bisect_left(self._by_size, (size, -1))
         if place == len(self._by_size):
-            raise MemoryModelError(f"{size:,} bytes are more than any memory has")
+            raise MemoryModelError(f"{size:,} bytes exceed any memory")
         _, begin = self._by_size[place]
         end = self._end_of[begin]
         offset = -(-begin // self._alignment) * self._alignment

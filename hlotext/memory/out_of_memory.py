@@ -72,7 +72,7 @@ def savings(assignment: Assignment, memory_space: int = 0) -> tuple[Saving, ...]
     Each is tried alone, with the module's own schedule. Raises MemoryModelError where the assignment was not computed.
     """
     if assignment.model is None:
-        raise MemoryModelError("the memory was read from files: it must be computed")
+        raise MemoryModelError("the buffer assignment was read from files; it must be computed")
     peak = assignment.peak(memory_space)
     live = usage.live_arrays(assignment, memory_space, peak.time)
     found = [

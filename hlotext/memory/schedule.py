@@ -51,7 +51,7 @@ def flatten(module: Module, orders: Mapping[Computation, Sequence[Instruction]] 
     Raises MemoryModelError for a computation that calls itself, and for no entry."""
     if not module.computations or not len(module.entry):
         raise MemoryModelError(
-            f"module {module.name} has no entry computation, so there is nothing to place in memory"
+            f"module {module.name} has no entry computation, so there is nothing to assign"
         )
     times: dict[Instruction, int] = {}
     spans: dict[Computation, Range] = {}

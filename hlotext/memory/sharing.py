@@ -74,17 +74,17 @@ class Sharing:
         if self.may_share(operand, operand_index, user, user_index):
             return ""
         if user.opcode == "copy":
-            return "a copy is not written over its source"
+            return "a copy does not overwrite its source"
         given, made = _subshape(operand, operand_index), _subshape(user, user_index)
         if given is None or made is None:
-            return "the shapes do not fit"
+            return "the shapes are incompatible"
         if operand.opcode == "constant":
-            return "a constant is never written over"
+            return "constants are never overwritten"
         if not shapes_equal(given, made):
             return f"the shapes differ: {given} and {made}"
         if self._hint(self._elementwise, operand, user, user_index) is False:
-            return f"the back end does not let {user.opcode} write over it"
-        return f"{user.name} reads its elements in another order than it writes, or more than once"
+            return f"the backend does not let {user.opcode} overwrite it"
+        return f"{user.name} reads its elements in a different order from its writes, or more than once"
 
     def _must_share(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex

@@ -216,12 +216,12 @@ def fast_memory_text(assignment: Assignment) -> tuple[str, str] | None:
     found, platform = assignment.fast_memory, assignment.platform
     if found is None or platform is None or platform.fast_space is None:
         return None
-    why = "" if found.is_exact else "; its offsets come from a search that the text does not show"
+    why = "" if found.is_exact else "; its offsets come from a search that cannot be reproduced from the text"
     name = space_name(assignment, platform.fast_space)
-    return f"{name} in all", f"{found}, {_RESERVED}{why}"
+    return f"{name} in total", f"{found}, {_RESERVED}{why}"
 
 
-_RESERVED = "with what operations reserve for their own use, which heap and peak do not count"
+_RESERVED = "including what operations reserve for their own use, which heap and peak exclude"
 
 
 def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
@@ -274,7 +274,7 @@ def _name(place: Instruction | str) -> str:
 
 
 def moment(assignment: Assignment, place: str) -> int:
-    """The moment of a name or a number. Raises MemoryModelError for one that is not on the schedule."""
+    """The moment of a name or a number. Raises MemoryModelError for one that is not in the schedule."""
     if place.isdecimal() and len(place) < 19:
         time = int(place)
         if time < len(assignment.schedule):

@@ -27,7 +27,7 @@ def shape_of(instruction: Instruction) -> Shape:
     """The shape of an instruction. Raises MemoryModelError where it is not known."""
     shape = instruction.shape
     if shape is None:
-        raise MemoryModelError(f"{instruction.name} has no shape, so its memory cannot be told")
+        raise MemoryModelError(f"{instruction.name} has no shape, so its size is unknown")
     return shape
 
 
@@ -35,14 +35,14 @@ def operand_values(at: At, instruction: Instruction, number: int) -> Values:
     """Values of an operand. Raises MemoryModelError if there are none."""
     operands = instruction.operands
     if number >= len(operands) or operands[number] not in at:
-        raise MemoryModelError(f"operand {number} of {instruction.name} is not there")
+        raise MemoryModelError(f"{instruction.name} has no operand {number}")
     return at[operands[number]]
 
 
 def fitting(instruction: Instruction, parts: Subshapes, values: Values) -> Values:
     """The values, which must be as many as the shape has parts. Raises MemoryModelError."""
     if len(values) != len(parts.indices):
-        raise MemoryModelError(f"the shape of {instruction.name} does not fit its operand's")
+        raise MemoryModelError(f"the shape of {instruction.name} does not match its operand's")
     return values
 
 
@@ -69,7 +69,7 @@ def _get_tuple_element(instruction: Instruction, parts: Subshapes, at: At, table
     children = table.of(shape_of(instruction.operands[0])).children
     number = instruction.attributes.get("index")
     if not isinstance(number, int) or not 0 <= number < len(children):
-        raise MemoryModelError(f"{instruction.name} takes an element that its operand does not have")
+        raise MemoryModelError(f"{instruction.name} selects an element that its operand does not have")
     start, end = children[number]
     return fitting(instruction, parts, operand[start:end])
 

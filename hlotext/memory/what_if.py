@@ -156,7 +156,7 @@ def _donated(
     for number in dict.fromkeys(parameters):
         parameter = by_number.get(number)
         if parameter is None:
-            raise MemoryModelError(f"the entry has no parameter {number}; it has {len(by_number)}")
+            raise MemoryModelError(f"no parameter {number}: the entry has {len(by_number)}")
         for index, shape in shape_of(parameter).leaves():
             if (number, index) in aliases.values():
                 reasons.append((number, "donated already"))
@@ -176,7 +176,7 @@ def _donated(
             is_unsure = bool(free) and held is not None and not order.must_follow(held, results[free[0]])
             if is_unsure and before.backend is Backend.CPU and not is_hopeful:
                 reasons.append(
-                    (number, "may still be read after the new value is written: a copy would be made")
+                    (number, "may still be read after the new value is written, so XLA would insert a copy")
                 )
                 copied.update(fits)
             elif free:
@@ -185,7 +185,10 @@ def _donated(
                     unsure.append(number)
             elif fits:
                 reasons.append(
-                    (number, "needed when the result of the same shape is written: a copy would be made")
+                    (
+                        number,
+                        "still needed when the result of the same shape is written, so XLA would insert a copy",
+                    )
                 )
                 copied.update(fits)
             else:
@@ -203,15 +206,15 @@ def _why_none(
     """The reason that no result can take the memory of an array of this shape."""
     alike = [index for index, leaf in shape_of(root).leaves() if leaf == shape]
     if not alike:
-        return f"no result has the shape {shape}"
+        return f"no result has shape {shape}"
     free = [index for index in alike if index not in aliases]
     if not free:
-        return f"every result of the shape {shape} is in the memory of another parameter"
+        return f"every result of shape {shape} already uses the buffer of another parameter"
     if all(results.get(index) is held for index in free):
         return "returned unchanged"
     return (
-        f"the result of the shape {shape} is a bitcast of an array of another shape,"
-        " for which sharing memory is not estimated"
+        f"the result of shape {shape} is a bitcast of an array of a different shape, for which buffer sharing is not "
+        "estimated"
     )
 
 
@@ -404,7 +407,7 @@ def _computed_again(before: Assignment, name: str, memory_space: int) -> tuple[A
         return alone, []
     shown = ", ".join(maker.name for maker in makers[-_NAMED:])
     more = f" and {len(makers) - _NAMED} more" if len(makers) > _NAMED else ""
-    return together, [f"what makes the operands of {target.name} is computed again too: {shown}{more}"]
+    return together, [f"the operands of {target.name} are recomputed too: {shown}{more}"]
 
 
 def _with_again(
@@ -415,7 +418,7 @@ def _with_again(
     try:
         _compute_again(copy, target.name, [maker.name for maker in makers], before, memory_space)
     except EditError as error:
-        raise MemoryModelError(f"{target.name} cannot be computed again: {error}") from None
+        raise MemoryModelError(f"{target.name} cannot be recomputed: {error}") from None
     aliases = before.model.flow.aliases if before.model is not None else None
     return assign(
         copy,
@@ -467,9 +470,9 @@ def _compute_again(
     time_of = {place if isinstance(place, str) else place.name: t for t, place in enumerate(before.schedule)}
     peak = before.peak(memory_space).time
     if target.name not in time_of:
-        raise MemoryModelError(f"{target.name} is not on the schedule")
+        raise MemoryModelError(f"{target.name} is not in the schedule")
     if target.opcode in ONCE:
-        raise MemoryModelError(f"{target.name} is a {target.opcode}, which is not computed again")
+        raise MemoryModelError(f"{target.name} is a {target.opcode}, which cannot be recomputed")
     if time_of[target.name] >= peak:
         raise MemoryModelError(
             f"{target.name} is written at {time_of[target.name]}, no earlier than the peak at {peak}"
@@ -490,7 +493,7 @@ def _compute_again(
         if user not in known and time_of.get(user.name, -1) > peak
     ]
     if not late:
-        raise MemoryModelError(f"nothing uses {target.name} behind the peak")
+        raise MemoryModelError(f"{target.name} has no use after the peak")
     first = min(late, key=lambda user: time_of[user.name])
     needed = [each for each in passing if each is target or any(user in late for user in each.users)]
     again: dict[Instruction, Instruction] = {}
@@ -523,6 +526,6 @@ def _compared(
         after.peak(memory_space).bytes,
         needed(before),
         needed(after),
-        (*dict.fromkeys(notes), "an estimate: schedule, fusions and layouts stay as they are"),
+        (*dict.fromkeys(notes), "an estimate: schedule, fusions and layouts are assumed unchanged"),
         after,
     )

@@ -218,7 +218,7 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
     try:
         m = classes.StackFrameIndexProto(file_names=index.file_names, function_names=index.function_names)
     except (ValueError, UnicodeError):
-        raise ProtoError("a name in the tables of stack frames is no UTF-8") from None
+        raise ProtoError("a name in the stack-frame tables is no UTF-8") from None
     names = [one.name for one in FileLocation.__attrs_attrs__]
     try:
         for place in index.file_locations:
@@ -229,7 +229,7 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
             )
             m.stack_frames.append(raw_bytes(made))
     except ValueError:
-        raise ProtoError("a number in the tables of stack frames has more than 32 bits") from None
+        raise ProtoError("a number in the stack-frame tables has more than 32 bits") from None
     return raw_bytes(m)
 
 

@@ -58,7 +58,9 @@ class Trial:
         if self.after.memory is not None:
             parts.append(f"memory {_change(self.before.memory, self.after.memory)} bytes")
         if self.after.seconds is not None and self.before.seconds is not None:
-            parts.append(f"least time {self.before.seconds * 1e6:,.1f} -> {self.after.seconds * 1e6:,.1f} us")
+            parts.append(
+                f"minimum time {self.before.seconds * 1e6:,.1f} -> {self.after.seconds * 1e6:,.1f} us"
+            )
         return f"{head}: {', '.join(parts)}"
 
 

@@ -93,7 +93,9 @@ class _Paths:
                     label = split_scope(self._names.label(caller))
                     found += [(*path, *label, current.name) for path in self._known[caller.computation]]
             if len(found) > _MOST_PATHS:
-                raise MemoryModelError(f"more than {_MOST_PATHS} ways lead to computation {computation.name}")
+                raise MemoryModelError(
+                    f"more than {_MOST_PATHS} paths lead to computation {computation.name}"
+                )
             self._known[current] = found or [(current.name,)]
             stack.pop()
         return self._known[computation]

@@ -37,12 +37,10 @@ def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
             {stem for entry in path.iterdir() if (stem := _stem(unpacked_name(entry))) is not None}
         )
         if not names:
-            raise MemoryModelError(
-                f"{path} holds none of XLA's files about memory (their names end in {RANGES})"
-            )
+            raise MemoryModelError(f"{path} has no XLA memory files (whose names end in {RANGES})")
         if len(names) > 1:
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            raise MemoryModelError(f"{path} holds the files of {len(names)} modules: name one of {shown}")
+            raise MemoryModelError(f"{path} has files of {len(names)} modules; name one of {shown}")
         return _beside(path, names[0])
     if not path.exists():
         raise InputError(f"{path} does not exist")

@@ -32,7 +32,7 @@ def from_proto(place: str | os.PathLike[str]) -> Assignment | None:
         return None
     found = proto.read_buffers(data, name)
     if found is None:
-        raise MemoryModelError(f"{name} holds no buffer assignment")
+        raise MemoryModelError(f"{name} contains no buffer assignment")
     return _assignment(found)
 
 
@@ -57,7 +57,7 @@ def _assignment(found: proto.ProtoBuffers) -> Assignment:
     for one in found.allocations:
         slices = [Slice(values[n], offset, size) for n, offset, size in one.assigned if n in values]
         if len(slices) != len(one.assigned):
-            notes.append(f"allocation {one.number} holds buffers that nothing defines")
+            notes.append(f"allocation {one.number} holds buffers without a defining instruction")
         is_parameter = one.parameter_number is not None
         allocations.append(
             Allocation(
@@ -118,7 +118,7 @@ def _compute_the_rest(module: Module, values: dict[int, Value], notes: list[str]
     try:
         computed = {(value.name, value.index): value for value in assign(module).values}
     except MemoryModelError as error:
-        notes.append(f"live ranges and uses are not told: {error}")
+        notes.append(f"live ranges and uses are unknown: {error}")
         return
     for value in values.values():
         other = computed.get((value.name, value.index))
@@ -134,7 +134,9 @@ def _compute_the_rest(module: Module, values: dict[int, Value], notes: list[str]
                 use.operand_number,
                 use.operand_index,
             )
-    notes.append("live ranges, uses and positions are computed from the module: the proto does not hold them")
+    notes.append(
+        "live ranges, uses and positions are computed from the module, since the proto does not have them"
+    )
 
 
 def _buffers(

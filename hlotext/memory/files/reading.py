@@ -54,7 +54,7 @@ def load(place: str | os.PathLike[str]) -> Assignment:
         suffix in files
         for suffix in (companion_files.ALLOCATIONS, companion_files.VALUES, companion_files.RANGES)
     ):
-        raise MemoryModelError(f"beside {os.fspath(place)} there is none of XLA's files about memory")
+        raise MemoryModelError(f"no XLA memory files next to {os.fspath(place)}")
     module = hlo.load(files[companion_files.TEXT], only=True) if companion_files.TEXT in files else None
     texts = {
         suffix: companion_files.text_of(path)
@@ -77,7 +77,7 @@ def load_beside(place: str | None) -> tuple[Assignment | None, str]:
     except (MemoryModelError, InputError) as error:
         return None, str(error)
     if not found.allocations or not found.schedule or found.unread:
-        return None, "; ".join(found.notes) or "they are not complete"
+        return None, "; ".join(found.notes) or "they are incomplete"
     return found, ""
 
 
@@ -115,10 +115,8 @@ def read(texts: Mapping[str, str], module: Module | None = None) -> Assignment:
     values = read_values(texts.get(companion_files.VALUES, ""), notes)
     ranges = read_ranges(texts.get(companion_files.RANGES, ""), notes)
     if not allocations and not values and not ranges.schedule:
-        raise MemoryModelError("the files hold neither allocations nor values nor live ranges of XLA's form")
-    notes.found += [
-        f"there is no file {suffix}" for suffix in companion_files.SUFFIXES if suffix not in texts
-    ]
+        raise MemoryModelError("the files contain no allocations, values or live ranges in XLA's format")
+    notes.found += [f"no file {suffix}" for suffix in companion_files.SUFFIXES if suffix not in texts]
     return _Joiner(module, notes).join(allocations, values, ranges)
 
 
@@ -187,8 +185,8 @@ class _Joiner:
         known = sum(1 for name in names if name in self._instructions)
         if names and 2 * known < len(names):
             raise MemoryModelError(
-                f"the files speak of another module than {self.module.name}: "
-                f"of their {len(names)} instructions {known} are in it"
+                f"the files belong to a module other than {self.module.name}, which has {known} of their {len(names)} "
+                "instructions"
             )
 
     def _add(self, made: dict[tuple[str, ShapeIndex], Value], record: ValueRecord) -> None:
@@ -253,7 +251,7 @@ class _Joiner:
         numbers = {record.short.key: record.short.number for record in values}
         placed = {short.key: short.number for record in allocations for short, *_ in record.slices}
         if numbers and placed and numbers != placed:
-            self.notes.found.append("the buffer assignment and the values file name different values")
+            self.notes.found.append("the buffer assignment and the values file list different values")
 
 
 _FLAGS = frozenset({"constant", "maybe-live-out", "preallocated-temp", "thread-local"})

@@ -75,7 +75,7 @@ class Notes:
         if file not in self._seen:
             self._seen.add(file)
             self.unread.append(file)
-            self.found.append(f"the {file} file has a line of no known form: {line[:80]!r}")
+            self.found.append(f"the {file} file has an unrecognized line: {line[:80]!r}")
 
 
 VALUES_HEAD = "Total bytes used: "
@@ -204,7 +204,7 @@ def read_ranges(text: str, notes: Notes) -> RangeRecords:
             notes.unknown("live range", line)
     if found.schedule and found.peak_time is None:
         notes.unread.append("live range")
-        notes.found.append("the live range file is cut off")
+        notes.found.append("the live range file is truncated")
     return found
 
 
