@@ -436,7 +436,8 @@ def test_sentences_say_nothing_that_operations_do_not_do() -> None:
 
     assert said(RESHARD, roll, roll) == "because concatenate (line 3) needs elements that other devices hold"
     assert (
-        said(RESHARD, roll, argument) == "because concatenate (line 3) needs an argument in a different sharding"
+        said(RESHARD, roll, argument)
+        == "because concatenate (line 3) needs an argument in a different sharding"
     )
     assert (
         said(PARTIAL, argument, argument)

@@ -144,7 +144,9 @@ def module_of(value: Any) -> hlo.Module:
         return hlo.parse(value, only=True)
     as_text = getattr(value, "as_text", None)
     if as_text is None:
-        raise TypeError(f"expected a module, a text, a path, or a JAX compiled object, not {type(value).__name__}")
+        raise TypeError(
+            f"expected a module, a text, a path, or a JAX compiled object, not {type(value).__name__}"
+        )
     return hlo.parse(as_text(dialect="hlo") if hasattr(value, "compile") else as_text())
 
 
