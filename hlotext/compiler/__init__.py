@@ -43,7 +43,7 @@ _HOMES = {
     "pass_views": ("View", "overlaps", "rematerialized"),
     "wrapping": ("fusion_wrapper",),
 }
-"""Module of each public name. Models are imported on first access, so no file may be named like its function."""
+"""Module of each public name. Models are imported on first access, so no file may be referred to like its function."""
 
 __getattr__ = lazy_submodules(__name__, **_HOMES)
 

@@ -80,7 +80,7 @@ def check_members(
         ):
             where = computation.name if computation is not None else "any computation"
             raise EditError(
-                f"operand {operand.name} of {name} is not in {where}", "pass the value in as a parameter"
+                f"operand {operand.name} of {name} is not in {where}", "pass the value as a parameter"
             )
         module_of(operand)
     for predecessor in present(attributes):

@@ -246,9 +246,7 @@ def _cache_keys(text: str) -> Iterator[tuple[int, Message]]:
 
 
 def _key(parts: dict[str, str], module: str | None) -> Message:
-    return Message(
-        "cache-key", "the parts of a key of the compilation cache", module=module, facts={"parts": parts}
-    )
+    return Message("cache-key", "the parts of a compilation cache key", module=module, facts={"parts": parts})
 
 
 def _timed(text: str, found: list[tuple[int, Message]]) -> Iterator[Message]:

@@ -8,34 +8,34 @@ from collections.abc import Iterator
 from hlotext.messages.message import Memory, Message
 
 _LESS_MEMORY = (
-    "smaller or sharded batches; jax.checkpoint around layers; a loop over pieces (jax.lax.map with batch_size)"
-    " instead of the largest arrays"
+    "use smaller or sharded batches, jax.checkpoint around layers, or a loop over pieces (jax.lax.map with batch_size) "
+    "instead of the largest arrays"
 )
 _DONATE = (
-    "donate the state (donate_argnums of jax.jit): results take memory of their own besides the arguments"
+    "donate the state (donate_argnums of jax.jit); otherwise results need memory in addition to the arguments"
 )
-_SHARD = "shard the arguments over more devices, or hold them in narrower types"
+_SHARD = "shard the arguments over more devices, or store them in narrower types"
 _OF_WHOLE = (
-    "hlotext memory LOG --dump DIR shows how much of it is arguments, results and temporaries, which the message adds up,"
-    " and what each change saves",
+    "hlotext memory LOG --dump DIR splits the total into arguments, results and temporaries, and shows what each change "
+    "saves",
     f"arguments and results: {_DONATE}; {_SHARD}",
     f"temporaries: {_LESS_MEMORY}",
 )
 _OF_KINDS = {
-    "vmem": "smaller blocks: a smaller BlockSpec and more steps of the grid, or fewer buffers; donation does not help here",
-    "smem": "a smaller scalar operand: pass it in VMEM or HBM, or prefetch less of it",
+    "vmem": "use smaller blocks (a smaller BlockSpec and more grid steps) or fewer buffers; donation does not help here",
+    "smem": "shrink the scalar operand: pass it in VMEM or HBM, or prefetch less of it",
     "remat": (
-        "jax.lax.with_sharding_constraint between the two shardings, so that each step changes one dimension, or one"
-        " order of mesh axes on both sides; until then each device sends and holds the whole tensor"
+        "add jax.lax.with_sharding_constraint between the two shardings so that each step changes one dimension, or use "
+        "one mesh axis order on both sides; until then each device sends and holds the whole tensor"
     ),
-    "kernel": "another block shape: the last two dimensions multiples of 8 and 128, and no reshapes within the kernel",
+    "kernel": "choose a block shape whose last two dimensions are multiples of 8 and 128, and avoid reshapes in the kernel",
     "slow-folding": "pass the large constant as an argument",
-    "donation": "donate only arguments whose shape, type and sharding an output has",
+    "donation": "donate only arguments whose shape, type and sharding match an output",
     "custom-call": "register the target for this platform before compiling (jax.ffi.register_ffi_target)",
     "cache-key": "compare two such logs: hlotext diff FIRST.log SECOND.log --exact",
-    "internal": "hlotext bugreport DIR -o FILE makes a report of it",
-    "callback": "the exception is that of the Python function that the callback calls",
-    "abort": "hlotext bugreport DIR -o FILE makes a report of it",
+    "internal": "file a bug; hlotext bugreport DIR -o FILE writes a report",
+    "callback": "fix the exception raised by the callback's Python function",
+    "abort": "file a bug; hlotext bugreport DIR -o FILE writes a report",
 }
 _PADDED = 1.5
 """Factor of padding from which it is worth a word."""
@@ -55,7 +55,7 @@ def _remedies(message: Message) -> Iterator[str]:
     elif message.kind in _OF_KINDS:
         yield _OF_KINDS[message.kind]
     elif message.kind == "sharding" and message.facts.get("parts"):
-        yield f"pad the axis to a multiple of {message.facts['parts']}, or shard another one"
+        yield f"pad the axis to a multiple of {message.facts['parts']}, or shard another axis"
     elif memory is not None:
         yield from _of_parts(memory) if memory.has_parts else _OF_WHOLE
 
@@ -73,7 +73,7 @@ def _of_parts(memory: Memory) -> Iterator[str]:
         if row.unpadded and row.size > _PADDED * row.unpadded:
             name = row.instruction or row.op_name or row.shape
             text = (
-                f"{name} is {row.size / row.unpadded:.1f} times as large as its data, by padding of {row.shape}:"
+                f"{name} is {row.size / row.unpadded:.1f} times as large as its data because of padding of {row.shape}:"
                 " reshape or transpose it so that the last dimensions are multiples of 8 and 128"
             )
             rows.append((row.size - row.unpadded, text))

@@ -9,18 +9,21 @@ from hlotext.messages import tracing_rows
 
 ARRAY = r"\w+\[[\d,<=?]*\][^\s()]*?"
 _SPEC = r"P\w*\([^\n]*?\)"
-_AGAIN = "call it with arguments as it was compiled for, or compile it for these: jax.jit does so by itself"
+_AGAIN = "call it with arguments like those it was compiled for, or compile it for these (jax.jit does so automatically)"
 _WAITING = (
-    "some participants never came, or ended: look for an earlier error of another process, then compare the programs of all:"
-    " hlotext dump hosts DIR finds other programs and other orders of collectives"
+    "some participants never arrived, or exited: look for an earlier error in another process, then compare the programs "
+    "of all processes (hlotext dump hosts DIR finds different programs and collective orders)"
 )
 _ENDED = (
-    "a process ended or was killed: its own log or the scheduler has the cause (an exception, out of memory, preemption);"
-    " the others failed only because they lost it"
+    "a process exited or was killed: its own log or the scheduler shows the cause (an exception, out of memory, "
+    "preemption); the others failed only because they lost it"
 )
 _TASK = r"(?:/job:\S+|\d+)"
-_BLOCK = "blocks whose last two dimensions are multiples of 8 and 128, or the array's own"
-_TAKEN = "an earlier call took it (donate_argnums), or delete() did: use the result of that call, or do not donate it"
+_BLOCK = "use blocks whose last two dimensions are multiples of 8 and 128, or equal to the array's"
+_TAKEN = (
+    "it was donated to an earlier call (donate_argnums) or deleted with delete(): use the result of that call, or do not "
+    "donate it"
+)
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
@@ -37,14 +40,14 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "donation",
         r"Attempt to donate the same buffer twice in Execute\(\) \(flattened argument (?P<argument>\d+), replica \d+,"
         r" partition \d+, first use: (?P<first_use>\d+)\)",
-        "both arguments are one array: copy it, or donate it once",
+        "both arguments are the same array: copy it, or donate it once",
     ),
     (
         "devices",
         r"Received incompatible devices for jitted computation\. Got (?P<one>[^\n]{1,200}?) with shape (?P<shape>\S+)"
         r" and with device ids (?P<devices>\[[^\]]*\]) on platform \w+ and (?P<other>[^\n]{1,200}?) with shape"
         r" (?P<other_shape>\S+) and with device ids (?P<other_devices>\[[^\]]*\])",
-        "put both on the same devices in the same order (jax.device_put), or give jax.jit in_shardings",
+        "put both on the same devices in the same order (jax.device_put), or pass in_shardings to jax.jit",
     ),
     (
         "sharding",
@@ -67,47 +70,47 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "sharding",
         r"is only valid for values of rank at least (?P<required>\d+), but was applied to a value of rank (?P<passed>\d+)",
-        "a PartitionSpec with at most as many entries as the array has dimensions",
+        "use a PartitionSpec with at most as many entries as the array has dimensions",
     ),
     (
         "sharding",
         rf"Resource axis: (?P<mesh_axis>\S+) of (?P<spec>{_SPEC}) is not found in mesh: (?P<mesh>\([^\n]*?\))",
-        "name an axis of the mesh, or add this one to it",
+        "use an axis of the mesh, or add this axis to it",
     ),
     (
         "sharding",
         rf"map every mesh axis to at most one positional dimension, but (?P<spec>{_SPEC}) has duplicate entries for"
         r" `(?P<mesh_axis>\w+)`",
-        "each mesh axis may shard one dimension of an array",
+        "use each mesh axis for at most one dimension of an array",
     ),
     (
         "sharding",
         r"(?P<operation>\w+) got incompatible shardings for broadcasting: (?P<one>\([^\n]*?\)), (?P<other>\([^\n]*?\))\.",
-        "give one operand the sharding of the other first (jax.sharding.reshard)",
+        "reshard one operand to the sharding of the other first (jax.sharding.reshard)",
     ),
     (
         "sharding",
         r"Contracting dimensions are sharded and it is ambiguous how the output should be sharded\.[^\n]{0,200}?"
         r"lhs_contracting_spec=(?P<one>\([^\n]*?\)) and rhs_contracting_spec=(?P<other>\([^\n]*?\))",
-        "say how the result is sharded: out_sharding=",
+        "specify the sharding of the result with out_sharding=",
     ),
     (
         "sharding",
         rf"with_sharding_constraint can only refer to Auto axes of the mesh\. Got spec=(?P<spec>{_SPEC})",
-        "jax.sharding.reshard for explicit axes, or a mesh with axis_types=AxisType.Auto",
+        "use jax.sharding.reshard for explicit axes, or a mesh with axis_types=AxisType.Auto",
     ),
     (
         "sharding",
         rf"in_specs passed to shard_map: (?P<required>{_SPEC}) does not match the specs of the input: (?P<passed>{_SPEC})"
         r" for arg: (?P<shape>\S+)\.",
-        "reshard the argument to in_specs first, or leave in_specs out for explicit axes",
+        "reshard the argument to in_specs first, or omit in_specs for explicit axes",
     ),
     (
         "sharding",
         r"compiled for input shardings that disagree with the shardings of arguments passed to it\.[^\n]{0,60}"
         r" Argument (?P<argument>\S+) with shape (?P<shape>\S+?): Passed sharding: (?P<passed>[^\n]+)"
         r" Required sharding: (?P<required>[^\n]+)",
-        "jax.device_put the argument with compiled.input_shardings, or compile for the sharding that it has",
+        "jax.device_put the argument with compiled.input_shardings, or compile for its actual sharding",
     ),
     (
         "layout",
@@ -119,7 +122,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "layout",
         r"is incompatible with its layout annotation (?P<layout>Layout\([^\n]*?\)): (?P<reason>[^\n]+)",
-        "a layout of the value's rank",
+        "use a layout with the rank of the value",
     ),
     (
         "arguments",
@@ -150,24 +153,24 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "shard-map",
         rf"out_specs(?:\S*)? is (?P<spec>{_SPEC}) which implies that the corresponding output value is replicated across"
         r" mesh ax[ei]s (?P<mesh_axis>'\w+'|\([^\n]*?\))",
-        "reduce over that axis (jax.lax.psum, pmean, all_gather), or name it in out_specs; check_vma=False only where all"
-        " devices hold the same value anyway",
+        "reduce over that axis (jax.lax.psum, pmean, all_gather), or name it in out_specs; use check_vma=False only if all "
+        "devices hold the same value anyway",
     ),
     (
         "shard-map",
         rf"(?P<spec>{_SPEC}) which has length (?P<length>\d+), but (?P<value>\S+) has shape (?P<shape>\S+), which has rank"
         r" (?P<rank>\d+)",
-        "a spec with at most as many entries as the value has dimensions",
+        "use a spec with at most as many entries as the value has dimensions",
     ),
     (
         "kernel",
         r"Unimplemented primitive in Pallas (?P<platform>[\w ]+?) lowering(?: for [\w.]+)?: (?P<primitive>[\w\-]+)",
-        "do this operation outside of the kernel, or write it with others: Pallas does not lower it on this platform",
+        "move this operation out of the kernel, or rewrite it with others: Pallas does not lower it on this platform",
     ),
     (
         "lowering",
         r"MLIR translation rule for primitive '(?P<primitive>[\w\-]+)' not found for platform (?P<platform>\w+)",
-        "JAX has this operation on other platforms only: run it there, or in jax.pure_callback, or use another one",
+        "JAX supports this operation on other platforms only: run it there or in jax.pure_callback, or use another operation",
     ),
     (
         "kernel",
@@ -190,13 +193,13 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "kernel",
         r"Out of bound slice: start=(?P<start>-?\d+), size=(?P<length>\d+), stride=(?P<stride>\d+), dim=(?P<size>\d+)",
-        "a slice inside of the array: start + (size - 1) * stride below the dimension",
+        "keep the slice inside the array: start + (size - 1) * stride must be less than the dimension",
     ),
     (
         "kernel",
         r"Index map function (?P<function>\S+) at (?P<file>\S+?):(?P<line>\d+) for (?P<argument>\S+) must return"
         r" (?P<required>\d+) values to match block_shape=[^\n]{1,300}? Currently returning (?P<passed>\d+) values",
-        "an index for each dimension of the block",
+        "return one index per dimension of the block",
     ),
     (
         "kernel",
@@ -207,92 +210,92 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "kernel",
         r"Only interpret mode is supported on (?P<platform>\w+) backend",
-        "pallas_call(..., interpret=True) there, or run on a TPU or a GPU",
+        "use pallas_call(..., interpret=True) there, or run on a TPU or a GPU",
     ),
     (
         "custom-call",
         r"Custom emitter for (?P<target>\S+) not found",
-        "this compiler knows no such target, and FFI targets of the host do not run there: write the operation in JAX or"
-        " Pallas, or run it on the host (jax.pure_callback)",
+        "this compiler does not know the target, and host FFI targets do not run there: write the operation in JAX or "
+        "Pallas, or run it on the host (jax.pure_callback)",
     ),
     (
         "option",
         r"No such compile option: '(?P<option>[^']+)'",
-        "this release has no such option, or not for this platform: check its spelling, or leave it out",
+        "this release does not have the option, at least not for this platform: check its spelling, or remove it",
     ),
     (
         "option",
         r"While setting option (?P<option>\w+), '(?P<value>[^']*)' is not a valid (?P<type>\w+) value",
-        "a value of that type",
+        "use a value of that type",
     ),
     (
         "option",
         r"Unknown flags? in XLA_FLAGS: (?P<option>[^\n]+)",
-        "this release has no such flag, or not for this platform: check its spelling, or leave it out",
+        "this release does not have the flag, at least not for this platform: check its spelling, or remove it",
     ),
     (
         "collective",
         r"(?P<operation>\w+) sources and destinations must be unique, got (?P<pairs>[^\n]+?)\.?(?=\n|$)",
-        "each device sends at most once and receives at most once",
+        "let each device send at most once and receive at most once",
     ),
     (
         "collective",
         r"The size of (?P<operation>\w+) split_axis \((?P<size>\d+)\) has to be divisible by the size of the named axis"
         r" (?P<mesh_axis>\w+) \((?P<parts>\d+)\)",
-        "pad the dimension to a multiple, or split another one",
+        "pad the dimension to a multiple, or split another dimension",
     ),
     (
         "collective",
         r"(?P<operation>\w+) operand scatter dimension size (?P<size>\d+) must (?:be divisible by|match) shard_count"
         r" (?P<parts>\d+)",
-        "pad the dimension to a multiple, or scatter another one",
+        "pad the dimension to a multiple, or scatter another dimension",
     ),
     (
         "collective",
         r"unbound axis name: (?P<mesh_axis>\w+)",
-        "name an axis of the mesh that encloses the call (jax.shard_map, jax.vmap)",
+        "use an axis of the enclosing mesh or map (jax.shard_map, jax.vmap)",
     ),
     (
         "arguments",
         r"pytree structure error: (?P<reason>[^\n]+)",
-        "both trees need the same keys and containers: compare jax.tree.structure of both",
+        "make both trees have the same keys and containers; compare their jax.tree.structure",
     ),
     (
         "platform",
         r"Unable to initialize backend '(?P<platform>\w+)': (?P<reason>[^\n]+)",
-        "install the plugin of that platform, see that no other process uses the device, or set JAX_PLATFORMS",
+        "install the platform's plugin, make sure that no other process uses the device, or set JAX_PLATFORMS",
     ),
     (
         "platform",
         r"Unable to load (?P<library>\w+)\. Is it installed\?",
-        "install it where the loader finds it: pip install 'jax[cuda12]' brings NVIDIA's libraries, and LD_LIBRARY_PATH must"
-        " name no other ones",
+        "install it where the loader finds it: pip install 'jax[cuda12]' includes NVIDIA's libraries; LD_LIBRARY_PATH must "
+        "not point to others",
     ),
     (
         "process",
         r"distributed\.initialize should only be called once",
-        "call it once, before any other use of JAX",
+        "call it only once, before any other use of JAX",
     ),
     (
         "process",
         r"jax\.distributed\.initialize\(\) must be called before any JAX calls",
-        "call it first: no array, device list or jit before it",
+        "call it first, before any array, device list or jit",
     ),
     (
         "platform",
         r"Unknown backend:? '?(?P<platform>\w+)'?(?: requested[^\n]*|\. Available backends are (?P<available>\[[^\n]*?\]))",
-        "install the plugin of that platform, or set JAX_PLATFORMS",
+        "install the platform's plugin, or set JAX_PLATFORMS",
     ),
     (
         "platform",
         r"was exported for platforms '(?P<required>\([^\n]*?\))' but it is used on '(?P<passed>\([^\n]*?\))'",
-        "jax.export.export(..., platforms=[...]) with all platforms on which it will run",
+        "list all platforms that it will run on: jax.export.export(..., platforms=[...])",
     ),
     (
         "cache",
         r"Error (?:reading|writing) persistent compilation cache entry (?:for|to) '(?P<module>[^']+)': (?P<reason>[^\n]+)",
-        "the program was compiled without the cache, so time is lost and nothing else: jax_compilation_cache_dir must be a"
-        " folder that can be written; delete an entry that is damaged",
+        "harmless: the program was compiled without the cache, which only costs time; jax_compilation_cache_dir must be a "
+        "writable folder; delete damaged entries",
     ),
     (
         "deadlock",
@@ -329,19 +332,19 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "collective",
         r"op\.preamble\.length <= op\.nbytes\. (?P<passed_bytes>\d+) vs (?P<required_bytes>\d+)\. Received data size doesn't"
         r" match expected size",
-        "processes run collectives of different sizes: hlotext dump hosts DIR finds whose program differs",
+        "processes run collectives of different sizes; hlotext dump hosts DIR finds the process whose program differs",
     ),
     (
         "process",
         r"DEADLINE_EXCEEDED: [^\n]{0,300}(?:\s+Additional[^\n]*)?\s+RPC: /\S*CoordinationService/RegisterTask",
-        "not all processes registered in time: either one never started (num_processes, and the process that has no log), or"
-        " this one cannot reach process 0 at coordinator_address, which must be the same for all; all must start within"
-        " initialization_timeout",
+        "not all processes registered in time: either one never started (check num_processes, and which process has no "
+        "log), or this one cannot reach process 0 at coordinator_address, which must be the same everywhere; all must "
+        "start within initialization_timeout",
     ),
     (
         "process",
         r"Failed to send RPC to coordination service",
-        "the coordinator, usually process 0, ended or cannot be reached: look for its error",
+        "the coordinator, usually process 0, exited or is unreachable: look for its error",
     ),
     ("deadlock", r"NCCL operation (?P<operation>\S+) failed: (?P<reason>[^\n]+)", _WAITING),
     ("deadlock", r"(?:GetKeyValue|BlockingKeyValueGet)\(\) timed out with key: (?P<key>\S+)", _WAITING),
@@ -349,7 +352,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
         "verifier",
         r"Expected instruction to have shape equal to (?P<required>\S+), actual shape is (?P<shape>\S+): (?:ROOT )?"
         r"%?(?P<instruction>[\w.\-]+) = ",
-        "the shape breaks a rule of the opcode; hlotext verify FILE names the rule",
+        "the shape violates a rule of the opcode; hlotext verify FILE names it",
     ),
     *tracing_rows.ROWS,
 )

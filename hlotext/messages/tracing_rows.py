@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-_STATIC = "Python needs a value, which a traced array does not have: "
-_ARRAYS = "arguments are arrays: mark this one static (static_argnums, static_argnames), or leave it out of the call"
+_STATIC = "Python needs a concrete value, which a traced array does not have: "
+_ARRAYS = "arguments must be arrays: mark this one static (static_argnums, static_argnames), or remove it from the call"
 
 ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "carry",
         r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
         r" carry component has type (?P<passed>\S+?), so the manual axis types do not match",
-        "jax.lax.pcast(init, axes, to='varying') on the initial value",
+        "apply jax.lax.pcast(init, axes, to='varying') to the initial value",
     ),
     (
         "carry",
         r"(?:The input )?carry (?:component )?(?P<carry>\S+) has type (?P<required>\S+) but the corresponding output"
         r" carry component has type (?P<passed>\S+?), so the (?P<reason>[^.\n]+?) do not match",
-        "give the initial value the type that the body returns, or convert inside the body",
+        "convert the initial value to the type that the body returns, or convert inside the body",
     ),
     (
         "carry",
         r"The output of (?P<one>\S+) has type (?P<required>\S+) but the corresponding output of (?P<other>\S+) has type"
         r" (?P<passed>\S+?), so the (?P<reason>[^.\n]+?) do not match",
-        "let all branches return the same shapes and types: convert inside the branch that differs",
+        "make all branches return the same shapes and types: convert inside the branch that differs",
     ),
     (
         "tracer",
@@ -34,33 +34,33 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "tracer",
         r"Attempted boolean conversion of traced array with shape (?P<shape>\w+\[[\d,]*\])",
-        _STATIC + "jnp.where, jax.lax.cond or jax.lax.while_loop, or mark the argument static",
+        _STATIC + "use jnp.where, jax.lax.cond or jax.lax.while_loop, or mark the argument static",
     ),
     (
         "tracer",
         r"conversion method __array__\(\) was called on traced array with shape (?P<shape>\w+\[[\d,]*\])",
-        _STATIC + "jax.numpy instead of numpy, or jax.pure_callback",
+        _STATIC + "use jax.numpy instead of numpy, or jax.pure_callback",
     ),
     (
         "tracer",
         r"Array slice indices must have static start/stop/step",
-        _STATIC + "jax.lax.dynamic_slice with a static size, or mark the argument static",
+        _STATIC + "use jax.lax.dynamic_slice with a static size, or mark the argument static",
     ),
     (
         "tracer",
         r"Array boolean indices must be concrete; got (?P<shape>\w+\[[\d,]*\])",
-        "the number of results depends on values: jnp.where(mask, x, 0), or jnp.nonzero(mask, size=N) with a known size",
+        "the number of results depends on values: use jnp.where(mask, x, 0), or jnp.nonzero(mask, size=N) with a known size",
     ),
     (
         "tracer",
         r"JAX arrays are immutable and do not support in-place item assignment",
-        "x = x.at[index].set(value): a new array, which jit writes in place where it can",
+        "use x = x.at[index].set(value), which jit performs in place where possible",
     ),
     (
         "shapes",
         r"vmap got inconsistent sizes for array axes to be mapped:\s+\* [^\n]{0,80}?ax[ei]s had size (?P<size>\d+):"
         r" (?P<one>[^\n;]+);?\s+\* [^\n]{0,80}?ax[ei]s had size (?P<other_size>\d+): (?P<other>[^\n;]+)",
-        "mapped axes of one size: cut or pad, or in_axes=None for what is not mapped",
+        "make mapped axes equal in size (slice or pad), or set in_axes=None for arguments that are not mapped",
     ),
     (
         "tracer",
@@ -70,45 +70,45 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "types",
         r"cond_fun must return a boolean scalar, but got output types?\(?s?\)? (?P<passed>[^\n]{1,200}?)\.(?=\s|$)",
-        "a condition with one truth value: reduce it (jnp.any, jnp.all), or index it",
+        "make the condition a single truth value: reduce it (jnp.any, jnp.all), or index it",
     ),
     (
         "types",
         r"Custom VJP bwd rule must produce [^\n]{1,300}?, but got bwd output structure (?P<passed>PyTreeDef\([^\n]*?\)) for"
         r" primal input structure (?P<required>PyTreeDef\([^\n]*?\))(?=[.\s]|$)",
-        "return a tuple with a gradient for each argument of the function, None where there is none",
+        "return a tuple with one gradient per argument of the function (None for none)",
     ),
     (
         "tracer",
         r"Non-hashable static arguments are not supported",
-        "a tuple instead of a list, or an argument that is traced",
+        "pass a tuple instead of a list, or trace the argument",
     ),
     (
         "shapes",
         r"(?P<operation>\w+) got incompatible shapes for broadcasting: (?P<one>\([^\n]*?\)), (?P<other>\([^\n]*?\))\.",
-        "dimensions that are equal or 1: reshape, transpose or index one operand (x[:, None])",
+        "make dimensions equal or 1: reshape, transpose or index one operand (x[:, None])",
     ),
     (
         "shapes",
         r"(?P<operation>\w+) requires contracting dimensions to have the same shape, got (?P<one>\([^\n]*?\)) and"
         r" (?P<other>\([^\n]*?\))\.",
-        "contract dimensions of one size: transpose an operand, or name others in dimension_numbers",
+        "contract dimensions of equal size: transpose an operand, or choose others in dimension_numbers",
     ),
     (
         "shapes",
         r"scan got values with different leading axis sizes: (?P<passed>\d+(?:, \d+)*)",
-        "sequences of one length: cut or pad the others",
+        "make the sequences equal in length: slice or pad them",
     ),
     (
         "shapes",
         r"cannot reshape array of shape (?P<passed>\([\d, ]*\)) \(size (?P<size>\d+)\) into shape (?P<required>\([\d, -]*\))",
-        "a shape with as many elements",
+        "use a shape with the same number of elements",
     ),
     (
         "shapes",
         r"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated:"
         r" concatenating along dimension (?P<dimension>\d+) for shapes (?P<passed>\([\d, ]*\)(?:, \([\d, ]*\))*)",
-        "the same sizes in all other dimensions, or another axis",
+        "make all other dimensions equal, or concatenate along another axis",
     ),
     (
         "shapes",
@@ -118,7 +118,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "types",
         r"(?P<operation>grad|jacrev|jacfwd|value_and_grad) requires [^\n]{1,200}?, but got (?P<passed>\w+)",
-        "differentiate by floats: convert the argument, or choose others with argnums",
+        "differentiate with respect to floats: convert the argument, or choose others with argnums",
     ),
     (
         "tracer",
@@ -139,7 +139,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "nan",
         r"invalid value \((?P<value>nan|inf)\) encountered in (?P<operation>[\w ]+)",
-        "look at the operands of that operation; jax_debug_nans runs it again without jit to find it",
+        "inspect the operands of that operation; jax_debug_nans reruns it without jit to locate it",
     ),
 )
 """Kind, sentence and remedy."""

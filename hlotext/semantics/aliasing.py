@@ -55,7 +55,7 @@ def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator
         number = alias.operand_index
         if not 0 <= number < len(shapes):
             count = plural(len(shapes), "operand")
-            message = f"{alias}: {instruction.opcode} has {count}, so not number {number}"
+            message = f"{alias}: no operand {number}, since {instruction.opcode} has {count}"
             yield Problem("V608", message, name)
             continue
         given = shapes[number]
@@ -64,14 +64,16 @@ def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator
         source = part_of(given, alias.operand_shape_index)
         target = part_of(result, alias.output_shape_index)
         if instruction.opcode == "async-start" and not alias.output_shape_index:
-            yield Problem("V608", f"{alias}: the result of an async-start is no buffer as a whole", name)
+            yield Problem("V608", f"{alias}: the whole result of an async-start is not a buffer", name)
             continue
         if source is None:
             index = index_text(alias.operand_shape_index)
-            yield Problem("V608", f"{alias}: operand {number} has no part {index}", name, related=(number,))
+            yield Problem(
+                "V608", f"{alias}: operand {number} has no element {index}", name, related=(number,)
+            )
         if target is None:
             yield Problem(
-                "V608", f"{alias}: the result has no part {index_text(alias.output_shape_index)}", name
+                "V608", f"{alias}: the result has no element {index_text(alias.output_shape_index)}", name
             )
         if source is not None and target is not None and _SKIPPED not in instruction.frontend_attributes:
             yield from _shared(instruction, alias, source, target, facts)
@@ -87,12 +89,12 @@ def _check_update(instruction: Instruction, config: OutputToOperandAliasing) -> 
         source = part_of(state, alias.operand_shape_index)
         if not is_state or source is None or target is None:
             yield Problem(
-                "V608", f"{alias}: an async-update shares its state, {{2}} of operand 0 and of the result",
+                "V608", f"{alias}: an async-update must share its state: element {{2}} of operand 0 and of the result",
                 "output_to_operand_aliasing",
             )  # fmt: skip
         elif not compatible(source, target):
             yield Problem(
-                "V609", f"{alias}: operand 0 holds {shorten(str(source))}, but the result {shorten(str(target))}",
+                "V609", f"{alias}: operand 0 has {shorten(str(source))}, but the result has {shorten(str(target))}",
                 "output_to_operand_aliasing",
             )  # fmt: skip
 

@@ -23,9 +23,10 @@ def assumed_entry(module: Module) -> str:
     if isinstance(stated, ComputationLayout) and len(stated.parameter_shapes) != taken:
         count = plural(len(stated.parameter_shapes), "parameter")
         return (
-            f"warning: no ENTRY; {name}, the last computation, is taken for it, but the header's entry has {count} and "
-            f"{name} {taken}: the text is probably cut before ENTRY, and what follows is not about the program"
+            f"warning: no ENTRY; assuming the last computation, {name}, but the header's entry has {count} and "
+            f"{name} {taken}; the text is probably truncated before ENTRY, and the output below is not about the whole "
+            "program"
         )
     if len(module._computations) == 1:
         return ""
-    return f"note: no ENTRY; {name}, the last computation, is taken for it"
+    return f"note: no ENTRY; assuming the last computation, {name}"

@@ -30,7 +30,7 @@ def check_reducer(instruction: Instruction, facts: VerifierOptions) -> Iterator[
             text = f"({', '.join(map(str, known[:-1]))}) -> {known[-1]}"
             yield Problem(
                 "V105",
-                f"to_apply takes two scalars and gives one, so it is not {text}",
+                f"to_apply must take two scalars and return one, not {text}",
                 "to_apply",
                 related=(Callee(0),),
             )
@@ -46,7 +46,7 @@ def check_reducer(instruction: Instruction, facts: VerifierOptions) -> Iterator[
         )
         if wrong is not None:
             yield Problem(
-                "V105", f"to_apply works on {known[0].element_type}, but gets {wrong.element_type}", "to_apply",
+                "V105", f"to_apply works on {known[0].element_type}, but receives {wrong.element_type}", "to_apply",
                 related=(Callee(0, 0),),
             )  # fmt: skip
 
@@ -58,7 +58,7 @@ def check_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator
     takes = len(bodies[0].parameters) if bodies else gets
     if gets > takes:
         message = f"{taker} takes {plural(takes, 'operand')}, not {gets}"
-        yield Problem("V116", message, takes, "take the operand out", (takes,))
+        yield Problem("V116", message, takes, "remove the operand", (takes,))
 
 
 def check_extra_operands(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
@@ -71,9 +71,13 @@ def check_extra_operands(instruction: Instruction, facts: VerifierOptions) -> It
     named: set[int] = set()
     for attribute, what, index in _extra_operands(given):
         if not 2 <= index < gets:
-            yield Problem("V103", f"{what} is {index}, but operands 2 to {gets - 1} may be named", attribute)
+            yield Problem(
+                "V103", f"{what} is {index}, but operands 2 to {gets - 1} may be referred to", attribute
+            )
         elif index in named:
-            yield Problem("V103", f"{what} names operand {index}, which is named already", attribute)
+            yield Problem(
+                "V103", f"{what} refers to operand {index}, which is already referred to", attribute
+            )
         named.add(index)
     sparsity = given.get("sparsity_config")
     if isinstance(sparsity, SparsityConfig):
@@ -87,7 +91,7 @@ def check_extra_operands(instruction: Instruction, facts: VerifierOptions) -> It
     spare = next((number for number in range(2, gets) if number not in named), None)
     if spare is not None:
         message = f"{instruction.opcode} takes {plural(2 + len(named), 'operand')}, not {gets}"
-        yield Problem("V116", message, spare, "take the operand out", (spare,))
+        yield Problem("V116", message, spare, "remove the operand", (spare,))
 
 
 def _extra_operands(given: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:

@@ -141,15 +141,17 @@ def of_values(instruction: Instruction) -> Iterator[Problem]:
         value = instruction._attributes.get(name)
         if getattr(value, "has_comma", False):
             yield _problem(
-                "X208", "a comma before the axes of replica groups: only older XLA reads this", name
+                "X208", "a comma before the axes of replica groups is accepted only by older XLA", name
             )
         elif value is not None and name != "replica_groups":
-            yield _problem("X208", f"{instruction.opcode} with {name}: only older XLA reads this", name)
+            yield _problem("X208", f"{instruction.opcode} with {name} is accepted only by older XLA", name)
     replication = instruction._attributes.get("parameter_replication")
     if replication is not None and instruction.shape is not None:
         leaves = sum(1 for _ in instruction.shape.leaves())
         if len(replication) != leaves:
-            message = f"parameter_replication needs {leaves} entries, one for each array, but has {len(replication)}"
+            message = (
+                f"parameter_replication needs {leaves} entries, one per array, but has {len(replication)}"
+            )
             yield _problem("X112", message, "parameter_replication")
 
 
@@ -222,7 +224,7 @@ def _tuple(instruction: Instruction) -> Iterator[Problem]:
 def _compare(instruction: Instruction) -> Iterator[Problem]:
     """`type=` is the old word for `order=`, so one of them is given."""
     if instruction._attributes.keys() >= {"type", "order"}:
-        yield _problem("X112", "a compare has type= or order=, not both", "order")
+        yield _problem("X112", "a compare may have type= or order=, not both", "order")
 
 
 def _reshape(instruction: Instruction) -> Iterator[Problem]:
@@ -235,7 +237,7 @@ def _reshape(instruction: Instruction) -> Iterator[Problem]:
         return
     if before.is_static and after.is_static:
         sizes = f"{shown(before)} has {before.element_count} and {shown(after)} has {after.element_count}"
-        message = f"reshape keeps the number of elements, but {sizes}"
+        message = f"reshape must preserve the number of elements, but {sizes}"
         yield _problem("X112", message)
 
 
@@ -245,10 +247,10 @@ def _conditional(instruction: Instruction) -> Iterator[Problem]:
     if shape is not None and shape.is_array and not shape.rank:
         by_list = "branch_computations" in instruction._attributes
         if str(shape.element_type) == "pred" and by_list:
-            message = "a conditional on a pred names true_computation and false_computation"
+            message = "a conditional on a pred must have true_computation and false_computation"
             yield _problem("X112", message, "branch_computations")
         elif str(shape.element_type) == "s32" and not by_list:
-            message = "a conditional on an s32 names branch_computations"
+            message = "a conditional on an s32 must have branch_computations"
             yield _problem("X112", message, "true_computation")
     yield from _special_count(instruction)
 
@@ -260,7 +262,7 @@ def _async(instruction: Instruction) -> Iterator[Problem]:
         shape is not None
         and not (shape.is_tuple and len(shape.tuple_shapes) >= 2 and shape.tuple_shapes[0].is_tuple)
     ):
-        what = f"the result of {instruction.opcode} is a tuple of two or more, the first of them a tuple"
+        what = f"the result of {instruction.opcode} must be a tuple of two or more elements, the first of them a tuple"
         yield _problem("X120", what)
         return
     if instruction.opcode == "async-start":
@@ -319,7 +321,7 @@ def _native_done(instruction: Instruction) -> Iterator[Problem]:
     """The end of an async-start is written `async-done`, or in the short spelling, which the reader turns into that."""
     operand = instruction.operands[0] if instruction.operands else None
     if operand is not None and operand.opcode in ("async-start", "async-update"):
-        message = f"{instruction.opcode} ends no {operand.opcode}, but {operand.name} is one"
+        message = f"{instruction.opcode} does not complete a {operand.opcode}, but {operand.name} is one"
         yield _problem("X120", message, related=_definition(operand))
 
 
@@ -331,7 +333,7 @@ def _one_dimension(instruction: Instruction) -> Iterator[Problem]:
     """Opcodes whose `dimensions` is one number in braces."""
     dimensions = instruction._attributes.get("dimensions")
     if isinstance(dimensions, tuple) and len(dimensions) != 1:
-        message = f"{instruction.opcode} takes one number in dimensions, but has {len(dimensions)}"
+        message = f"{instruction.opcode} takes one entry in dimensions, but has {len(dimensions)}"
         yield _problem("X112", message, "dimensions")
     if opcodes.OPCODES[instruction.opcode].arity.count in _EXPECTED_COUNT:
         yield from _special_count(instruction)
@@ -342,13 +344,13 @@ def _custom_call(instruction: Instruction) -> Iterator[Problem]:
     if constraints is None:
         return
     if len(constraints) != len(instruction.operands):
-        wanted = f"{len(instruction.operands)} shapes, one for each operand"
+        wanted = f"{len(instruction.operands)} shapes, one per operand"
         message = f"operand_layout_constraints needs {wanted}, but has {len(constraints)}"
         yield _problem("X112", message, "operand_layout_constraints")
         return
     for shape, operand in zip(constraints, instruction.operands, strict=True):
         if operand.shape is not None and not compatible(shape, operand.shape):
-            message = f"layout constraint {shown(shape)} does not fit operand {operand.name}, {shown(operand.shape)}"
+            message = f"layout constraint {shown(shape)} does not match operand {operand.name}, {shown(operand.shape)}"
             yield _problem("X112", message, "operand_layout_constraints")
 
 

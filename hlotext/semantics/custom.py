@@ -29,7 +29,7 @@ def check_composite(instruction: Instruction, facts: VerifierOptions) -> Iterato
         yield Problem("V113", "composite.attributes is empty", "frontend_attributes", "{} is none")
     version = given.get("composite.version", "0").strip()
     if not (version.removeprefix("+").isdecimal() and version.isascii()):
-        yield Problem("V113", f"composite.version is {version!r}, and no whole number", "frontend_attributes")
+        yield Problem("V113", f"composite.version is {version!r}, not an integer", "frontend_attributes")
 
 
 def check_known(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
@@ -42,7 +42,7 @@ def check_known(instruction: Instruction, facts: VerifierOptions) -> Iterator[Pr
     if known is None or known[0]([s for s in operands if s is not None], shape):
         return
     signature = shorten(f"({', '.join(map(str, operands))}) -> {shape}")
-    yield Problem("V114", f"{target} {known[1]}, so it is not {signature}")
+    yield Problem("V114", f"{target} {known[1]}, so {signature} is invalid")
 
 
 def _is_seed(operands: list[Shape], shape: Shape) -> bool:
@@ -67,10 +67,10 @@ def _creates(operands: list[Shape], shape: Shape) -> bool:
 
 
 _SIGNATURES = {
-    "GetRngSeed": (_is_seed, "takes nothing and gives u64[]"),
+    "GetRngSeed": (_is_seed, "takes no operands and returns u64[]"),
     PIN: (_is_pin, "puts an array into a buffer of its shape"),
     UNPIN: (_is_unpin, "takes the array out of a buffer"),
-    CREATE_BUFFER: (_creates, "takes nothing and gives a buffer"),
+    CREATE_BUFFER: (_creates, "takes no operands and returns a buffer"),
 }
 """The signatures by target, and what each does in words."""
 
@@ -94,7 +94,7 @@ def buffer_problems(instruction: Instruction) -> Iterator[Problem]:
         yield from _written(instruction)
         if opcode == "parameter" and _is_entry(instruction) and holds_buffer(shape):
             yield Problem("V115", f"the entry computation takes {shorten(str(shape))}",
-                help=f"take the array, and put it into a buffer with {PIN}",
+                help=f"take an array parameter, and put it into a buffer with {PIN}",
             )  # fmt: skip
     elif (
         opcode == "dynamic-update-slice"
@@ -119,7 +119,7 @@ def _none(instruction: Instruction, operands: range, with_result: bool = False) 
     """`VerifyNoBuffersInContext`."""
     help = f'custom-call, custom_call_target="{UNPIN}", takes the value out of its buffer'
     if with_result and holds_buffer(instruction.shape):
-        yield Problem("V112", f"{instruction.opcode} cannot give a buffer", help=help)
+        yield Problem("V112", f"{instruction.opcode} cannot return a buffer", help=help)
         return
     for number in operands:
         if holds_buffer(instruction.operands[number].shape):
@@ -143,7 +143,7 @@ def _handed_on(instruction: Instruction) -> Iterator[Problem]:
         if count != 1:
             yield Problem(
                 "V112",
-                f"{what} must stand in output_to_operand_aliasing once, not {count} times",
+                f"{what} must appear in output_to_operand_aliasing once, not {count} times",
             )
 
 

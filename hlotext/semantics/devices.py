@@ -43,7 +43,9 @@ def check_groups(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
     if groups is None or not groups.group_count:
         if is_global:
             yield Problem(
-                "V505", "use_global_device_ids=true needs groups of device numbers", "use_global_device_ids"
+                "V505",
+                "use_global_device_ids=true needs replica groups of device ids",
+                "use_global_device_ids",
             )
         return
     devices = _listed(groups)
@@ -55,7 +57,7 @@ def check_groups(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
     wanted = _wanted(instruction, facts)
     if instruction.opcode not in traits.HAS_PARTIAL_GROUPS and wanted not in (1, count):
         yield Problem(
-            "V504", f"the groups hold {plural(count, 'device')}, but the module has {wanted}", "replica_groups",
+            "V504", f"the groups contain {plural(count, 'device')}, but the module has {wanted}", "replica_groups",
             "replica_groups={} means all devices" if "channel_id" not in instruction.attributes else "",
         )  # fmt: skip
 
@@ -78,19 +80,19 @@ def _list_problems(instruction: Instruction, groups: ReplicaGroupList) -> Iterat
     elif len(sizes) > 1 and instruction.opcode not in traits.HAS_UNEVEN_GROUPS:
         found = " and ".join(map(str, sorted(sizes)))
         yield Problem(
-            "V503", f"{instruction.opcode} needs groups of one size, not of {found}", "replica_groups"
+            "V503", f"{instruction.opcode} needs groups of equal size, not of {found}", "replica_groups"
         )
 
 
 def _device_problems(instruction: Instruction, devices: tuple[int, ...]) -> Iterator[Problem]:
     twice = sorted(device for device, count in Counter(devices).items() if count > 1)
     if twice:
-        yield Problem("V501", f"device {some(twice)} stands more than once in the groups", "replica_groups")
+        yield Problem("V501", f"device {some(twice)} appears more than once in the groups", "replica_groups")
     elif instruction.opcode not in traits.HAS_PARTIAL_GROUPS:
         beyond = sorted(device for device in devices if not 0 <= device < len(devices))
         if beyond:
             yield Problem(
-                "V504", f"{len(devices)} devices are numbered 0 to {len(devices) - 1}, so not {some(beyond)}",
+                "V504", f"no device {some(beyond)}: ids are 0 to {len(devices) - 1}",
                 "replica_groups",
             )  # fmt: skip
 
@@ -151,11 +153,11 @@ def check_offsets(instruction: Instruction, facts: VerifierOptions) -> Iterator[
         buffer, offsets = shapes[number], shapes[number + 2]
         if not _offsets_fit(buffer, offsets):
             yield Problem(
-                "V514", f"{offsets} are no offsets into {buffer}", number + 2,
-                "a tuple of one index for each dimension, or a tuple of such tuples", (number, number + 2),
+                "V514", f"{offsets} are not offsets into {buffer}", number + 2,
+                "use a tuple with one index per dimension, or a tuple of such tuples", (number, number + 2),
             )  # fmt: skip
     if shapes[0].is_tuple != shapes[1].is_tuple:
-        yield Problem("V514", "either both buffers are tuples, or none is", 1, related=(0, 1))
+        yield Problem("V514", "either both buffers must be tuples, or neither", 1, related=(0, 1))
 
 
 def _offsets_fit(buffer: Shape, offsets: Shape) -> bool:
@@ -177,6 +179,4 @@ def check_channel(instruction: Instruction, facts: VerifierOptions) -> Iterator[
     """An all-reduce's channel is a positive number (`InstructionVerifier::HandleAllReduce`)."""
     channel = instruction.attributes.get("channel_id")
     if isinstance(channel, int) and channel < 1:
-        yield Problem(
-            "V408", f"channel_id is {channel}", "channel_id", "leave it out, or give a positive one"
-        )
+        yield Problem("V408", f"channel_id is {channel}", "channel_id", "remove it, or use a positive id")

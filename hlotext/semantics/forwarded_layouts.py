@@ -60,7 +60,7 @@ def check_forwarded(instruction: Instruction, facts: VerifierOptions) -> Iterato
             message = (
                 f"{pair.what} is {shorten(str(other))}, but {_subject(pair.where)} is {shorten(str(mine))}"
             )
-            help = "only copy, and what computes a new value, may change a layout"
+            help = "only copy, and operations that compute a new value, may change a layout"
             yield Problem("V205", message, pair.where, help, pair.related)
 
 
@@ -312,7 +312,7 @@ def check_same_layout(instruction: Instruction, facts: VerifierOptions) -> Itera
         if not _equal(mine.layout, theirs.layout, frozenset(ignored)):
             given = shorten(str(theirs))
             yield Problem(
-                "V206", f"{instruction.opcode} gives {shorten(str(mine))}, but operand {number} is {given}", number,
+                "V206", f"{instruction.opcode} produces {shorten(str(mine))}, but operand {number} is {given}", number,
                 "copy the operand into the result's layout first", (number,),
             )  # fmt: skip
 
@@ -332,7 +332,7 @@ def check_bitcast(instruction: Instruction, facts: VerifierOptions) -> Iterator[
         return
     if not (shape.is_array and operand.is_array):
         if shape.is_array != operand.is_array:
-            yield Problem("V102", f"a bitcast cannot make {shape} of {operand}", 0, related=(0,))
+            yield Problem("V102", f"a bitcast cannot turn {operand} into {shape}", 0, related=(0,))
         return
     try:
         sizes = allocated_bytes(operand), allocated_bytes(shape)

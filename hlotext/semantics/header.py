@@ -112,30 +112,30 @@ def _alias_problems(
     if not 0 <= number < len(parameters):
         yield (
             "V601",
-            f"{alias}: the entry computation has {plural(len(parameters), 'parameter')}, so not number {number}",
+            f"{alias}: no parameter {number}: the entry computation has {plural(len(parameters), 'parameter')}",
         )
         return
     whole = parameters[number]
     source, target = part_of(whole, alias.parameter_index), part_of(result, alias.output_index)
     if source is None and whole is not None:
         index = index_text(alias.parameter_index)
-        yield "V601", f"{alias}: parameter {number}, {shorten(str(whole))}, has no part {index}"
+        yield "V601", f"{alias}: parameter {number}, {shorten(str(whole))}, has no element {index}"
     if target is None and result is not None:
         yield (
             "V601",
-            f"{alias}: the result, {shorten(str(result))}, has no part {index_text(alias.output_index)}",
+            f"{alias}: the result, {shorten(str(result))}, has no element {index_text(alias.output_index)}",
         )
     if source is None or target is None:
         return
     for shape in (source, target):
         if not shape.is_array:
-            yield "V602", f"{alias}: {shorten(str(shape))} is no array"
+            yield "V602", f"{alias}: {shorten(str(shape))} is not an array"
             return
     same = shapes_equal if facts.layout_sensitive else compatible
     if alias.kind is AliasKind.MUST and not same(source, target):
-        yield "V603", f"{alias}: parameter {number} is {source}, but the result {target}"
+        yield "V603", f"{alias}: parameter {number} is {source}, but the result is {target}"
     elif (facts.layout_sensitive or for_compiler) and not _same_bytes(source, target):
-        yield "V603", f"{alias}: {source} and {target} do not take the same number of bytes"
+        yield "V603", f"{alias}: {source} and {target} differ in size"
 
 
 def _same_bytes(a: Shape, b: Shape) -> bool:
@@ -152,16 +152,18 @@ def _donors(
     for donor in config.entries:
         number, index = donor.param_number, donor.param_index
         if not 0 <= number < len(parameters):
-            message = f"{donor}: the entry computation has {plural(len(parameters), 'parameter')}, so not number {number}"
+            message = f"{donor}: no parameter {number}: the entry computation has {plural(len(parameters), 'parameter')}"
             yield None, Problem("V605", message, "buffer_donor")
             continue
         whole = parameters[number]
         part = part_of(whole, index)
         if whole is not None and (part is None or not part.is_array):
-            message = f"{donor}: {index_text(index)} is no array in parameter {number}, {shorten(str(whole))}"
+            message = (
+                f"{donor}: {index_text(index)} is not an array in parameter {number}, {shorten(str(whole))}"
+            )
             yield None, Problem("V605", message, "buffer_donor")
         if (number, index) in aliased:
-            message = f"parameter {number} at {index_text(index)} is donated, and aliased by an output"
+            message = f"parameter {number} at {index_text(index)} is both donated and aliased by an output"
             yield None, Problem("V606", message, "buffer_donor")
 
 

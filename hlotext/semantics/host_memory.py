@@ -52,17 +52,17 @@ def move_problems(instruction: Instruction) -> Iterator[Problem]:
         return
     opcode, message = instruction.opcode, ""
     if opcode == "copy" and _is_host(shape) and shape.element_type is not operand.element_type:
-        message = f"a copy to the host keeps the element type, so {operand} cannot become {shape}"
+        message = f"a copy to the host must preserve the element type, so {operand} cannot become {shape}"
     elif opcode == "copy" and _is_host(operand) and not equal_but_for(shape, operand, frozenset({SPACE})):
-        message = f"a copy from the host keeps the layout, so {operand} cannot become {shape}"
+        message = f"a copy from the host must preserve the layout, so {operand} cannot become {shape}"
     elif opcode == "dynamic-slice" and _is_host(shape):
-        message = "a dynamic-slice does not move its result to the host"
+        message = "a dynamic-slice cannot move its result to the host"
     elif opcode == "dynamic-update-slice" and _is_host(operand):
-        message = "a dynamic-update-slice does not move its operand to the device"
+        message = "a dynamic-update-slice cannot move its operand to the device"
     elif opcode == "bitcast" and not _is_constant(instruction.operands[0]):
-        message = f"a bitcast moves nothing, so {shorten(str(operand))} cannot become {shorten(str(shape))}"
+        message = f"a bitcast moves no data, so {shorten(str(operand))} cannot become {shorten(str(shape))}"
     if message:
-        yield Problem("V208", message, help="copy it as it is, and change it before or after",
+        yield Problem("V208", message, help="copy it unchanged, and convert it before or after",
             related=(("what is moved", instruction.operands[0]),),
         )  # fmt: skip
 

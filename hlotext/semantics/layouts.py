@@ -39,7 +39,7 @@ def layout_problems(shape: Shape) -> tuple[tuple[str, str], ...]:
 def _problems(shape: Shape, layout: Layout) -> Iterator[tuple[str, str]]:
     # Its parts are looked at one by one, so that each fault is found and not only the first.
     if not shape.is_array:
-        yield "V201", f"{shape} has a layout, but no dimensions that it could order"
+        yield "V201", f"{shape} has a layout, but no dimensions to order"
         return
     bounded = Shape(shape.element_type, tuple(max(size, 0) for size in shape.dimensions))
     ordered = Layout(layout.minor_to_major)
@@ -69,7 +69,7 @@ def _problems(shape: Shape, layout: Layout) -> Iterator[tuple[str, str]]:
     if 0 < layout.element_size_in_bits < shape.element_type.bits:
         yield (
             "V204",
-            f"{shape} gives an element {layout.element_size_in_bits} bits, but {shape.element_type} has "
+            f"{shape} stores an element in {layout.element_size_in_bits} bits, but {shape.element_type} has "
             f"{shape.element_type.bits}",
         )
 
@@ -87,7 +87,7 @@ def _split_twice(layout: Layout) -> str:
     """XLA's demands on splits beyond those that placing elements makes."""
     dimensions = [config.dimension for config in layout.split_configs]
     if len(set(dimensions)) != len(dimensions):
-        return "two split configs cut one dimension"
+        return "two split configs split one dimension"
     for config in layout.split_configs:
         if any(first >= second for first, second in itertools.pairwise((0, *config.split_indices))):
             return f"the indices of split config {config} must ascend from above 0"
@@ -105,7 +105,7 @@ def check_packing(instruction: Instruction, facts: VerifierOptions) -> Iterator[
             bits = leaf.element_type.bits
             yield Problem(
                 "V211",
-                f"{leaf} takes a byte for each element of {bits} bits",
+                f"{leaf} stores each element of {bits} bits in a byte",
                 Part.SHAPE,
                 f"E({bits}) packs them",
             )

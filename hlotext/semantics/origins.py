@@ -23,7 +23,7 @@ def check_frame(instruction: Instruction, facts: VerifierOptions) -> Iterator[Pr
     if metadata.stack_frame_id and not 0 < metadata.stack_frame_id <= rows:
         yield Problem(
             "V701",
-            f"there is no frame {metadata.stack_frame_id}: StackFrames has {plural(rows, 'row')}",
+            f"no frame {metadata.stack_frame_id}: StackFrames has {plural(rows, 'row')}",
             "metadata",
         )
 
@@ -38,7 +38,7 @@ def check_origin(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
     if not _same_structure(origin.tree, instruction.shape):
         yield Problem(
             "V703",
-            f"origin={shorten(str(origin))} is not built like {shorten(str(instruction.shape))}",
+            f"origin={shorten(str(origin))} does not match the structure of {shorten(str(instruction.shape))}",
             "origin",
         )
 

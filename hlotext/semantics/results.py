@@ -59,12 +59,12 @@ def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
         yield Problem("V101", f"{instruction.opcode} gives {what}", Part.SHAPE, related=related)
     elif how is Agreement.DYNAMIC:
         yield Problem(
-            "V111", f"{instruction.opcode} gives {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
+            "V111", f"{instruction.opcode} produces {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
         )
     elif how is Agreement.FLOAT_PRECISION and not facts.mixed_precision:
         yield Problem(
-            "V106", f"{instruction.opcode} gives {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE,
-            "a convert changes the precision",
+            "V106", f"{instruction.opcode} produces {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE,
+            "use a convert to change the precision",
         )  # fmt: skip
 
 
@@ -123,8 +123,8 @@ def check_precision(instruction: Instruction, facts: VerifierOptions) -> Iterato
                     first = number, found
                 elif found is not first[1]:
                     yield Problem(
-                        "V106", f"{opcode} takes floats of one precision, not {first[1]} and {found}", number,
-                        "a convert changes the precision", (first[0], number),
+                        "V106", f"{opcode} needs floats of one precision, not {first[1]} and {found}", number,
+                        "use a convert to change the precision", (first[0], number),
                     )  # fmt: skip
                     return
     if opcode in _APPLYING:
@@ -148,7 +148,7 @@ def _parameters(instruction: Instruction) -> Iterator[Problem]:
             takes, gets = parameter.shape.element_type, operand.shape.element_type
             if takes is not gets and takes.is_floating and gets.is_floating:
                 yield Problem(
-                    "V106", f"to_apply takes {takes} as parameter {number}, but gets {gets}", number,
+                    "V106", f"to_apply takes {takes} as parameter {number}, but receives {gets}", number,
                     related=(number, Callee(0, number)),
                 )  # fmt: skip
                 return
@@ -168,7 +168,7 @@ def check_shape(instruction: Instruction, facts: VerifierOptions) -> Iterator[Pr
     if shape.is_unbounded and not any(operand.is_unbounded for operand in given):
         yield Problem(
             "V107", f"{_text(shape)} has a dimension without a bound", Part.SHAPE,
-            "compilers take it only after its size is known: refine the shapes, or give a bound, [<=8]",
+            "compilers need a known size: refine the shapes, or add a bound, as in [<=8]",
         )  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def check_comparison(instruction: Instruction, facts: VerifierOptions) -> Iterat
         word = "order" if "order" in instruction.attributes else "type"
         given = instruction.attributes[word]
         yield Problem(
-            "V110", f"{shape.element_type} is compared in its total order, not with {word}={given}", word, related=(1,)
+            "V110", f"{shape.element_type} comparisons use its total order, not {word}={given}", word, related=(1,)
         )  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def check_outfeed(instruction: Instruction, facts: VerifierOptions) -> Iterator[
 def check_copy(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
     """The size of an opaque thing is not known, so that XLA's reader ends the process on its copy (`CreateNary`)."""
     if instruction.shape is not None and instruction.shape.is_opaque:
-        yield Problem("V102", "opaque[] cannot be copied: its size is not known", Part.SHAPE)
+        yield Problem("V102", "opaque[] cannot be copied, since its size is unknown", Part.SHAPE)
 
 
 def check_algorithm(instruction: Instruction, facts: VerifierOptions) -> Iterator[Problem]:
@@ -229,5 +229,5 @@ def check_algorithm(instruction: Instruction, facts: VerifierOptions) -> Iterato
     if isinstance(algorithm, other):
         listed = ", ".join(str(one) for one in known)
         what = "generates random bits" if is_generator else "multiplies"
-        message = f"algorithm={algorithm} is none that {what}"
+        message = f"algorithm={algorithm} is not an algorithm that {what}"
         yield Problem("V103", message, "algorithm", f"one of {listed}")

@@ -40,7 +40,7 @@ def check_sharding(instruction: Instruction, facts: VerifierOptions) -> Iterator
         if len(elements) != len(leaves):
             return
     elif sharding.is_tuple:
-        yield Problem("V509", f"a tuple of shardings does not fit {shorten(str(shape))}", "sharding")
+        yield Problem("V509", f"a tuple of shardings does not match {shorten(str(shape))}", "sharding")
         return
     else:
         # One sharding holds for all leaves: XLA's reader spreads it over them.
@@ -62,7 +62,7 @@ def _uneven(sharding: Sharding) -> Iterator[str]:
         if count != tiles.num_devices:
             yield f"{shorten(str(element))} has {plural(count, 'tile')} for {plural(tiles.num_devices, 'device')}"
         elif any(size < 1 for size in tiles.dimensions):
-            yield f"{shorten(str(element))} has a dimension of no tiles"
+            yield f"{shorten(str(element))} has a dimension with zero tiles"
 
 
 def _problems(sharding: Sharding, shape: Shape, devices: int) -> Iterator[tuple[str, str]]:
@@ -76,19 +76,19 @@ def _problems(sharding: Sharding, shape: Shape, devices: int) -> Iterator[tuple[
 def _op_sharding(sharding: OpSharding, shape: Shape, devices: int) -> Iterator[tuple[str, str]]:
     device = sharding.maximal_device
     if device is not None and (device < 0 or (devices != 1 and device >= devices)):
-        yield "V511", f"there is no device {device} in a module of {devices} partitions"
+        yield "V511", f"no device {device} in a module with {plural(devices, 'partition')}"
     tiles = sharding.tile_assignment
     if tiles is None:
         return
     if len(sharding.tile_dimensions) != shape.rank:
         yield (
             "V510",
-            f"{sharding} cuts {plural(len(sharding.tile_dimensions), 'dimension')}, but {shape} has {shape.rank}",
+            f"{sharding} splits {plural(len(sharding.tile_dimensions), 'dimension')}, but {shape} has {shape.rank}",
         )
     if tiles.num_devices != devices and devices != 1:
         yield (
             _several(tiles.num_devices, devices),
-            f"{sharding} is for {tiles.num_devices} devices, but the module has {devices} partitions",
+            f"{sharding} is for {plural(tiles.num_devices, 'device')}, but the module has {plural(devices, 'partition')}",
         )
     if isinstance(tiles, DeviceList):
         yield from _listed(tiles, max(devices, _slices(tiles.num_devices, devices)), str(sharding))
@@ -108,14 +108,17 @@ def _listed(tiles: DeviceList, devices: int, text: str) -> Iterator[tuple[str, s
     """Devices that are written out: as many as there are tiles, each once, each of the module."""
     ids = tiles.device_ids
     if len(ids) != tiles.num_devices:
-        yield "V511", f"{shorten(text)} lists {len(ids)} devices for {tiles.num_devices} tiles"
+        yield (
+            "V511",
+            f"{shorten(text)} lists {plural(len(ids), 'device')} for {plural(tiles.num_devices, 'tile')}",
+        )
         return
     twice = next((device for device, count in Counter(ids).items() if count > 1), None)
     if twice is not None:
-        yield "V511", f"device {twice} stands more than once in {shorten(text)}"
+        yield "V511", f"device {twice} appears more than once in {shorten(text)}"
     beyond = next((device for device in ids if device < 0 or (devices != 1 and device >= devices)), None)
     if beyond is not None:
-        yield "V511", f"there is no device {beyond} in a module of {devices} partitions"
+        yield "V511", f"no device {beyond} in a module with {plural(devices, 'partition')}"
 
 
 def _named(sharding: NamedSharding, shape: Shape, devices: int) -> Iterator[tuple[str, str]]:
@@ -134,21 +137,24 @@ def _named(sharding: NamedSharding, shape: Shape, devices: int) -> Iterator[tupl
     if (sharding.dim_shardings or not is_whole) and len(sharding.dim_shardings) != shape.rank:
         yield (
             "V510",
-            f"{sharding} cuts {plural(len(sharding.dim_shardings), 'dimension')}, but {shape} has {shape.rank}",
+            f"{sharding} splits {plural(len(sharding.dim_shardings), 'dimension')}, but {shape} has {shape.rank}",
         )
     yield from _mesh(mesh, devices)
 
 
 def _mesh(mesh: Mesh, devices: int) -> Iterator[tuple[str, str]]:
     if mesh.device_id is not None and devices == 1 and mesh.device_id < 0:
-        yield "V511", f"there is no device {mesh.device_id}"
+        yield "V511", f"no device {mesh.device_id}"
     if devices == 1:
         return
     if mesh.device_id is not None:
         if not 0 <= mesh.device_id < devices:
-            yield "V511", f"there is no device {mesh.device_id} in a module of {devices} partitions"
+            yield "V511", f"no device {mesh.device_id} in a module with {plural(devices, 'partition')}"
     elif mesh.axes and mesh.num_devices != devices:
         code = _several(mesh.num_devices, devices)
-        yield code, f"{mesh} has {mesh.num_devices} devices, but the module has {devices} partitions"
+        yield (
+            code,
+            f"{mesh} has {plural(mesh.num_devices, 'device')}, but the module has {plural(devices, 'partition')}",
+        )
     elif isinstance(mesh.device_assignment, DeviceList):
         yield from _listed(mesh.device_assignment, devices, str(mesh))

@@ -41,7 +41,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
             reporter.error("X115", message, *_number(reporter, instruction))
         elif number in found:
             related = [("the first one", *_number(reporter, found[number]))]
-            message = f"two parameters have the number {number}"
+            message = f"two parameters have number {number}"
             reporter.error("X115", message, *_number(reporter, instruction), related=related)
         found[number] = instruction
     for number in range(len(found)):

@@ -13,8 +13,8 @@ class Agreement(enum.Enum):
     """Difference between a stated and an inferred shape, ignoring layouts."""
 
     EQUAL = "nothing"
-    FLOAT_PRECISION = "which real float types; XLA allows that once its passes mix precisions"
-    DYNAMIC = "which dimensions are dynamic; XLA's verifier does not look at that"
+    FLOAT_PRECISION = "in float precision; XLA allows this once its passes mix precisions"
+    DYNAMIC = "in which dimensions are dynamic; XLA's verifier ignores this"
     NONE = "the shape"
 
 

@@ -57,7 +57,7 @@ def _resized(op: Op, shapes: tuple[Shape, ...], shards: int, *, gather: bool) ->
             sizes[along] = size * shards, False
         elif size % shards:
             raise ShapeInferenceError(
-                f"dimension {along} of {shape} does not divide by {shards}", operand=number
+                f"dimension {along} of {shape} is not divisible by {shards}", operand=number
             )
         else:
             sizes[along] = size // shards, dynamic
@@ -75,12 +75,12 @@ def _shards(op: Op, whole: Shape | None, part: Shape | None, along: int) -> int:
         return known
     if whole is not None and part is not None and whole.rank != part.rank:
         raise ShapeInferenceError(
-            f"{op.opcode} gives an array of its operand's rank: {part} and {whole} differ"
+            f"{op.opcode} must preserve its operand's rank, but {part} and {whole} differ"
         )
     if whole is None or part is None or part.rank <= along:
         if op.get("replica_groups", ReplicaGroups, ReplicaGroupList()).group_size == 1:
             return 1
-        raise CannotInfer(f"the number of devices in a group of {op.opcode} is not known")
+        raise CannotInfer(f"the group size of {op.opcode} is unknown")
     sizes = whole.dimensions[along], part.dimensions[along]
     if any(map(is_unbounded, sizes)) or not sizes[1]:
         return 1
@@ -120,7 +120,7 @@ def infer_started_result(op: Op) -> Shape:
     start = op.operand(0)
     if not start.is_tuple or len(start.tuple_shapes) < 2:
         raise ShapeInferenceError(
-            f"operand 0 of {op.opcode} must be what its start gives, not {start}", operand=0
+            f"operand 0 of {op.opcode} must be the result of its start, not {start}", operand=0
         )
     return start.tuple_shapes[1]
 
@@ -151,18 +151,18 @@ def infer_all_to_all(op: Op) -> Shape:
         along, size = op.dimension(operands[0].rank), group_size(op) or 1
         if len(operands) != 1:
             raise ShapeInferenceError(
-                "all-to-all along a dimension takes one operand", attribute="dimensions"
+                "all-to-all along a dimension takes only one operand", attribute="dimensions"
             )
         whole = operands[0].dimensions[along]
         if not is_unbounded(whole) and whole % size:
             raise ShapeInferenceError(
-                f"dimension {along} of {operands[0]} does not divide by {size}", operand=0
+                f"dimension {along} of {operands[0]} is not divisible by {size}", operand=0
             )
         return operands[0]
     known = group_size(op)
     if known is not None and known != len(operands):
         raise ShapeInferenceError(
-            f"all-to-all of {known} devices needs as many operands, not {len(operands)}"
+            f"all-to-all of {known} devices needs {known} operands, not {len(operands)}"
         )
     for number, operand in enumerate(operands):
         if operand != operands[0]:
@@ -203,7 +203,7 @@ def infer_collective_reduce(op: Op) -> Shape:
     *data, roots = operands
     if not data or roots != Shape(S32, (len(data),)):
         raise ShapeInferenceError(
-            f"the last operand must be s32[{len(data)}], one root for each, not {roots}", operand=len(data)
+            f"the last operand must be s32[{len(data)}], one root per operand, not {roots}", operand=len(data)
         )
     return one_or_tuple(tuple(data))
 
@@ -259,7 +259,7 @@ def _stated_data(op: Op) -> Shape:
     """The data that only the stated result names: its element 0."""
     stated = op.open_shape("shape of the data")
     if not stated.is_tuple or not stated.tuple_shapes:
-        raise ShapeInferenceError(f"{op.opcode} gives a tuple that begins with the data, not {stated}")
+        raise ShapeInferenceError(f"{op.opcode} must return a tuple that starts with the data, not {stated}")
     return stated.tuple_shapes[0]
 
 

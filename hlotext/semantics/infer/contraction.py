@@ -65,7 +65,8 @@ def _sides(op: Op) -> _Sides:
     for side in ("lhs", "rhs"):
         if set(found[f"{side}_batch_dims"]) & set(found[f"{side}_contracting_dims"]):
             raise ShapeInferenceError(
-                "a dimension is both batch and contracting", attribute=f"{side}_contracting_dims"
+                "a dimension is both a batch and a contracting dimension",
+                attribute=f"{side}_contracting_dims",
             )
     for kind in ("batch_dims", "contracting_dims"):
         left, right = found[f"lhs_{kind}"], found[f"rhs_{kind}"]
@@ -113,7 +114,7 @@ def infer_scaled_dot(op: Op) -> Shape:
     for number in (0, 1):
         _check_scales(op, number, number + 2)
     if not op.operands[2].dimensions and not op.operands[3].dimensions:
-        raise ShapeInferenceError("one of the scales must be more than a scalar", operand=2)
+        raise ShapeInferenceError("at least one of the scales must not be a scalar", operand=2)
     return array(_sum_type(op, sides.lhs, sides.rhs), sides.result())
 
 
@@ -132,7 +133,7 @@ def _check_scales(op: Op, number: int, scale_number: int) -> None:
         for size, count in zip(operand.dimensions, scales.dimensions, strict=True)
     )
     if not fits:
-        raise ShapeInferenceError(f"{scales} do not scale blocks of {operand}", operand=scale_number)
+        raise ShapeInferenceError(f"{scales} cannot scale blocks of {operand}", operand=scale_number)
 
 
 @rule("ragged_dot", Open.ELEMENT_TYPE)
@@ -147,19 +148,19 @@ def infer_ragged_dot(op: Op) -> Shape:
     groups = op.dimension_numbers("rhs_group_dims", sides.rhs.rank, ())
     if set(groups) & {*sides.rhs_batch, *sides.rhs_contracting}:
         raise ShapeInferenceError(
-            "a group dimension is also batch or contracting", attribute="rhs_group_dims"
+            "a group dimension is also a batch or contracting dimension", attribute="rhs_group_dims"
         )
     count = _group_count(op, sides, sizes, ragged)
     element_type = _sum_type(op, sides.lhs, sides.rhs)
     if ragged in sides.lhs_free:
         if len(groups) != 1 or not sizes_agree(count[0], sides.rhs.dimensions[groups[0]]):
             raise ShapeInferenceError(
-                f"{sides.rhs} needs one dimension of {count[0]} groups", attribute="rhs_group_dims"
+                f"{sides.rhs} needs one group dimension of size {count[0]}", attribute="rhs_group_dims"
             )
         return array(element_type, sides.result(groups))
     if groups:
         raise ShapeInferenceError(
-            "a ragged dimension that is not kept has no group dimension", attribute="rhs_group_dims"
+            "a ragged batch or contracting dimension has no group dimension", attribute="rhs_group_dims"
         )
     in_front = [count] if ragged in sides.lhs_contracting else []
     return array(element_type, in_front + sides.result())
@@ -204,7 +205,7 @@ def infer_convolution(op: Op) -> Shape:
     kernel = tuple(rhs.dimensions[i] for i in labels.kernel_spatial_dimensions)
     if kernel != tuple(d.size for d in window.dimensions):
         raise ShapeInferenceError(
-            f"window={window} does not have the sizes of the kernel {rhs}", attribute="window"
+            f"window={window} does not match the sizes of kernel {rhs}", attribute="window"
         )
     spatial = [(lhs.dimensions[i], lhs.dynamic_dimensions[i]) for i in labels.input_spatial_dimensions]
     result: list[Dimension] = [(0, False)] * lhs.rank
@@ -232,7 +233,7 @@ def _check_labels(op: Op, labels: ConvolutionDimensionNumbers, lhs: Shape, rhs: 
     for number, shape in enumerate((lhs, rhs)):
         if shape.rank != rank:
             raise ShapeInferenceError(
-                f"dim_labels={labels} are for {rank} dimensions, unlike {shape}", operand=number
+                f"dim_labels={labels} is for rank {rank}, unlike {shape}", operand=number
             )
     every = (
         (labels.input_batch_dimension, labels.input_feature_dimension, *labels.input_spatial_dimensions),
@@ -248,7 +249,7 @@ def _check_labels(op: Op, labels: ConvolutionDimensionNumbers, lhs: Shape, rhs: 
             f"dim_labels={labels} must name each dimension once", attribute="dim_labels"
         )
     if rhs.dynamic_dimensions[labels.kernel_output_feature_dimension]:
-        raise ShapeInferenceError("the output features of a kernel cannot be dynamic", operand=1)
+        raise ShapeInferenceError("the output feature dimension of a kernel cannot be dynamic", operand=1)
 
 
 def _groups(op: Op) -> tuple[int, int]:
@@ -258,7 +259,7 @@ def _groups(op: Op) -> tuple[int, int]:
             raise ShapeInferenceError(f"{name} must be positive", attribute=name)
     if features > 1 and batches > 1:
         raise ShapeInferenceError(
-            "a convolution has feature groups or batch groups, not both", attribute="batch_group_count"
+            "a convolution can have feature groups or batch groups, not both", attribute="batch_group_count"
         )
     return features, batches
 
@@ -279,16 +280,16 @@ def _check_groups(op: Op, sizes: tuple[int, int, int, int], feature_groups: int,
     batch, features, kernel_features, outputs = sizes
     if features % feature_groups or features // feature_groups != kernel_features:
         raise ShapeInferenceError(
-            f"{features} input features in {feature_groups} groups do not fit a kernel of {kernel_features}",
+            f"{features} input features in {feature_groups} groups do not match a kernel with {kernel_features}",
             operand=1,
         )
     if outputs % feature_groups:
         raise ShapeInferenceError(
-            f"{outputs} output features do not divide into {feature_groups} groups",
+            f"{outputs} output features are not divisible into {feature_groups} groups",
             attribute="feature_group_count",
         )
     if outputs % batch_groups or (not is_unbounded(batch) and batch % batch_groups):
         raise ShapeInferenceError(
-            f"a batch of {batch} and {outputs} output features do not divide into {batch_groups} groups",
+            f"a batch of {batch} and {outputs} output features are not divisible into {batch_groups} groups",
             attribute="batch_group_count",
         )

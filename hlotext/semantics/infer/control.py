@@ -18,6 +18,7 @@ from hlotext.semantics.infer.shapes import (
     scalar,
 )
 from hlotext.semantics.infer.signatures import check_parameters, check_scalar_parameters
+from hlotext.semantics.message_text import plural
 
 
 @rule("call")
@@ -59,7 +60,7 @@ def infer_map(op: Op) -> Shape:
     check_scalar_parameters(op, "to_apply", program, tuple(o.element_type for o in operands))
     if not is_scalar(program.result):
         raise ShapeInferenceError(
-            f"to_apply of map must give a scalar, not {program.result}", attribute="to_apply"
+            f"to_apply of map must return a scalar, not {program.result}", attribute="to_apply"
         )
     return array(program.result.element_type, dimensions(full))
 
@@ -75,10 +76,10 @@ def infer_while(op: Op) -> Shape:
     for name, program in (("condition", condition), ("body", body)):
         check_parameters(op, name, program, (init,))
     if not compatible(body.result, init):
-        raise ShapeInferenceError(f"body takes {init}, but gives {body.result}", attribute="body")
+        raise ShapeInferenceError(f"body takes {init}, but returns {body.result}", attribute="body")
     if condition.result != scalar(PRED):
         raise ShapeInferenceError(
-            f"condition must give pred[], not {condition.result}", attribute="condition"
+            f"condition must return pred[], not {condition.result}", attribute="condition"
         )
     return init
 
@@ -97,14 +98,14 @@ def infer_conditional(op: Op) -> Shape:
     branches = _branches(op, selector)
     if len(op.operands) != len(branches) + 1:
         raise ShapeInferenceError(
-            f"{len(branches)} branches need as many operands, not {len(op.operands) - 1}"
+            f"conditional needs one operand per branch ({len(branches)}), not {len(op.operands) - 1}"
         )
     first = branches[0][1].result
     result = first
     for (name, program), operand in zip(branches, op.operands[1:], strict=True):
         check_parameters(op, name, program, (operand,))
         if not compatible(program.result, first):
-            raise ShapeInferenceError(f"branches give {first} and {program.result}", attribute=name)
+            raise ShapeInferenceError(f"branches return {first} and {program.result}", attribute=name)
         result = _dynamic_in_either(result, program.result)
     return result
 
@@ -159,7 +160,7 @@ def _check_handed_in(op: Op, taken: tuple[Shape, ...], bound: int, first: int) -
     operands = op.operands[first:]
     if len(operands) != len(taken) - bound:
         raise ShapeInferenceError(
-            f"{len(taken) - bound} operands are bound here, but {len(operands)} are handed in"
+            f"{plural(len(taken) - bound, 'operand')} bound here, but {len(operands)} passed"
         )
     for number, (operand, wanted) in enumerate(zip(operands, taken[bound:], strict=True), first):
         if not compatible(operand, wanted):
@@ -203,7 +204,7 @@ def infer_async_update(op: Op) -> Shape:
     taken, result, *contexts = _state(op)
     if not is_bound(before, taken):
         raise ShapeInferenceError(
-            f"operand 0 has taken {before}, so {op.opcode} cannot give {taken}", operand=0
+            f"operand 0 has taken {before}, so {op.opcode} cannot return {taken}", operand=0
         )
     _check_handed_in(op, taken.tuple_shapes, len(before.tuple_shapes), 1)
     return Shape.tuple((taken, result if is_bound(earlier, result) else earlier, *contexts))

@@ -73,7 +73,7 @@ def infer_binary(op: Op) -> Shape:
 
 def _complex_type(real: ElementType, imaginary: ElementType) -> ElementType:
     if real is not imaginary or real not in _COMPLEX_OF:
-        raise ShapeInferenceError(f"there is no complex type of {real} and {imaginary}")
+        raise ShapeInferenceError(f"there is no complex type with parts {real} and {imaginary}")
     return _COMPLEX_OF[real]
 
 
@@ -102,7 +102,7 @@ def infer_clamp(op: Op) -> Shape:
             is_scalar(limit) or compatible(limit, operand, any_float=True)
         ):
             raise ShapeInferenceError(
-                f"a limit of clamp must be a scalar of the type of {operand} or have its shape, not {limit}",
+                f"a limit of clamp must be a scalar of the type of {operand}, or have its shape, not {limit}",
                 operand=number,
             )
     return operand
@@ -159,7 +159,7 @@ def infer_stochastic_convert(op: Op) -> Shape:
     _check_kind(op, 0)
     if bits.element_type.kind is not TypeKind.UNSIGNED or bits.element_type.bits != operand.element_type.bits:
         raise ShapeInferenceError(
-            f"the random bits for {operand} must be unsigned and as wide, not {bits}", operand=1
+            f"the random bits for {operand} must be unsigned and of the same width, not {bits}", operand=1
         )
     if bits.dimensions != operand.dimensions or bits.dynamic_dimensions != operand.dynamic_dimensions:
         raise ShapeInferenceError(f"the random bits {bits} differ in size from {operand}", operand=1)
@@ -175,7 +175,7 @@ def infer_bitcast_convert(op: Op) -> Shape:
     operand = op.array(0)
     old, new = operand.element_type, op.open_array("element type").element_type
     if old.is_complex != new.is_complex:
-        raise ShapeInferenceError(f"the bits of {old} cannot be seen as {new}", operand=0)
+        raise ShapeInferenceError(f"the bits of {old} cannot be reinterpreted as {new}", operand=0)
     # A pred takes a whole byte here (`primitive_util::StorageBitWidth`).
     old_bits, new_bits = (8 if t is PRED else t.bits for t in (old, new))
     if not old_bits or not new_bits or max(old_bits, new_bits) % min(old_bits, new_bits):

@@ -20,6 +20,7 @@ from hlotext.semantics.infer.shapes import (
     sizes_agree,
 )
 from hlotext.semantics.infer.signatures import reduced_types
+from hlotext.semantics.message_text import plural
 
 
 @rule("dynamic_slice")
@@ -33,12 +34,12 @@ def infer_dynamic_slice(op: Op) -> Shape:
     sizes = op.integers("dynamic_slice_sizes")
     if len(sizes) != operand.rank:
         raise ShapeInferenceError(
-            f"dynamic_slice_sizes needs {operand.rank} entries for {operand}", attribute="dynamic_slice_sizes"
+            f"dynamic_slice_sizes needs one entry per dimension of {operand}", attribute="dynamic_slice_sizes"
         )
     for size, whole in zip(sizes, operand.dimensions, strict=True):
         if size < 0 or (size > whole and not is_unbounded(whole)):
             raise ShapeInferenceError(
-                f"a slice of size {size} does not fit a dimension of size {whole}",
+                f"a slice of size {size} does not fit into a dimension of size {whole}",
                 attribute="dynamic_slice_sizes",
             )
     return array(
@@ -64,7 +65,7 @@ def infer_dynamic_update_slice(op: Op) -> Shape:
         raise ShapeInferenceError(f"{update} cannot update a slice of {operand}", operand=1)
     for size, available in zip(update.dimensions, operand.dimensions, strict=True):
         if size > available and not is_unbounded(available):
-            raise ShapeInferenceError(f"{update} is larger than {operand}, which it updates", operand=1)
+            raise ShapeInferenceError(f"{update} is larger than the updated {operand}", operand=1)
     pairs = zip(dimensions(operand), dimensions(update), strict=True)
     result = array(
         operand.element_type, [(size, dynamic or (size == s and d)) for (size, dynamic), (s, d) in pairs]
@@ -83,12 +84,12 @@ def _check_starts(op: Op, operand: Shape, first: int) -> None:
     if starts and starts[0].rank == 1:
         if len(starts) != 1 or starts[0].dimensions[0] != operand.rank:
             raise ShapeInferenceError(
-                f"the start indices of {operand} do not fit into {starts[0]}", operand=first
+                f"the start indices of {operand} do not match {starts[0]}", operand=first
             )
         return
     if len(starts) != operand.rank:
         raise ShapeInferenceError(
-            f"{op.opcode} of {operand} needs {operand.rank} start indices, not {len(starts)}"
+            f"{op.opcode} of {operand} needs one start index per dimension, not {len(starts)}"
         )
     for number, start in enumerate(starts):
         if not compatible(start, scalar(starts[0].element_type)):
@@ -116,7 +117,7 @@ def _indices(op: Op, number: int, mapped: str) -> _Indices:
     """Operand `number` as indices; `mapped` lists the operand dimension for each entry of an index vector."""
     indices = op.array(number)
     if not indices.element_type.is_integral:
-        raise ShapeInferenceError(f"{op.opcode} takes integers as indices, not {indices}", operand=number)
+        raise ShapeInferenceError(f"{op.opcode} needs integer indices, not {indices}", operand=number)
     vector = op.get("index_vector_dim", int)
     op.check_dimension("index_vector_dim", vector, indices.rank + 1)
     found = dimensions(indices)
@@ -163,12 +164,12 @@ def infer_gather(op: Op) -> Shape:
     sizes = _slice_sizes(op, operand, (*collapsed, *batching))
     if operand.rank != offset_count + len(collapsed) + len(batching):
         raise ShapeInferenceError(
-            f"each of the {operand.rank} dimensions of {operand} must be kept, collapsed or batching",
+            f"each dimension of {operand} must be an offset, collapsed or batching dimension",
             attribute="offset_dims",
         )
     if len(kept) != offset_count:
         raise ShapeInferenceError(
-            "a dimension is both collapsed and batching", attribute="operand_batching_dims"
+            "a dimension is both collapsed and a batching dimension", attribute="operand_batching_dims"
         )
     # A dimension stays dynamic when all of it is taken.
     window = [(sizes[i], operand.dynamic_dimensions[i] and sizes[i] == operand.dimensions[i]) for i in kept]
@@ -180,16 +181,18 @@ def _slice_sizes(op: Op, operand: Shape, dropped: tuple[int, ...]) -> tuple[int,
     sizes = op.integers("slice_sizes")
     if len(sizes) != operand.rank:
         raise ShapeInferenceError(
-            f"slice_sizes needs {operand.rank} entries for {operand}", attribute="slice_sizes"
+            f"slice_sizes needs one entry per dimension of {operand}", attribute="slice_sizes"
         )
     for i, (size, whole) in enumerate(zip(sizes, operand.dimensions, strict=True)):
         if not is_unbounded(whole) and not 0 <= size <= whole:
             raise ShapeInferenceError(
-                f"a slice of size {size} does not fit dimension {i} of {operand}", attribute="slice_sizes"
+                f"a slice of size {size} does not fit into dimension {i} of {operand}",
+                attribute="slice_sizes",
             )
         if i in dropped and size > 1:
             raise ShapeInferenceError(
-                f"dimension {i} of {operand} is dropped, so its slice size must be 1", attribute="slice_sizes"
+                f"dimension {i} of {operand} is collapsed, so its slice size must be 1",
+                attribute="slice_sizes",
             )
     return sizes
 
@@ -206,7 +209,7 @@ def infer_scatter(op: Op) -> Shape:
     count = len(op.operands) // 2
     if len(op.operands) % 2 != 1 or not count:
         raise ShapeInferenceError(
-            f"scatter takes arrays, indices and as many updates, not {len(op.operands)} operands"
+            f"scatter takes N arrays, indices and N updates, not {plural(len(op.operands), 'operand')}"
         )
     indices = _indices(op, count, "scatter_dims_to_operand_dims")
     operands = tuple(op.array(number) for number in range(count))
@@ -233,7 +236,7 @@ def _check_updates(op: Op, operand: Shape, number: int, indices: _Indices) -> No
     kept = [size for i, size in enumerate(operand.dimensions) if i not in inserted and i not in batching]
     if len(windows) + len(inserted) + len(batching) != operand.rank or len(kept) != len(windows):
         raise ShapeInferenceError(
-            f"each dimension of {operand} must be in the window, inserted or batching",
+            f"each dimension of {operand} must be a window, inserted or batching dimension",
             attribute="update_window_dims",
         )
     for place, size in zip(windows, kept, strict=True):
@@ -242,6 +245,4 @@ def _check_updates(op: Op, operand: Shape, number: int, indices: _Indices) -> No
     rest = [size for i, size in enumerate(updates.dimensions) if i not in windows]
     for size, (wanted, _) in zip(rest, indices.batch, strict=True):
         if not sizes_agree(size, wanted):
-            raise ShapeInferenceError(
-                f"{updates} does not have one window for each index vector", operand=number
-            )
+            raise ShapeInferenceError(f"{updates} does not have one window per index vector", operand=number)

@@ -41,7 +41,7 @@ def infer_fft(op: Op) -> Shape:
     operand, kind, lengths = op.array(0), op.get("fft_type", FftType), op.integers("fft_length")
     if not 1 <= len(lengths) <= min(3, operand.rank):
         raise ShapeInferenceError(
-            f"fft_length needs one to three entries, at most the {operand.rank} of {operand}",
+            f"fft_length needs one to three entries, at most the rank {operand.rank} of {operand}",
             attribute="fft_length",
         )
     if min(lengths) < 0:
@@ -65,7 +65,7 @@ def _check_lengths(op: Op, operand: Shape, lengths: tuple[int, ...]) -> None:
     for size, length in zip(operand.dimensions[-len(lengths) :], lengths, strict=True):
         if not sizes_agree(size, length):
             raise ShapeInferenceError(
-                f"fft_length does not fit the last dimensions of {operand}", attribute="fft_length"
+                f"fft_length does not match the last dimensions of {operand}", attribute="fft_length"
             )
 
 
@@ -101,11 +101,9 @@ def infer_triangular_solve(op: Op) -> Shape:
     if sides.dimensions[:-2] != matrices.dimensions[:-2] or not sizes_agree(
         sides.dimensions[shared], matrices.dimensions[-1]
     ):
-        raise ShapeInferenceError(f"{sides} does not fit the matrices {matrices}", operand=1)
+        raise ShapeInferenceError(f"{sides} does not match the matrices {matrices}", operand=1)
     if op.get("transpose_a", TransposeA, TransposeA.INVALID) is TransposeA.INVALID:
-        raise ShapeInferenceError(
-            "triangular-solve needs to know whether to transpose", attribute="transpose_a"
-        )
+        raise ShapeInferenceError("triangular-solve needs a valid transpose_a", attribute="transpose_a")
     return sides
 
 
@@ -126,7 +124,7 @@ def _normalized(op: Op, vectors: tuple[int, ...]) -> tuple[Shape, Shape]:
             or not same_type_or_floats(vector.element_type, operand.element_type)
         ):
             raise ShapeInferenceError(
-                f"{vector} does not have one value for each feature of {operand}", operand=number
+                f"{vector} does not have one value per feature of {operand}", operand=number
             )
     return operand, array(operand.element_type, [dimensions(operand)[feature]])
 
@@ -170,7 +168,7 @@ def infer_sort(op: Op) -> Shape:
     compare = op.program("to_apply")
     if compare.result != scalar(PRED):
         raise ShapeInferenceError(
-            f"to_apply of sort must give pred[], not {compare.result}", attribute="to_apply"
+            f"to_apply of sort must return pred[], not {compare.result}", attribute="to_apply"
         )
     check_scalar_parameters(
         op, "to_apply", compare, tuple(o.element_type for o in operands for _ in range(2))
@@ -187,7 +185,7 @@ def infer_topk(op: Op) -> Shape:
     last = operand.dimensions[-1]
     if not 0 <= k <= last:
         raise ShapeInferenceError(
-            f"there are no {k} elements in the last dimension of {operand}", attribute="k"
+            f"the last dimension of {operand} has fewer than {k} elements", attribute="k"
         )
     values = array(operand.element_type, [*dimensions(operand)[:-1], (k, False)])
     return Shape.tuple((values, with_type(values, S32)))
@@ -221,5 +219,5 @@ def infer_rng_bit_generator(op: Op) -> Shape:
     if not stated.is_tuple:
         return stated
     if len(stated.tuple_shapes) != 2:
-        raise ShapeInferenceError(f"rng-bit-generator gives a state and bits, not {stated}")
+        raise ShapeInferenceError(f"rng-bit-generator must return a state and bits, not {stated}")
     return Shape.tuple((state, stated.tuple_shapes[1]))

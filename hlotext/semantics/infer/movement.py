@@ -34,7 +34,7 @@ INT32_MAX = 2**31 - 1
 def infer_constant(op: Op) -> Shape:
     """The literal's own shape."""
     if op.literal is None:
-        raise CannotInfer("the constant's literal is not known")
+        raise CannotInfer("the constant's literal is unknown")
     return op.literal
 
 
@@ -44,7 +44,7 @@ def infer_iota(op: Op) -> Shape:
     shape = op.open_array("shape")
     op.check_dimension("iota_dimension", op.get("iota_dimension", int), shape.rank)
     if shape.element_type.kind is TypeKind.PREDICATE:
-        raise ShapeInferenceError(f"iota counts in numbers, not in {shape.element_type}")
+        raise ShapeInferenceError(f"iota needs a numeric type, not {shape.element_type}")
     return shape
 
 
@@ -77,7 +77,7 @@ def infer_get_tuple_element(op: Op) -> Shape:
     """`ShapeInference::InferGetTupleElementShape`: the element at `index`."""
     operand, index = op.operand(0), op.get("index", int)
     if not operand.is_tuple:
-        raise ShapeInferenceError(f"{operand} is no tuple, so it has no element {index}", operand=0)
+        raise ShapeInferenceError(f"{operand} is not a tuple, so it has no element {index}", operand=0)
     if not 0 <= index < len(operand.tuple_shapes):
         raise ShapeInferenceError(f"index={index} is out of range for {operand}", attribute="index")
     return operand.tuple_shapes[index]
@@ -119,13 +119,12 @@ def infer_rotated(op: Op) -> Shape:
     operand = op.array(0)
     dimensions = op.dimension_numbers("dimensions", operand.rank)
     if not dimensions:
-        raise ShapeInferenceError(
-            "a shuffle moves elements along one dimension or more", attribute="dimensions"
-        )
+        raise ShapeInferenceError("a shuffle needs at least one dimension", attribute="dimensions")
     shifts = op.get("shifts", tuple, ())
     if len(shifts) != len(dimensions):
         raise ShapeInferenceError(
-            f"{len(dimensions)} dimensions need as many shifts, not {len(shifts)}", attribute="shifts"
+            f"shuffle needs one shift per dimension ({len(dimensions)}), not {len(shifts)}",
+            attribute="shifts",
         )
     return operand
 
@@ -153,7 +152,7 @@ def infer_broadcast(op: Op) -> Shape:
     numbers = op.dimension_numbers("dimensions", stated.rank, ())
     if len(numbers) != operand.rank:
         raise ShapeInferenceError(
-            f"broadcast needs one entry in dimensions for each of the {operand.rank} of {operand}",
+            f"broadcast needs one entry in dimensions per dimension of {operand}",
             attribute="dimensions",
         )
     sizes = dimensions(stated)
@@ -162,7 +161,7 @@ def infer_broadcast(op: Op) -> Shape:
             continue
         if operand.dimensions[i] != sizes[number][0]:
             raise ShapeInferenceError(
-                f"dimension {i} of {operand} does not fit dimension {number} of {stated}", operand=0
+                f"dimension {i} of {operand} does not match dimension {number} of {stated}", operand=0
             )
         sizes[number] = operand.dimensions[i], operand.dynamic_dimensions[i]
     return array(operand.element_type, sizes)
@@ -180,7 +179,7 @@ def infer_dynamic_reshape(op: Op) -> Shape:
     result = _regrouped(op)
     if len(op.operands) != result.rank + 1:
         raise ShapeInferenceError(
-            f"dynamic-reshape to {result} needs {result.rank} sizes, not {len(op.operands) - 1}"
+            f"dynamic-reshape to {result} needs one size per dimension, not {len(op.operands) - 1}"
         )
     for number in range(1, len(op.operands)):
         if op.array(number).element_type is not S32:
@@ -209,7 +208,7 @@ def infer_transpose(op: Op) -> Shape:
     permutation = op.dimension_numbers("dimensions", operand.rank)
     if len(permutation) != operand.rank:
         raise ShapeInferenceError(
-            f"transpose of {operand} needs a permutation of its {operand.rank} dimensions",
+            f"transpose of {operand} needs a permutation of its dimensions",
             attribute="dimensions",
         )
     sizes = dimensions(operand)
@@ -267,7 +266,7 @@ def infer_pad(op: Op) -> Shape:
         )
     if len(config.dimensions) != operand.rank:
         raise ShapeInferenceError(
-            f"padding={config} does not fit the {operand.rank} dimensions of {operand}", attribute="padding"
+            f"padding={config} does not match the rank of {operand}", attribute="padding"
         )
     sizes = []
     for (size, dynamic), edge in zip(dimensions(operand), config.dimensions, strict=True):
@@ -278,7 +277,7 @@ def infer_pad(op: Op) -> Shape:
             size += edge.edge_padding_low + edge.edge_padding_high + between
             if size < 0:
                 raise ShapeInferenceError(
-                    f"padding={config} leaves less than nothing of {operand}", attribute="padding"
+                    f"padding={config} gives {operand} a negative size", attribute="padding"
                 )
         sizes.append((size, dynamic))
     return array(op.common_type(operand.element_type, value.element_type), sizes)
@@ -292,7 +291,7 @@ def infer_slice(op: Op) -> Shape:
     """
     operand, ranges = op.array(0), op.get("slice", SliceDimensions).dimensions
     if len(ranges) != operand.rank:
-        raise ShapeInferenceError(f"slice needs {operand.rank} ranges for {operand}", attribute="slice")
+        raise ShapeInferenceError(f"slice needs one range per dimension of {operand}", attribute="slice")
     sizes = []
     for (size, dynamic), part in zip(dimensions(operand), ranges, strict=True):
         if (
@@ -302,7 +301,7 @@ def infer_slice(op: Op) -> Shape:
             or (part.limit > size and not is_unbounded(size))
         ):
             raise ShapeInferenceError(
-                f"[{part.start}:{part.limit}:{part.stride}] is no range of a dimension of size {size}",
+                f"[{part.start}:{part.limit}:{part.stride}] is not a valid range for a dimension of size {size}",
                 attribute="slice",
             )
         length = math.ceil((part.limit - part.start) / part.stride)

@@ -86,7 +86,7 @@ class Op:
             if key == name:
                 if isinstance(value, kind):
                     return value
-                raise ShapeInferenceError(f"{name}={value} is no {kind.__name__}", attribute=name)
+                raise ShapeInferenceError(f"{name}={value} is not a {kind.__name__}", attribute=name)
         if default is NO_DEFAULT:
             raise ShapeInferenceError(f"{self.opcode} needs the attribute {name}", attribute=name)
         return default  # type: ignore[return-value]
@@ -104,7 +104,7 @@ class Op:
         for number in numbers:
             self.check_dimension(name, number, rank)
         if len(set(numbers)) != len(numbers):
-            raise ShapeInferenceError(f"{name}={index_text(numbers)} names a dimension twice", attribute=name)
+            raise ShapeInferenceError(f"{name}={index_text(numbers)} lists a dimension twice", attribute=name)
         return numbers
 
     def sorted_dimension_numbers(self, name: str, rank: int, default: object = NO_DEFAULT) -> tuple[int, ...]:
@@ -147,7 +147,7 @@ class Op:
         """
         signatures = self.programs(name)
         if len(signatures) != 1:
-            raise ShapeInferenceError(f"{name} of {self.opcode} must name one computation", attribute=name)
+            raise ShapeInferenceError(f"{name} of {self.opcode} must be one computation", attribute=name)
         return signatures[0]
 
     # ---- what the operands leave open
@@ -158,7 +158,7 @@ class Op:
         Raises CannotInfer where the instruction states none.
         """
         if self.stated is None:
-            raise CannotInfer(f"{self.opcode} leaves the {what} of its result open")
+            raise CannotInfer(f"{self.opcode} does not determine the {what} of its result")
         return self.stated
 
     def open_array(self, what: str) -> Shape:
@@ -181,7 +181,7 @@ def op_of(instruction: Instruction, row: Opcode, *, with_stated: bool) -> Op:
     operands = []
     for operand in instruction.operands:
         if operand.shape is None:
-            raise CannotInfer(f"the shape of operand {operand.name} is not known")
+            raise CannotInfer(f"the shape of operand {operand.name} is unknown")
         operands.append(shapes.without_layout(operand.shape))
     attributes = instruction.attributes
     given = [use for use in row.attributes if use.name in attributes]
@@ -213,10 +213,10 @@ def program_shape(computation: object) -> ProgramShape:
     Raises CannotInfer for what is none (a name that nothing defines), and if one of its shapes is not known.
     """
     if not isinstance(computation, Computation) or not len(computation):
-        raise CannotInfer(f"the computation {getattr(computation, 'name', computation)} is not known")
+        raise CannotInfer(f"the computation {getattr(computation, 'name', computation)} is unknown")
     found = []
     for instruction in (*computation.parameters, computation.root):
         if instruction.shape is None:
-            raise CannotInfer(f"the shape of {instruction.name} in {computation.name} is not known")
+            raise CannotInfer(f"the shape of {instruction.name} in {computation.name} is unknown")
         found.append(shapes.without_layout(instruction.shape))
     return ProgramShape(tuple(found[:-1]), found[-1])

@@ -19,8 +19,8 @@ class Open(enum.Enum):
     NOTHING = "nothing"
     ELEMENT_TYPE = "the element type"
     DIMENSIONS = "the dimensions"
-    CONTEXTS = "the elements that hold the transfer's state"
-    DEVICES = "the number of devices in a group, where the groups do not say it"
+    CONTEXTS = "the elements with the transfer's state"
+    DEVICES = "the group size, if the groups do not show it"
     PART = "one element of the tuple"
     ALL = "everything; the rule only checks"
 
@@ -44,7 +44,7 @@ def rule(name: str, leaves_open: Open = Open.NOTHING) -> Callable[[RuleFunction]
 
     def register(function: RuleFunction) -> RuleFunction:
         if name in RULES:
-            raise ValueError(f"there is a shape rule {name} already")
+            raise ValueError(f"duplicate shape rule {name}")
         RULES[name] = ShapeRule(name, leaves_open, function)
         return function
 

@@ -7,19 +7,21 @@ from hlotext.ir.values.types import ElementType
 from hlotext.semantics.infer.errors import ShapeInferenceError
 from hlotext.semantics.infer.op import Op, ProgramShape
 from hlotext.semantics.infer.shapes import compatible, scalar
+from hlotext.semantics.message_text import plural
 
 
 def check_parameters(op: Op, attribute: str, program: ProgramShape, operands: tuple[Shape, ...]) -> None:
     """Raises ShapeInferenceError unless the computation takes exactly these (`CheckOperandAndParameter`)."""
     if len(program.parameters) != len(operands):
         raise ShapeInferenceError(
-            f"{attribute} of {op.opcode} takes {len(program.parameters)} parameters, not {len(operands)}",
+            f"{attribute} of {op.opcode} takes {plural(len(program.parameters), 'parameter')}, not {len(operands)}",
             attribute=attribute,
         )
     for number, (parameter, operand) in enumerate(zip(program.parameters, operands, strict=True)):
         if not compatible(parameter, operand):
             raise ShapeInferenceError(
-                f"parameter {number} of {attribute} is {parameter}, but gets {operand}", attribute=attribute
+                f"parameter {number} of {attribute} is {parameter}, but receives {operand}",
+                attribute=attribute,
             )
 
 
@@ -29,7 +31,7 @@ def check_scalar_parameters(
     """Raises ShapeInferenceError unless the computation takes scalars of these types; floats may mix."""
     if len(program.parameters) != len(types):
         raise ShapeInferenceError(
-            f"{attribute} of {op.opcode} takes {len(program.parameters)} parameters, not {len(types)}",
+            f"{attribute} of {op.opcode} takes {plural(len(program.parameters), 'parameter')}, not {len(types)}",
             attribute=attribute,
         )
     for number, (parameter, element_type) in enumerate(zip(program.parameters, types, strict=True)):
@@ -53,7 +55,8 @@ def reduced_types(
     results = result.tuple_shapes if result.is_tuple else (result,)
     if len(results) != len(inits) or not all(r.is_array and not r.dimensions for r in results):
         raise ShapeInferenceError(
-            f"{attribute} of {op.opcode} must give {len(inits)} scalars, not {result}", attribute=attribute
+            f"{attribute} of {op.opcode} must return {plural(len(inits), 'scalar')}, not {result}",
+            attribute=attribute,
         )
     given = tuple(r.element_type for r in results)
     check_scalar_parameters(op, attribute, program, given + given)
@@ -61,7 +64,7 @@ def reduced_types(
     for accumulator, parameter in zip(results, program.parameters, strict=False):
         if not compatible(accumulator, parameter):
             raise ShapeInferenceError(
-                f"{attribute} of {op.opcode} takes the accumulator as {parameter}, but gives {accumulator}",
+                f"{attribute} of {op.opcode} takes the accumulator as {parameter}, but returns {accumulator}",
                 attribute=attribute,
             )
     for accumulator, init in zip(results, inits, strict=True):

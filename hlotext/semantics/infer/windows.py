@@ -19,6 +19,7 @@ from hlotext.semantics.infer.shapes import (
     scalar,
 )
 from hlotext.semantics.infer.signatures import check_parameters, check_scalar_parameters, reduced_types
+from hlotext.semantics.message_text import plural
 
 
 def dilated_bound(size: int, dilation: int) -> int:
@@ -38,7 +39,9 @@ def window_output(op: Op, base: list[Dimension], window: Window) -> list[Dimensi
     steps.
     """
     if len(window.dimensions) != len(base):
-        raise ShapeInferenceError(f"window={window} does not fit {len(base)} dimensions", attribute="window")
+        raise ShapeInferenceError(
+            f"window={window} does not match {plural(len(base), 'dimension')}", attribute="window"
+        )
     for part in window.dimensions:
         if min(part.size, part.stride, part.base_dilation, part.window_dilation) < 1:
             raise ShapeInferenceError(
@@ -53,7 +56,7 @@ def window_output(op: Op, base: list[Dimension], window: Window) -> list[Dimensi
 def _window_positions(size: int, dimension: WindowDimension) -> int:
     padded = dimension.padding_low + dilated_bound(size, dimension.base_dilation) + dimension.padding_high
     if padded < 0:
-        raise ShapeInferenceError("the window's padding leaves less than nothing", attribute="window")
+        raise ShapeInferenceError("the window's padding leaves a negative size", attribute="window")
     return strided_bound(padded, dilated_bound(dimension.size, dimension.window_dilation), dimension.stride)
 
 
@@ -62,7 +65,7 @@ def _halves(op: Op) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
     shapes = op.arrays()
     if len(shapes) % 2:
         raise ShapeInferenceError(
-            f"{op.opcode} takes arrays and as many initial values, not {len(shapes)} operands"
+            f"{op.opcode} takes arrays and one initial value each, not {plural(len(shapes), 'operand')}"
         )
     middle = len(shapes) // 2
     for number in range(middle):
@@ -114,12 +117,12 @@ def infer_select_and_scatter(op: Op) -> Shape:
     check_scalar_parameters(op, "select", select, (operand.element_type, operand.element_type))
     if select.result != scalar(PRED):
         raise ShapeInferenceError(
-            f"select of {op.opcode} must give pred[], not {select.result}", attribute="select"
+            f"select of {op.opcode} must return pred[], not {select.result}", attribute="select"
         )
     reduced_types(op, "scatter", (init,), (source.element_type,))
     windows = window_output(op, dimensions(operand), op.get("window", Window, Window()))
     if not compatible(source, array(operand.element_type, windows), any_float=True):
-        raise ShapeInferenceError(f"{source} does not have one value for each window of {operand}", operand=1)
+        raise ShapeInferenceError(f"{source} does not have one value per window of {operand}", operand=1)
     return operand
 
 
@@ -134,7 +137,7 @@ def infer_scan(op: Op) -> Shape:
     results = program.result.tuple_shapes if program.result.is_tuple else (program.result,)
     if not 0 <= carries <= min(len(op.operands), len(results)) or not inputs:
         raise ShapeInferenceError(
-            f"num_carries={carries} does not fit {len(op.operands)} operands and {len(results)} results",
+            f"num_carries={carries} does not fit {plural(len(op.operands), 'operand')} and {plural(len(results), 'result')}",
             attribute="num_carries",
         )
     along = op.dimension(inputs[0].rank)
@@ -142,14 +145,16 @@ def infer_scan(op: Op) -> Shape:
     steps = []
     for number, shape in enumerate(inputs):
         if along >= shape.rank or shape.dimensions[along] != size[0]:
-            raise ShapeInferenceError(f"{shape} is not {size[0]} long in dimension {along}", operand=number)
+            raise ShapeInferenceError(
+                f"{shape} does not have size {size[0]} in dimension {along}", operand=number
+            )
         steps.append(array(shape.element_type, [d for i, d in enumerate(dimensions(shape)) if i != along]))
     check_parameters(op, "to_apply", program, (*steps, *op.operands[len(inputs) :]))
     outputs = len(results) - carries
     for parameter, carry in zip(program.parameters[len(inputs) :], results[outputs:], strict=True):
         if not compatible(parameter, carry):
             raise ShapeInferenceError(
-                f"to_apply takes a carry as {parameter}, but gives {carry}", attribute="to_apply"
+                f"to_apply takes a carry as {parameter}, but returns {carry}", attribute="to_apply"
             )
     stacked = []
     for shape in results[:outputs]:

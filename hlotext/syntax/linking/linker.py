@@ -211,7 +211,7 @@ class Linker:
             }
             operands = instruction._operands
             body = async_sugar.wrap(self.module, instruction, wrapped, self.taken, self.computations)
-            # Operands that are missing are handed in by updates, be they as many as the opcode must have.
+            # Operands that are missing are passed by updates, be they as many as the opcode must have.
             missing = [p for p in body.parameters[len(operands) :] if p._form is Form.IMPLICIT]
             shadow = Instruction("", wrapped, None, (*operands, *missing), inner)
             checks.opcode(self.reporter, shadow, position, places)

@@ -63,7 +63,7 @@ def _dones(survey: Survey, findings: FindingCollector) -> dict[Instruction, list
             if start in found:
                 found[start].append((done, len(starts) > 1))
         if not starts and done.operands[0].opcode in STARTS["async-done"] and not _is_open(done.operands[0]):
-            findings.at(done, "V402", "nothing that it waits for traces back to an async-start", 0)
+            findings.at(done, "V402", "its operands do not lead back to an async-start", 0)
     return found
 
 
@@ -79,13 +79,13 @@ def _check_state(start: Instruction, users: list[Instruction], findings: Finding
             continue
         if user.attributes.get("custom_call_target") != "control_dep":
             findings.at(
-                user, "V403", f"{start.name} is a started {start.opcode}, which only async-update or async-done may take",
+                user, "V403", f"{start.name} is a started {start.opcode}, which only async-update or async-done may use",
                 user.operands.index(start), related=[("started here", start)],
             )  # fmt: skip
     following = [user for user in users if user.opcode in ("async-update", "async-done")]
     if len(following) > 1:
         findings.at(
-            start, "V401", f"{start.opcode} needs one async-update or async-done, but {len(following)} take it",
+            start, "V401", f"{start.opcode} needs one async-update or async-done, but {len(following)} use it",
             related=[("taken here", user) for user in following],
         )  # fmt: skip
 
@@ -99,7 +99,7 @@ def _check_dones(
     own = [done for done, is_shared in dones if not is_shared]
     if dones and (len(own) < 2 or all(done.operands[:1] == (start,) for done in own)):
         return  # of several that take the start itself has been told
-    how = "nothing finishes it" if not dones else f"{len(own)} instructions finish it"
+    how = "nothing completes it" if not dones else f"{len(own)} instructions complete it"
     findings.at(
         start, "V401", f"async-start needs one async-done, but {how}",
         related=[("finished here", done) for done in own],
@@ -123,7 +123,7 @@ def _check_operand(done: Instruction, findings: FindingCollector) -> None:
     if operand is None or operand.opcode in allowed or _is_open(operand):
         return
     findings.at(
-        done, "V402", f"{done.opcode} finishes {allowed[0]}, but its operand {operand.name} is {operand.opcode}", 0,
+        done, "V402", f"{done.opcode} completes {allowed[0]}, but its operand {operand.name} is {operand.opcode}", 0,
         related=[("the operand", operand)],
     )  # fmt: skip
 
@@ -148,11 +148,11 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
     for user in users:
         if user not in finishing and user.attributes.get("custom_call_target") != "control_dep":
             findings.at(
-                user, "V403", f"{start.name} is a started {start.opcode}, which only {' or '.join(allowed)} may take",
+                user, "V403", f"{start.name} is a started {start.opcode}, which only {' or '.join(allowed)} may use",
                 user.operands.index(start), related=[("started here", start)],
             )  # fmt: skip
     if len(finishing) != 1:
-        how = "nothing finishes it" if not finishing else f"{len(finishing)} instructions finish it"
+        how = "nothing completes it" if not finishing else f"{len(finishing)} instructions complete it"
         findings.at(
             start, "V401", f"{start.opcode} needs one {allowed[-1] if len(allowed) == 1 else allowed[0]}, but {how}",
             related=[("finished here", user) for user in finishing],
@@ -197,18 +197,18 @@ def _check_bound(later: Instruction, findings: FindingCollector) -> None:
             return
         if not is_bound(parts[0], Shape.tuple(tuple(known))) or len(taken) > len(takes):
             findings.at(
-                later, "V101", f"{body.name} takes other operands than those bound: {shown(parts[0])}"
+                later, "V101", f"{body.name} takes different operands from those bound: {shown(parts[0])}"
             )
         elif not is_bound(parts[1], result):
-            findings.at(later, "V101", f"{body.name} gives {shown(result)}, not {shown(parts[1])}")
+            findings.at(later, "V101", f"{body.name} returns {shown(result)}, not {shown(parts[1])}")
         return
     bound = operand.shape.tuple_shapes[:1]
     if bound and len(bound[0].tuple_shapes) != len(takes):
         findings.at(
-            later, "V402", f"{len(bound[0].tuple_shapes)} of {len(takes)} operands have been handed in", 0
+            later, "V402", f"{len(bound[0].tuple_shapes)} of {len(takes)} operands have been passed", 0
         )
     elif result is not None and not compatible(result, later.shape):
-        findings.at(later, "V101", f"{body.name} gives {shown(result)}, not {shown(later.shape)}")
+        findings.at(later, "V101", f"{body.name} returns {shown(result)}, not {shown(later.shape)}")
 
 
 # ---- channels
@@ -226,7 +226,7 @@ def check_channels(survey: Survey, findings: FindingCollector) -> None:
             if first is not instruction and not _alike(first, instruction):
                 findings.at(
                     instruction, "V407", f"channel {channel} is used for another host transfer by {first.name}",
-                    "channel_id", "host transfers of one channel must be the same", [("the other one", first)],
+                    "channel_id", "host transfers on one channel must be identical", [("the other one", first)],
                 )  # fmt: skip
 
 

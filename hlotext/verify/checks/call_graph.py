@@ -25,15 +25,15 @@ def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> N
             number = order.get(callee)
             in_order = in_order and number is not None and number < own
             if number is None:
-                findings.at(caller, "V311", f"{callee.name} is no computation of this module", attribute)
+                findings.at(caller, "V311", f"{callee.name} is not a computation of this module", attribute)
             elif callee.is_entry:
                 findings.at(caller, "V313", f"{caller.opcode} calls the entry computation", attribute)
             if caller.opcode in traits.CALLEE_ON_SAME_THREAD:
                 _check_thread(caller, attribute, callee, findings)
     for caller in () if in_order else _recursive(module, survey):  # what calls only earlier ones is no circle
         findings.at(
-            caller, "V305", f"{caller.name} leads back to the computation that it stands in",
-            help="HLO has no recursion: a while repeats",
+            caller, "V305", f"{caller.name} leads back to the computation that contains it",
+            help="HLO has no recursion; use a while loop",
         )  # fmt: skip
     for computation in module.computations:
         if computation not in survey.calls and not computation.is_entry:
@@ -41,7 +41,7 @@ def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> N
                 computation,
                 "V309",
                 f"nothing calls {computation.name}",
-                "XLA takes it out before it compiles",
+                "XLA removes it before compiling",
             )
 
 
@@ -99,20 +99,20 @@ def check_fusion_body(
         if caller is not first:
             attribute = next(name for name, callee in caller.callees() if callee is computation)
             findings.at(
-                caller, "V306", f"{computation.name} is the computation of fusion {first.name}, and of no other",
+                caller, "V306", f"{computation.name} already belongs to fusion {first.name}",
                 attribute, "give each its own copy", [("the fusion", first)],
             )  # fmt: skip
     root = computation.root
     if root in used:
         user = next(i for i in computation if root in i.operands)
         findings.at(
-            root, "V307", f"{root.name} is the result of the fusion, and {user.name} uses it inside",
+            root, "V307", f"{root.name} is the root of the fusion, but {user.name} uses it inside",
             related=[("used here", user)],
         )  # fmt: skip
     for instruction in computation:
         if instruction not in used and instruction is not root and not has_side_effect(instruction):
             findings.at(
-                instruction, "V308", f"nothing in the fusion uses {instruction.name}", help="take it out",
+                instruction, "V308", f"nothing in the fusion uses {instruction.name}", help="remove it",
                 related=[("the fusion", first)],
             )  # fmt: skip
 
@@ -133,7 +133,7 @@ def check_parameters(computation: Computation, findings: FindingCollector) -> No
                 f"parameter number {number} in a computation of {plural(len(parameters), 'parameter')}",
             )
         elif numbers[number] > 1:
-            findings.at(parameter, "V312", f"{numbers[number]} parameters have the number {number}")
+            findings.at(parameter, "V312", f"{numbers[number]} parameters have number {number}")
 
 
 def check_async_bodies(survey: Survey, findings: FindingCollector) -> None:
@@ -150,6 +150,6 @@ def check_async_bodies(survey: Survey, findings: FindingCollector) -> None:
             extra = extra_operation(body, body.instructions, body.root) if len(body) else None
             if extra is not None:
                 findings.at(
-                    start, "V404", f"{body.name} does more than one operation", "calls",
-                    "wrap it into a call, or start each operation by itself", [("not the only one", extra)],
+                    start, "V404", f"{body.name} has more than one operation", "calls",
+                    "wrap it in a call, or start each operation separately", [("another operation", extra)],
                 )  # fmt: skip

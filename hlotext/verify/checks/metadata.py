@@ -21,17 +21,17 @@ def _table_problems(index: StackFrameIndex) -> Iterator[tuple[str, int, str]]:
     files, functions = len(index.file_names), len(index.function_names)
     for row, location in enumerate(index.file_locations, 1):
         if not 0 < location.file_name_id <= files:
-            yield "FileLocations", row, f"names file {location.file_name_id} of {files}"
+            yield "FileLocations", row, f"refers to file {location.file_name_id} of {files}"
         if not 0 < location.function_name_id <= functions:
-            yield "FileLocations", row, f"names function {location.function_name_id} of {functions}"
+            yield "FileLocations", row, f"refers to function {location.function_name_id} of {functions}"
     frames, locations = len(index.stack_frames), len(index.file_locations)
     for row, frame in enumerate(index.stack_frames, 1):
         if not 0 < frame.file_location_id <= locations:
-            yield "StackFrames", row, f"names location {frame.file_location_id} of {locations}"
+            yield "StackFrames", row, f"refers to location {frame.file_location_id} of {locations}"
         if not 0 <= frame.parent_frame_id <= frames:
-            yield "StackFrames", row, f"names frame {frame.parent_frame_id} of {frames} as its caller"
+            yield "StackFrames", row, f"refers to frame {frame.parent_frame_id} of {frames} as its caller"
     for row in _endless(index):
-        yield "StackFrames", row, "is its own caller, through others"
+        yield "StackFrames", row, "is its own caller, indirectly"
 
 
 def _endless(index: StackFrameIndex) -> Iterator[int]:

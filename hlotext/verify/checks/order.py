@@ -26,7 +26,7 @@ def check_operands(instruction: Instruction, before: set[Instruction], findings:
             where = operand.computation.name if operand.computation is not None else "no computation"
             findings.at(
                 instruction, "V301", f"operand {operand.name} belongs to {where}", number,
-                "pass the value in as a parameter", [("defined here", operand)],
+                "pass the value as a parameter", [("defined here", operand)],
             )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def check_control(instruction: Instruction, before: set[Instruction], findings: 
         if predecessor in before:
             continue
         if _is_in(predecessor, instruction.computation):
-            what = f"{predecessor.name} must run before {instruction.name}, but stands behind it"
+            what = f"{predecessor.name} must run before {instruction.name}, but comes after it"
         else:
             what = f"control predecessor {predecessor.name} is in another computation"
         findings.at(
@@ -78,7 +78,7 @@ def _report(instruction: Instruction, path: list[Instruction], findings: Finding
     cycle = path[path.index(instruction) :]
     shown = [node.name for node in cycle[:8]] + (["..."] if len(cycle) > 8 else [])
     findings.at(
-        instruction, "V302", f"{instruction.name} needs its own result, through {' <- '.join(shown)}",
+        instruction, "V302", f"{instruction.name} depends on itself, through {' <- '.join(shown)}",
         related=[("on the way", node) for node in cycle[1:8]],
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ def check_structure(computation: Computation, findings: FindingCollector) -> Non
     """Every instruction knows its computation, and the root is one of them (`VerifyHloStructure`)."""
     if computation.module is not findings.module:
         findings.in_computation(
-            computation, "V311", f"computation {computation.name} does not know its module"
+            computation, "V311", f"computation {computation.name} has no link to its module"
         )
     if not len(computation):
         findings.in_computation(computation, "V311", f"computation {computation.name} has no instructions")
@@ -95,7 +95,7 @@ def check_structure(computation: Computation, findings: FindingCollector) -> Non
     for instruction in computation:
         if instruction.computation is not computation:
             findings.in_computation(
-                computation, "V311", f"{instruction.name} stands in {computation.name} and does not know it"
+                computation, "V311", f"{instruction.name} is in {computation.name} but has no link to it"
             )
     if not _is_in(computation.root, computation):
         findings.in_computation(
