@@ -111,7 +111,7 @@ def test_keys_move_the_chart(window: Browser, report: Path) -> None:
     window.open(report)
     draw_all(window)
     window.run("window.chart = document.querySelector('figure[data-kind=memory]')")
-    window.eval("chart.querySelector('[data-part=main]').focus()")
+    window.eval("chart.querySelector('.picture[tabindex]').focus()")
     whole = window.eval("chart.hlotext.range.end - chart.hlotext.range.start")
     window.key("+")
     assert window.eval("chart.hlotext.range.end - chart.hlotext.range.start") == pytest.approx(whole / 2)

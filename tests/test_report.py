@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 import json
 import lzma
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,15 +23,18 @@ from tests.cli_support import run, run_json
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
+from hlotext.analysis import byte_text, source_locations
 from hlotext.analysis.scopes import TOP
+from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.memory import usage
 from hlotext.reports.human import percent
-from hlotext.view.page.colours import PALETTE, colour_number, scope_colours
+from hlotext.view.page.colours import KIND_COLOURS, PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.operations import MOST
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import shown as shown_text
+from hlotext.view.report.time_parts import COPIES, LAUNCH
 from tests.pages import Page
 
 DUMPS = support.DATA / "dumps"
@@ -549,7 +554,7 @@ def test_places_are_named_as_shortly_as_they_can_be(tmp_path: Path) -> None:
         '  ROOT a = f32[8]{0} sine(p), metadata={op_name="t" source_file="/a/b/train.py" source_line=3}\n}\n'
     )
     text = report_page(report_input(place))
-    (cell,) = re.findall(r'<td class="text short" data-full="/a/b/train.py:3"[^>]*>.*?</td>', text)
+    cell = min(re.findall(r'<td class="text short" data-full="/a/b/train.py:3"[^>]*>.*?</td>', text))
     assert 'href="#line=%2Fa%2Fb%2Ftrain.py%3A3"' in cell
     assert ">train.py:3</a>" in cell
 
@@ -813,15 +818,163 @@ NO_CHIP = support.CORPUS / "gpu" / "complex64.h100_1x1x1.after_optimizations.txt
 
 
 def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
-    """Three rows each, those of the tables further down; without a chip a figure says what to give."""
+    """Rows of the memory with most temporaries, of lines and of steps, as further down; without a chip what to give."""
     found = page(TPU, "v5e").tables
     peak, path = found["a-answers-peak"].records(), found["a-answers-path"].records()
-    below = found["a-memory-live-0"].records()[:3]
+    # Arguments aside the main memory holds next to nothing, so that the fast one is told.
+    below = found["a-memory-live-1"].records()[:3]
     assert [(row["label"], row["bytes"]) for row in peak] == [(row["label"], row["bytes"]) for row in below]
-    assert path == found["a-schedule-path"].records()[:3]
+    steps = found["a-schedule-path"].records()[:3]
+    assert path == [{name: step[name] for name in path[0]} for step in steps]
     bare = Page(report_page(report_input(NO_CHIP)))
     assert "the text does not name the chip; set --chip" in bare.text
     assert "a-answers-path" not in bare.tables
+    moved = bare.tables["a-answers-moved"].records()[0]
+    assert moved["bytes"] == max(
+        float(row["bytes_accessed"] or 0) for row in bare.tables["a-lines-cost"].records()
+    )
+
+
+@pytest.mark.parametrize("path", [TPU, GPU], ids=["tpu", "gpu"])
+def test_the_time_is_what_its_parts_are(path: Path, tmp_path: Path) -> None:
+    """Work, launches and waits add up to the least time, at the top as in the lanes; so do the lines of the critical path."""
+    subject = report_input(path, chip=CHIPS[path])
+    estimate = subject.estimate
+    assert estimate is not None
+    parts = subject.time_parts.run
+    assert sum(parts.values()) == pytest.approx(estimate.seconds)
+    waits = sum(time for kind, time in parts.items() if kind.startswith("stalled"))
+    assert waits == pytest.approx(estimate.exposed)
+    data = dict(page(path, CHIPS[path]).charts())["a-chart-lanes"]
+    drawn: dict[str, float] = defaultdict(float)
+    columns = ("lane", "begin", "end", "low", "high", "launch", "kind")
+    for lane, begin, end, low, high, launch, kind in zip(*(data[name] for name in columns), strict=True):
+        if lane == 0:
+            name = LAUNCH if launch else data["words"][kind]
+            drawn[name] += (end - begin) * (high - low)
+            assert name in KIND_COLOURS
+    assert dict(drawn) == pytest.approx({kind: time for kind, time in parts.items() if time}, abs=1e-12)
+    launches = sum(one.runs for one in estimate.instructions if one.least.launch)
+    assert (LAUNCH in parts) == (path is GPU)
+    assert (f"{launches:,} kernels launched in one run, 1.00 us each" in page(path, CHIPS[path]).text) == (
+        path is GPU
+    )
+    lines = page(path, CHIPS[path]).tables["a-answers-lines"].records()
+    of_line: dict[str, float] = defaultdict(float)
+    places = source_locations(subject.module)
+    for step in estimate.critical_path:
+        place = places.get(step.instruction)
+        of_line[f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE] += step.seconds
+    assert [row["seconds"] for row in lines] == pytest.approx(sorted(of_line.values(), reverse=True)[:3])
+
+
+def test_a_loop_is_drawn_by_what_it_runs(tmp_path: Path) -> None:
+    """Its time in layers of the kinds of its body, each kernel's launch apart."""
+    path = support.CORPUS / "gpu" / "ode_integrator.h100_1x1x1.after_optimizations.txt"
+    subject = report_input(path, chip="h100")
+    estimate = subject.estimate
+    assert estimate is not None
+    loops = [step for step in estimate.walk.steps if step.instruction.opcode == "while"]
+    assert loops
+    for loop in loops:
+        parts = subject.time_parts.of(loop)
+        assert sum(part.seconds for part in parts) == pytest.approx(loop.end - loop.begin)
+        kernels = sum(part.seconds for part in parts if part.is_launch)
+        assert kernels > sum(part.seconds for part in parts if not part.is_launch)
+        assert {part.kind for part in parts} <= {"compute-bound", "memory-bound", COPIES}
+
+
+def test_kinds_of_time_look_different() -> None:
+    """On light and on dark ground; what waits is not drawn as work."""
+    for colours in zip(*KIND_COLOURS.values(), strict=True):
+        grounds = [tuple(int(one[n : n + 2], 16) for n in (1, 3, 5)) for one in colours]
+        names = list(KIND_COLOURS)
+        for n, m in itertools.combinations(range(len(names)), 2):
+            apart = sum((a - b) ** 2 for a, b in zip(grounds[n], grounds[m], strict=True)) ** 0.5
+            # The same colour on the core and in a lane beside it, where both say that copies take time.
+            same = {names[n], names[m]} == {"copies", "copy, fully exposed"}
+            assert apart > 18 or same, (names[n], names[m])
+
+
+def test_what_a_program_needs_of_a_memory_is_said_with_what_is_left(tmp_path: Path) -> None:
+    """Or by how much it is too much."""
+    place = tmp_path / "m.txt"
+    text = (
+        "HloModule m, is_scheduled=true, entry_computation_layout={(f32[%d]{0:T(1024)})->f32[%d]{0:T(1024)}}\n\n"
+        "ENTRY e {\n  p = f32[%d]{0:T(1024)} parameter(0)\n  ROOT a = f32[%d]{0:T(1024)} sine(p)\n}\n"
+    )
+    for elements, said in (
+        (1 << 28, "needs 2.00 GiB of 15.8 GiB HBM, 13.8 GiB left"),
+        (1 << 32, "needs 32.0 GiB of HBM, 16.2 GiB more than its 15.8 GiB"),
+    ):
+        place.write_text(text % (elements, elements, elements, elements))
+        found = page_of(place, "v5e")
+        assert said in found
+        assert ('<h3 class="error">HBM' in found) == (elements > 1 << 30)
+
+
+def page_of(place: Path, chip: str) -> str:
+    """The text of a report."""
+    return report_page(report_input(place, chip=chip, platform="tpu"))
+
+
+ASYNC = support.CORPUS / "tpu" / "sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt"
+
+
+def test_fusions_tell_the_collective_that_they_carry() -> None:
+    """Kind, bytes and axis, of the fusion that starts one, those that go on with it and the one that ends it."""
+    subject = report_input(ASYNC, chip="v5e")
+    found = subject.carried
+    fusions = {one: carried for one, carried in found.items() if one.opcode == "fusion"}
+    roles = {carried.role for carried in fusions.values()}
+    assert {"starts", "waits for"} <= roles
+    for one, carried in fusions.items():
+        inside = [node for body in one.called_computations for node in body if node.opcode == carried.kind]
+        assert inside, "it holds the collective itself"
+        size = carried.flow.sent
+        assert size is not None
+        assert f"{byte_text(size)} sent by each device" in carried.text
+        assert carried.flow.row in carried.text
+        if carried.role == "waits for":
+            start = carried.flow.communication.fusion
+            assert start is not None
+            assert start.name in carried.text
+            assert start is not one
+    assert {flow.communication.fusion for flow in subject.traffic.flows} - {None} <= set(fusions)
+    blob = re.search(r'class="operations" data-side="a">([^<]*)<', report_page(subject))
+    assert blob is not None
+    told = {row["name"]: row.get("carries") for row in unpacked(blob[1])["rows"]}
+    assert any(told.get(one.name) == carried.text for one, carried in fusions.items())
+
+
+def test_a_comparison_says_where_its_figures_differ(tmp_path: Path) -> None:
+    """The lines that make most of each change, with the operation on the side that has more of it."""
+    paths = [
+        gathered(tmp_path / f"{is_gathered}.txt", 64, is_gathered=is_gathered)
+        for is_gathered in (False, True)
+    ]
+    for path in paths:
+        text = path.read_text()
+        for name, line in (("g", 3), ("d", 5)):
+            at = f', metadata={{op_name="t" source_file="m.py" source_line={line}}}\n'
+            text = re.sub(rf"(  {name} = .*)\n", rf"\g<1>{at}", text)
+        path.write_text(text)
+    found = Page(report_page(*(report_input(path, chip="v5e") for path in paths)))
+    rows = found.tables["ab-comparison-where"].records()
+    first = {row["figure"]: row for row in reversed(rows)}
+    assert first["sent"] == {
+        "figure": "sent",
+        "change": "+48.0 KiB of +48.0 KiB",
+        "line": "m.py:3",
+        "operation": "g",
+        "what": "0 → 1 transfer; all-gather along axis_0",
+    }
+    assert (first["flops"]["line"], first["flops"]["operation"]) == ("m.py:5", "d")
+    assert first["minimum time"]["line"] == "m.py:3"
+    assert found.text.index("comparison-where") < found.text.index('id="comparison"')
+    assert 'href="#op-b=g"' in found.text
+    same = Page(report_page(*(report_input(paths[0], chip="v5e") for _ in range(2))))
+    assert "ab-comparison-where" not in same.tables
 
 
 def test_time_at_the_top_level_is_drawn() -> None:

@@ -77,15 +77,19 @@ class LowerBound:
     @property
     def bound(self) -> Bound:
         """The limiting term."""
-        seconds = self.working
+        term = self.term
+        is_small = self.has_kernels and self.working < OVERHEAD
+        return Bound.OVERHEAD if is_small and term is not Bound.UNKNOWN else term
+
+    @property
+    def term(self) -> Bound:
+        """The limiting term of the work itself, however short it is."""
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
         if self.is_unknown or missing:
             return Bound.UNKNOWN
-        if self.has_kernels and seconds < OVERHEAD:
-            return Bound.OVERHEAD
-        if seconds == self.compute:
+        if self.working == self.compute:
             return Bound.COMPUTE
-        return Bound.MEMORY if seconds == self.memory else Bound.HOST
+        return Bound.MEMORY if self.working == self.memory else Bound.HOST
 
 
 class Roofline:

@@ -1,13 +1,14 @@
 // Charts that bokeh draws. Their documents come without data, which they are given here: lanes all of it at once, memory what
 // the window shows of it.
 
+const LAUNCH = "launch overhead";
 const TIME_UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]];
 
 // Spans in lanes: what is drawn of them, the legend and what the pointer is told.
 const lanesOf = (chart, data, { main, pieces }) => {
   const [factor, unit] = TIME_UNITS.find(([one]) => data.scale.seconds >= one) || TIME_UNITS[3], lanes = data.lanes.length;
-  const word = (column, n) => data.words[data[column][n]], colourOf = (n) => data.colours[word("kind", n)] || palette[palette.length - 1];
-  const cut = (name) => (name.length <= 14 ? name : `${name.slice(0, 6)}…${name.slice(-7)}`);
+  const word = (column, n) => data.words[data[column][n]], colourOf = (n) => (data.colours[word("kind", n)] || [])[isDark() ? 1 : 0] || palette[palette.length - 1];
+  const cut = (name) => (name.length <= 16 ? name : `${name.slice(0, 7)}…${name.slice(-8)}`);
   main.x_range.setv({ start: 0, end: data.scale.seconds / factor, bounds: [0, data.scale.seconds / factor] });
   main.y_range.setv({ start: 0, end: lanes });
   main.height = 90 + 34 * lanes;
@@ -16,22 +17,26 @@ const lanesOf = (chart, data, { main, pieces }) => {
   main.below[0].axis_label = `time (${unit}), estimated`;
   pieces.data = {
     left: data.begin.map((time) => time / factor), right: data.end.map((time) => time / factor),
-    bottom: data.lane.map((lane) => lanes - 1 - lane + 0.12), top: data.lane.map((lane) => lanes - 1 - lane + 0.88),
-    colour: data.lane.map((_, n) => colourOf(n)), alpha: data.lane.map(() => 0.8),
+    bottom: data.lane.map((lane, n) => lanes - 1 - lane + 0.12 + 0.76 * data.low[n]), top: data.lane.map((lane, n) => lanes - 1 - lane + 0.12 + 0.76 * data.high[n]),
+    colour: data.lane.map(() => "grey"), alpha: data.launch.map((isLaunch) => (isLaunch ? 0.38 : 0.95)),
   };
-  const used = new Map();
-  // With their times: a kind may be too short to be seen.
-  data.lane.forEach((_, n) => {
-    const known = used.get(word("kind", n)) || used.set(word("kind", n), [colourOf(n), 0]).get(word("kind", n));
-    known[1] += data.end[n] - data.begin[n];
-  });
-  legend(chart, [...used].sort().map(([kind, [colour, time]]) => [`${kind}, ${seconds(time)}`, colour]));
+  // A layer of a loop is as high as its share of the loop's time.
+  const shareOf = (n) => data.high[n] - data.low[n], times = new Map();
+  const nameOf = (n) => (data.launch[n] ? LAUNCH : word("kind", n));
+  data.lane.forEach((_, n) => { times.set(nameOf(n), (times.get(nameOf(n)) || 0) + (data.end[n] - data.begin[n]) * shareOf(n)); });
+  // With their times: a kind may be too short to be seen. In the order of the colours.
+  const ours = () => {
+    pieces.data = { ...pieces.data, colour: data.lane.map((_, n) => colourOf(n)) };
+    legend(chart, Object.entries(data.colours).filter(([kind]) => times.has(kind))
+      .map(([kind, both]) => [`${kind}${kind === LAUNCH ? " (the paler parts)" : ""}, ${seconds(times.get(kind))}`, both[isDark() ? 1 : 0]]));
+  };
+  const isLayer = (n) => shareOf(n) < 1;
   return {
-    count: data.lane.length, numbersAt: (row) => [row], rowOf: (n) => n, ours: () => {}, reveal: () => {}, zoomTo: () => {},
+    count: data.lane.length, numbersAt: (row) => [row], rowOf: (n) => n, ours, reveal: () => {}, zoomTo: () => {},
     lines: (n) => [
       word("name", n),
-      `${seconds(data.end[n] - data.begin[n])} from ${seconds(data.begin[n])}, ${data.lanes[data.lane[n]]}: ${word("kind", n)} (estimated)`,
-      word("opcode", n) === "while" ? "all iterations of the loop" : "",
+      `${seconds(data.end[n] - data.begin[n])} from ${seconds(data.begin[n])}, ${data.lanes[data.lane[n]]}: ${isLayer(n) ? `${percent(shareOf(n), 1)} of it ` : ""}${data.launch[n] ? "launch overhead, " : ""}${word("kind", n)} (estimated)`,
+      word("carries", n) || (word("opcode", n) === "while" ? "all iterations of the loop" : ""),
       [word("scope", n), word("line", n)].filter(Boolean).join(" · "),
     ],
     middle: (n) => (data.begin[n] + data.end[n]) / 2 / factor,

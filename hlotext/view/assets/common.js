@@ -25,7 +25,7 @@ const amount = (count) => {
 const seconds = (time) => {
   for (const [factor, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "us"]])
     if (time >= 0.9995 * factor) return `${time >= 999.5 ? grouped(Math.round(time / factor)) : digits(time / factor)} ${unit}`;
-  return time ? `${+(time * 1e9).toPrecision(3)} ns` : "0";
+  return !time ? "0" : time >= 1e-9 ? `${fixed(time * 1e9, 0)} ns` : "<1 ns";
 };
 const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)} %` : "";
 // Of an operation: what it writes, and what its result holds where that is more, as of a start that holds its operand too.

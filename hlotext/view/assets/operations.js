@@ -59,7 +59,7 @@ const neighbours = (data, side, title, members) => {
     const item = make("li");
     if (typeof one === "number") {
       const row = data.rows[one];
-      item.append(linkTo(side, row.name, row.shown), make("span", row.bytes ? bytes(row.bytes) : row.opcode, "dim"));
+      item.append(linkTo(side, row.name, row.shown), make("span", [row.kind, row.bytes ? bytes(row.bytes) : row.kind ? "" : row.opcode].filter(Boolean).join(", "), "dim"));
     } else item.append(make("span", typeof one === "string" ? one : `and ${grouped(one.more)} more`, "dim"));
     list.append(item);
   }
@@ -115,7 +115,7 @@ const showOperation = async (side, name) => {
     ["minimum time", time.seconds ? `${seconds(time.seconds)}${time.runs > 1 ? ` in ${grouped(time.runs)} runs` : ""}${time.bound ? `, bound by ${time.bound}` : ""}${time.share ? `, ${percent(time.share, 1)} of the run` : ""}` : ""],
     ["stalled", time.exposed !== undefined ? seconds(time.exposed) : ""],
     ["measured", measured ? `${seconds(measured.seconds)} in one run${measured.ratio ? `, ${measured.ratio.toPrecision(3)} x minimum time` : ""}` : ""],
-    ["sent", row.sent ? `${bytes(row.sent)} by each device in one run` : ""],
+    ["collective", row.carries],
     ["scope", row.scope],
     ["op_name", row.op_name],
     ["shape", row.shape],
@@ -225,7 +225,7 @@ const search = async () => {
   for (const side of isTwo ? ["a", "b"] : ["a"]) {
     if (!words.length) break;
     for (const row of (await store(side)).rows) {
-      const text = `${row.name} ${row.shown || ""} ${row.opcode} ${row.op_name} ${row.line || ""}`.toLowerCase();
+      const text = `${row.name} ${row.shown || ""} ${row.opcode} ${row.carries || ""} ${row.op_name} ${row.line || ""}`.toLowerCase();
       if (words.every((word) => text.includes(word))) hits.push([side, row]);
     }
   }
@@ -237,7 +237,7 @@ const search = async () => {
     item.setAttribute("aria-selected", String(n === 0));
     item.id = `found-${n}`;
     a.tabIndex = -1;
-    item.append(a, make("span", `${isTwo ? (side === "a" ? "before · " : "after · ") : ""}${row.opcode}${row.line ? ` · ${row.line}` : ""}`, "dim"));
+    item.append(a, make("span", `${isTwo ? (side === "a" ? "before · " : "after · ") : ""}${row.opcode}${row.carries ? ` · ${row.carries}` : ""}${row.line ? ` · ${row.line}` : ""}`, "dim"));
     return item;
   }));
   if (words.length && hits.length > MOST_FOUND) found.append(make("li", `${grouped(hits.length)} found`, "dim"));

@@ -11,16 +11,31 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b
 """Okabe and Ito's, its yellow darker so that it shows on white, and a violet in place of black."""
 TOP_LEVEL, OTHERS = "#56606f", "#8d95a0"
 """The two colours behind `PALETTE`: of operations in no scope, the same on every page, and of scopes without their own."""
-LANE_COLOURS: Mapping[str, str] = {
-    "compute": "#5b7399",
-    "memory": "#a3b5d1",
-    "loop or call": "#80808c",
-    "core waits": "#7d1a15",
-    "fully exposed": "#c8372e",
-    "partly exposed": "#e08a7d",
-    "hidden": "#9fc2b2",
+KIND_COLOURS: Mapping[str, tuple[str, str]] = {
+    "compute-bound": ("#2c5fa8", "#6f9fe0"),
+    "memory-bound": ("#c98a1b", "#e0b15a"),
+    "copies": ("#7b52b5", "#b195e6"),
+    "launch overhead": ("#aab2be", "#7f8897"),
+    "host link": ("#4d7c7a", "#7fb3b0"),
+    "unknown cost": ("#5d6470", "#c3c9d3"),
+    "stalled on collectives": ("#8f1d17", "#e2574c"),
+    "stalled on copies": ("#4a2d80", "#8a63d2"),
+    "collective, fully exposed": ("#c8372e", "#e8695f"),
+    "collective, partly exposed": ("#e08a7d", "#b8675c"),
+    "collective, hidden": ("#8fb8a5", "#5f8f7b"),
+    "copy, fully exposed": ("#7b52b5", "#a583e0"),
+    "copy, partly exposed": ("#b39ad6", "#80699f"),
+    "copy, hidden": ("#bcc6f0", "#525f9c"),
 }
-"""Colours of spans by what bounds or hides them, none of which is a scope's; what is waited for is red."""
+"""Colours, on light and on dark ground, of time by what takes or hides it; what is waited for is red, copies are violet."""
+MEMORY_COLOURS: Mapping[str, tuple[str, str]] = {
+    "arguments": ("#8d95a0", "#79828f"),
+    "results": ("#5b6471", "#aab2be"),
+    "constants": ("#c9a227", "#d9b84a"),
+    "temporaries": ("#0072b2", "#56b4e9"),
+    "unused at the peak": ("#d9b3a0", "#7a5546"),
+}
+"""Colours, likewise, of what a memory is needed for; what is left has none."""
 _SMALL = 0.04
 """Share below which a scope has no colour of its own."""
 

@@ -148,7 +148,10 @@ def _lanes() -> dict[str, Any]:
     hover, tap = HoverTool(tooltips=None), TapTool()
     moving = [PanTool(dimensions="width"), WheelZoomTool(dimensions="width", modifiers={"ctrl": True})]
     part = _figure(Range1d(0, 1), Range1d(0, 1), 200, [*moving, hover, tap], name="places")
-    hover.renderers = tap.renderers = [_quads(part)]
+    quads = _quads(part)
+    # A short span is not wider than its time: many are as wide as a line.
+    quads.glyph.line_width = 0
+    hover.renderers = tap.renderers = [quads]
     part.yaxis.ticker = FixedTicker(ticks=[])
     part.ygrid.grid_line_color = None
     part.xaxis.axis_label = "time"

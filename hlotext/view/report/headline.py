@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterator, Sequence
 
@@ -12,28 +11,24 @@ from hlotext.analysis import byte_text
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.memory import usage
-from hlotext.memory.usage import SpaceUsage
 from hlotext.reports.human import percent
 from hlotext.view.report.builds_text import change_of
-from hlotext.view.report.parts import PageTable, Tile, columns_of
+from hlotext.view.report.parts import Tile
 from hlotext.view.report.report_input import ReportInput
-from hlotext.view.report.sections.memory import live_row
-from hlotext.view.report.sections.schedule import path_row
+from hlotext.view.report.sections.memory import limit_text
 
 PEAK, TIME, FINDINGS, FLOPS = "peak memory", "minimum time", "findings", "flops"
 MOVED, SENT, INSTRUCTIONS = "bytes moved", "sent", "instructions"
 _ORDER = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT, INSTRUCTIONS)
 _COSTS = (PEAK, TIME, FINDINGS, FLOPS, MOVED, SENT)
 """Figures of which less is better."""
-_MOST = 3
-"""Rows of the answers below the figures."""
 
 
 def tiles(subject: ReportInput) -> Iterator[Tile]:
     """The figures at the top, those that are known."""
     try:
         space = usage.space_usage(subject.memory, 0)
-        yield Tile(PEAK, byte_text(space.peak), _needed(space), space.peak)
+        yield Tile(PEAK, byte_text(space.peak), limit_text(space), space.peak)
     except ValueError:
         pass
     if subject.estimate is not None and subject.estimate.seconds:
@@ -60,35 +55,6 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         yield Tile(SENT, byte_text(total), f"{pluralize(len(flows), 'transfer')}, each device", total)
     count = sum(len(computation) for computation in subject.module.computations)
     yield Tile(INSTRUCTIONS, f"{count:,}", f"{len(subject.module.computations):,} computations", count)
-
-
-def answers(subject: ReportInput) -> Iterator[PageTable]:
-    """The largest arrays at the peak and the longest steps of the critical path: the first things asked of a program."""
-    try:
-        space = usage.space_usage(subject.memory, 0)
-        arrays = usage.repeated(usage.live_arrays(subject.memory, 0, space.peak_time))[:_MOST]
-    except ValueError:
-        arrays = []
-    if arrays and space.peak:
-        rows = [live_row(row, space.peak) for row in arrays]
-        yield PageTable(
-            "answers-peak", f"Largest at the peak of {space.name}", columns_of("report.answers_peak"), rows
-        )
-    found = subject.estimate
-    if found is not None and found.seconds:
-        steps = heapq.nlargest(_MOST, found.critical_path, key=lambda step: step.seconds)
-        paths = [path_row(subject, found, step) for step in steps if step.seconds]
-        yield PageTable(
-            "answers-path", "Longest on the critical path", columns_of("report.schedule_path"), paths
-        )
-
-
-def _needed(space: SpaceUsage) -> str:
-    """The bytes that must fit, and the share of the heap that is unused even at its peak."""
-    of = f"{byte_text(space.usable)} {space.name}" if space.usable else space.name
-    unused = f"{100 * space.fragmentation:.0f}"
-    gaps = "" if unused == "0" else f"; {unused} % of the heap unused at its peak"
-    return f"{byte_text(space.needed)} needed of {of}{gaps}"
 
 
 def _saved(subject: ReportInput) -> str:

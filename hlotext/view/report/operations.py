@@ -93,7 +93,7 @@ class Operations:
         pictures = _Pictures()
         costs, times, lives = self._costs(), self._times(), self._lives()
         found_by, told, timed = self._findings(), self._story(), self._measured()
-        sent = {flow.communication.start: flow.total for flow in self.subject.traffic.flows if flow.total}
+        carried = {one: found.text for one, found in self.subject.carried.items()}
         named, lines = scopes(self.subject.module), source_locations(self.subject.module)
         rows = []
         for n, one in enumerate(self.chosen):
@@ -125,7 +125,9 @@ class Operations:
                     [escape.line(body.name), _cut(escape.lines(str(body)), _TEXT)]
                     for body in one.called_computations[:3]
                 ]
-            facts = (("cost", costs), ("time", times), ("life", lives), ("why", told), ("sent", sent))
+            if one in self.subject.carried and self.subject.carried[one].kind not in one.opcode:
+                row["kind"] = self.subject.carried[one].kind
+            facts = (("cost", costs), ("time", times), ("life", lives), ("why", told), ("carries", carried))
             for key, values in facts:
                 if one in values:
                     row[key] = values[one]

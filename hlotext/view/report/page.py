@@ -15,7 +15,7 @@ from hlotext.ir import gc_control
 from hlotext.view.accuracy import anchor, table
 from hlotext.view.accuracy import measured as judged
 from hlotext.view.page.colours import (
-    LANE_COLOURS,
+    KIND_COLOURS,
     OTHERS,
     PALETTE,
     TOP_LEVEL,
@@ -24,9 +24,10 @@ from hlotext.view.page.colours import (
 )
 from hlotext.view.page.packing import asset, packed, policy, script
 from hlotext.view.report import charts, headline
+from hlotext.view.report.answers import Answer, answers
 from hlotext.view.report.operations import Operations, name_of
 from hlotext.view.report.pairs import SectionPair
-from hlotext.view.report.parts import SOURCE_FIGURES, Chart, Missing, Section, Tile
+from hlotext.view.report.parts import SOURCE_FIGURES, Chart, Missing, PageTable, Section, Tile
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections import (
@@ -42,6 +43,7 @@ from hlotext.view.report.sections import (
     runtime,
     schedule,
     source,
+    where,
 )
 from hlotext.view.report.templates import environment
 
@@ -132,8 +134,11 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
     if len(subjects) == 2:
         tiles = headline.side_by_side(*tiles)
         compared = _compared(subjects, tiles)
+    answered = list(answers(subjects[0])) if compared is None else []
+    places = where.table(*subjects) if compared is not None else None
+    leading = [_leading(answered, places), *([compared] if compared is not None else [])]
     sides = [
-        _side(key, subject, own, compared) for key, subject, own in zip("ab", subjects, tiles, strict=False)
+        _side(key, subject, own, leading) for key, subject, own in zip("ab", subjects, tiles, strict=False)
     ]
     ids = [id for id, _, _ in _SECTIONS if any(side.section(id) for side in sides)]
     left_out: dict[Missing, list[str]] = {}
@@ -164,7 +169,8 @@ def _page(subjects: Sequence[ReportInput], title: str | None) -> str:
         source_titles=SOURCE_FIGURES,
         titles={id: next(s for s in (side.section(id) for side in sides) if s).title for id in ids},
         comparison=compared,
-        answers=list(headline.answers(subjects[0])) if compared is None else [],
+        answers=answered,
+        places=places,
         joined=headline.joined(*tiles) if compared is not None else (),
         pairs={id: SectionPair((sides[0].section(id), sides[1].section(id))) for id in ids}
         if compared is not None
@@ -209,7 +215,13 @@ def _compared(subjects: Sequence[ReportInput], tiles: Sequence[Sequence[Tile]]) 
     )
 
 
-def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], compared: Section | None) -> Side:
+def _leading(answered: Sequence[Sequence[Answer]], places: PageTable | None) -> Section:
+    """The tables at the top as a section, for the operations that they name."""
+    tables = [table for column in answered for one in column for table in one.tables]
+    return Section("answers", "", "", tables=tables if places is None else [*tables, places])
+
+
+def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], leading: Sequence[Section]) -> Side:
     sections: list[Section] = []
     missing: list[Missing] = []
     for id, name, make in _SECTIONS:
@@ -218,8 +230,7 @@ def _side(key: str, subject: ReportInput, tiles: Sequence[Tile], compared: Secti
         except (hlo.InputError, hlo.HloSyntaxError, ValueError, LookupError, ArithmeticError) as error:
             found = Missing(id, name, str(error).splitlines()[0] if str(error) else type(error).__name__)
         (sections if isinstance(found, Section) else missing).append(found)  # type: ignore[arg-type]
-    naming = sections if compared is None else [compared, *sections]
-    return Side(key, subject, sections, missing, tiles, Operations(subject, naming))
+    return Side(key, subject, sections, missing, tiles, Operations(subject, [*leading, *sections]))
 
 
 @attrs.frozen
@@ -242,7 +253,7 @@ class ChartStyle:
             content["legend"] = sorted((name, number) for name, number in self.colours.items())
             del content["folded"]
         else:
-            content["colours"] = LANE_COLOURS
+            content["colours"] = KIND_COLOURS
         if chart.kind != "icicle":
             content["bokeh"] = charts.document(chart.kind)
         return packed(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -17,6 +17,8 @@ from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import compilation_beside, compilation_of
 from hlotext.proto.traces import TracedModule
+from hlotext.view.carried import Carried, carried
+from hlotext.view.report.time_parts import TimeParts, time_parts
 
 
 @attrs.define(eq=False, slots=False)
@@ -90,6 +92,18 @@ class ReportInput:
     @functools.cached_property
     def traffic(self) -> Traffic:
         return traffic(self.module, self.named_mesh)
+
+    @functools.cached_property
+    def time_parts(self) -> TimeParts:
+        """Parts of the minimum time. Raises LookupError where the chip is not known."""
+        if self.estimate is None:
+            raise LookupError("the text does not tell the chip")
+        return time_parts(self.estimate)
+
+    @functools.cached_property
+    def carried(self) -> Mapping[hlo.Instruction, Carried]:
+        """The collectives by the operations that have a part in them."""
+        return carried(self.module, self.traffic)
 
     @functools.cached_property
     def named_mesh(self) -> DeviceMesh | FoundMesh | None:

@@ -58,7 +58,7 @@ def section(subject: ReportInput) -> Section | Missing:
     notes = []
     if subject.estimate is not None:
         facts += _exposed_facts(subject.estimate)
-        tables.append(_waits(subject.estimate))
+        tables.append(_waits(subject, subject.estimate))
     elif found.flows:
         notes.append("To see which transfers are hidden and which stall the core, set `--chip NAME`.")
     told = [one for one in subject.causes if wording.is_told(one)]
@@ -195,11 +195,13 @@ def _exposed_facts(estimate: cost.Estimate) -> list[tuple[str, str]]:
     ]
 
 
-def _waits(estimate: cost.Estimate) -> PageTable:
+def _waits(subject: ReportInput, estimate: cost.Estimate) -> PageTable:
+    flows = {one: found.flow for one, found in subject.carried.items()}
     rows: list[tuple[Cell, ...]] = [
         (
             one.start.name,
             one.communication.kind if one.communication is not None else "copy",
+            *((flows[one.start].total, flows[one.start].row) if one.start in flows else (None, "")),
             one.seconds if one.is_known else None,
             one.exposed,
             one.hidden if one.seconds else None,

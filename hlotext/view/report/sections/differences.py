@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -16,12 +17,13 @@ from hlotext.memory.usage import line_text
 from hlotext.view.report.parts import Cell, PageColumn, PageTable, Picture, columns_of, cut, signed_bytes
 from hlotext.view.report.report_input import ReportInput
 from hlotext.view.report.sections.costs import seconds_by
-from hlotext.view.report.sections.memory import is_mostly_static
+from hlotext.view.report.sections.memory import folded_scopes, is_mostly_static
 from hlotext.view.report.templates import shown as shown_text
 
+T = TypeVar("T")
 _BYTES, _TIMES = columns_of("report.differences_bytes"), columns_of("report.differences_times")
 _MOVED = (attrs.evolve(_BYTES[0], title="line", kind="line"), *_BYTES[1:])
-_STATIC = ("arguments", "results", "constants")
+STATIC = ("arguments", "results", "constants")
 """Bytes held from start to end, as `SpaceUsage` names them."""
 _WIDE, _HIGH, _EDGE = 900, 190, 3
 """Width and height of a picture, and what is free above and below so that no line is cut off."""
@@ -48,10 +50,10 @@ def tables(before: ReportInput, after: ReportInput) -> Iterator[PageTable]:
     sent = [_sent(one) for one in (before, after)]
     yield from _table("differences-spaces", "Memory needed, and at the peak", _BYTES, spaces, total="")
     yield from _table("differences-live", "Live at the peak by scope", _BYTES, live)
-    yield from _table("differences-moved", "Bytes moved by line", _MOVED, _renamed(moved, lines))
+    yield from _table("differences-moved", "Bytes moved by line", _MOVED, renamed(moved, lines))
     yield from _table("differences-sent", "Sent per device, by axis and kind", _BYTES, sent)
     if times[0] is not None and times[1] is not None:
-        sides = _renamed([times[0], times[1]], lines)
+        sides = renamed([times[0], times[1]], lines)
         yield from _table(
             "differences-times", "Minimum time by line", _TIMES, sides, total="all, without overlap"
         )
@@ -85,7 +87,7 @@ def _single_lines(one: ReportInput) -> dict[tuple[str, str, str], str]:
     return {key: min(found) for key, found in lines.items() if len(found) == 1}
 
 
-def _renamed(sides: Sequence[Mapping[str, float]], lines: Mapping[str, str]) -> list[dict[str, float]]:
+def renamed(sides: Sequence[Mapping[str, T]], lines: Mapping[str, str]) -> list[dict[str, T]]:
     """Both sides with one name for a line that moved: where it was, and its number now."""
     old, new = sides
     names = {
@@ -115,9 +117,11 @@ def _live(one: ReportInput, number: int = 0) -> dict[str, float]:
     space = usage.space_usage(one.memory, number)
     arrays = usage.live_arrays(one.memory, number, space.peak_time)
     # What is held from start to end counts as what it is held for, whichever value is in it at the peak.
-    found = Counter({f"({name})": getattr(space, name) for name in _STATIC})
-    for group in usage.group_by((array for array in arrays if array.first is not None), "scope"):
-        found[group.name] += group.bytes
+    found = Counter({f"({name})": getattr(space, name) for name in STATIC})
+    held = [array for array in arrays if array.first is not None]
+    names = folded_scopes(one.memory, (array.scope for array in held))
+    for array in held:
+        found[names[array.scope]] += array.bytes
     return {name: float(size) for name, size in found.items() if size}
 
 
@@ -125,10 +129,12 @@ def _largest(one: ReportInput, number: int) -> dict[str, str]:
     """The largest array of each scope at the peak, beside those held from start to end, and its line."""
     space = usage.space_usage(one.memory, number)
     found: dict[str, str] = {}
-    for array in usage.live_arrays(one.memory, number, space.peak_time):  # the largest first
+    arrays = usage.live_arrays(one.memory, number, space.peak_time)  # the largest first
+    names = folded_scopes(one.memory, (array.scope for array in arrays))
+    for array in arrays:
         if array.first is not None:
             place = line_text(array.place)
-            found.setdefault(array.scope, f"{array.shown}, {place}" if place else array.shown)
+            found.setdefault(names[array.scope], f"{array.shown}, {place}" if place else array.shown)
     return found
 
 
@@ -209,7 +215,7 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
             f", because argument buffers hold {byte_text(new.aliased)} of the results after and {byte_text(old.aliased)} "
             "before"
         )
-    said = "; ".join(f"{_STATIC_NAMES.get(name, name)} {text}" for name, text in reasons.items())
+    said = "; ".join(f"{STATIC_NAMES.get(name, name)} {text}" for name, text in reasons.items())
     title = f"{new.name}: the peak is {byte_text(old.peak)} before and {byte_text(new.peak)} after"
     title += f", {signed_text(change)} ({format_change(change / old.peak)})" if change and old.peak else ""
     # What is held throughout on both sides would make both lines flat: then only what lives beside it is drawn.
@@ -230,7 +236,7 @@ def _picture(before: ReportInput, after: ReportInput, space: int) -> Iterator[Pi
     )
 
 
-_STATIC_NAMES = {f"({name})": name for name in _STATIC} | {"(results)": "results in their own memory"}
+STATIC_NAMES = {f"({name})": name for name in STATIC} | {"(results)": "results in their own memory"}
 _MOST_BARS, _MOST_REASONS = 8, 3
 
 
@@ -252,7 +258,7 @@ def _bars(
     cells = []
     for name, size in shown:
         where = "less" if size < 0 else "more"
-        label = escape.html(shown_text(_STATIC_NAMES.get(name, name)))
+        label = escape.html(shown_text(STATIC_NAMES.get(name, name)))
         largest = (was if size < 0 else now).get(name, "")
         if largest:
             label += f"<small>{escape.html(shown_text(largest))}</small>"

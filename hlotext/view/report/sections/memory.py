@@ -20,7 +20,7 @@ from hlotext.view.report.report_input import ReportInput
 MOST_PIECES = 40_000
 """Temporaries of one memory space that are drawn; of more the largest are."""
 _DRAWN_SPACES = 2
-"""Memory spaces that have a picture: the main one, and of the others the one with most bytes."""
+"""Memory spaces that have a picture, those with most temporaries."""
 _SPACE_COLUMNS = columns_of("memory.spaces")
 _LIVE_COLUMNS = columns_of("report.memory_live")
 
@@ -30,12 +30,12 @@ def section(subject: ReportInput) -> Section:
     shown = subject.memory
     spaces = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
     needed = [space for space in spaces if space.needed]
-    heaps = sorted((s for s in needed if s.heap), key=lambda s: (s.memory_space != 0, -s.heap))
+    heaps = [space for space in spaces_in_order(shown) if space.heap]
     tables = []
     charts = [_chart(shown, space) for space in heaps[:_DRAWN_SPACES]]
-    for space in needed:
-        if space.memory_space == 0 or space in heaps[:_DRAWN_SPACES]:
-            tables.append(_live(shown, space))
+    for space in spaces_in_order(shown):
+        if space in needed and (space.memory_space == 0 or space in heaps[:_DRAWN_SPACES]):
+            tables.append(_live(shown, space, is_open=space.memory_space == 0 or space is heaps[0]))
     tables.append(_spaces(needed))
     how = "computed from the text" if shown.is_computed else "read from XLA's files next to the text"
     notes = [*dict.fromkeys((*subject.computed.notes, *shown.notes))]
@@ -57,6 +57,33 @@ def section(subject: ReportInput) -> Section:
     )
 
 
+def spaces_in_order(shown: memory.Assignment) -> list[SpaceUsage]:
+    """Use of the memory spaces, that in which most temporaries live at once first: the main one may hold arguments alone."""
+    found = [usage.space_usage(shown, space) for space in shown.memory_spaces()]
+    return sorted(found, key=lambda one: (one.static - one.peak, one.memory_space))
+
+
+def is_excess(space: SpaceUsage) -> bool:
+    """True if a program needs more of a memory than there is; of memory beside the main one an estimate proves nothing."""
+    return (
+        space.usable is not None
+        and space.needed > space.usable
+        and not (space.memory_space and space.is_estimated)
+    )
+
+
+def limit_text(space: SpaceUsage) -> str:
+    """Bytes that a program needs of a memory, and those that are left or missing."""
+    needed = f"needs {byte_text(space.needed)} of"
+    if space.usable is None:
+        return f"{needed} {space.name}"
+    if space.needed > space.usable:
+        more = byte_text(space.needed - space.usable)
+        return f"{needed} {space.name}, {more} more than its {byte_text(space.usable)}"
+    left = byte_text(space.usable - space.needed)
+    return f"{needed} {byte_text(space.usable)} {space.name}, {left} left"
+
+
 def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
     return [
         fact
@@ -75,7 +102,7 @@ def _spaces(spaces: Sequence[SpaceUsage]) -> PageTable:
     return PageTable("memory-spaces", f"Memory spaces ({usage.SPACES_LEGEND})", _SPACE_COLUMNS, rows)
 
 
-def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
+def _live(shown: memory.Assignment, space: SpaceUsage, *, is_open: bool) -> PageTable:
     arrays = usage.live_arrays(shown, space.memory_space, space.peak_time)
     folded = usage.repeated(arrays)
     rows = [
@@ -100,7 +127,7 @@ def _live(shown: memory.Assignment, space: SpaceUsage) -> PageTable:
         _LIVE_COLUMNS,
         rows,
         total=len(folded),
-        is_open=space.memory_space == 0,
+        is_open=is_open,
     )
 
 
@@ -130,7 +157,7 @@ def _chart(shown: memory.Assignment, space: SpaceUsage) -> Chart:
         + (f"; {left_out:,} smaller ones not drawn" if left_out else "")
         + f". Peak {byte_text(space.peak)} at step {space.peak_time:,}, {space.peak_instruction or 'the start'}."
     )
-    scopes = _folded(shown, (row.scope for row, _ in drawn))
+    scopes = folded_scopes(shown, (row.scope for row, _ in drawn))
     areas: dict[str, float] = defaultdict(float)
     for row, _ in drawn:
         areas[scopes[row.scope]] += row.bytes * ((row.last or 0) - (row.first or 0) + 1)
@@ -151,8 +178,8 @@ def _is_placed(shown: memory.Assignment, space: SpaceUsage) -> bool:
     return not any(one.is_estimated for one in mine)
 
 
-def _folded(shown: memory.Assignment, texts: Iterable[str]) -> dict[str, str]:
-    """The scopes of these texts with repeated layers as one, as the tree of scopes has them."""
+def folded_scopes(shown: memory.Assignment, texts: Iterable[str]) -> dict[str, str]:
+    """The scopes of these texts, with repeated layers as one, as the tree of scopes has them."""
     module = shown.module
     named = scopes_of(module) if module is not None and module.computations else None
     return {

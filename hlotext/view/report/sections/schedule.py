@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hlotext as hlo
 from hlotext import cost
 from hlotext.analysis import scopes, source_locations
 from hlotext.analysis.formatting import pluralize, seconds
@@ -11,12 +12,10 @@ from hlotext.cost.schedule import CORE, ScheduleStep
 from hlotext.view.page.packing import Words
 from hlotext.view.report.parts import Cell, Chart, Missing, PageTable, Section, columns_of, cut
 from hlotext.view.report.report_input import ReportInput
+from hlotext.view.report.time_parts import LAUNCH, kind_of, transfer_kind
 
 _PATH = columns_of("report.schedule_path")
 _CORE = columns_of("report.schedule_core")
-_WHOLE = 1 - 1e-9
-"""Share from which a transfer is waited for whole: sums of times are rounded."""
-_WAITING, _BODY = "core waits", "loop or call"
 
 
 def section(subject: ReportInput) -> Section | Missing:
@@ -32,9 +31,7 @@ def section(subject: ReportInput) -> Section | Missing:
     own = found.compiler
     if own is not None:
         facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
-    within = ", inside loops too" if any(map(_is_body, found.walk.steps)) else ""
-    facts += [(f"{bound.value}{within}", seconds(time)) for bound, time in found.by_bound.items() if time]
-    facts.append(("stalled on transfers", seconds(found.exposed)))
+    facts += [(kind, seconds(time)) for kind, time in subject.time_parts.run.items() if time]
     notes = [f"A bound from sizes and rates, not a prediction: it {found.counted}."]
     if not found.is_scheduled:
         notes.append("The text has no schedule; assuming text order.")
@@ -69,7 +66,7 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
         f"The run takes at least {seconds(found.seconds)}, of which the core is stalled for {seconds(found.exposed)}."
     )
     if any(map(_is_body, found.walk.steps)):
-        summary += " A loop or a call is one span."
+        summary += " A loop or a call is one span, with layers for the shares of what it runs."
     return Chart(
         "lanes",
         "lanes",
@@ -83,38 +80,69 @@ def _chart(subject: ReportInput, found: cost.Estimate) -> Chart:
 def _lanes(subject: ReportInput, found: cost.Estimate) -> tuple[list[str], dict[str, Any]]:
     walk = found.walk
     words, lines, named = Words(), source_locations(subject.module), scopes(subject.module)
+    carried = subject.carried
     lanes = [CORE]
     rows: dict[str, Any] = {
-        name: [] for name in ("lane", "begin", "end", "kind", "name", "scope", "line", "opcode")
+        name: []
+        for name in (
+            "lane",
+            "begin",
+            "end",
+            "low",
+            "high",
+            "launch",
+            "kind",
+            "name",
+            "scope",
+            "line",
+            "opcode",
+            "carries",
+        )
     }
 
-    def add(lane: str, begin: float, end: float, kind: str, instruction: Any) -> None:
+    def add(
+        lane: str,
+        begin: float,
+        end: float,
+        kind: str,
+        instruction: hlo.Instruction,
+        layer: tuple[float, float] = (0.0, 1.0),
+        *,
+        is_launch: bool = False,
+    ) -> None:
         if lane not in lanes:
             lanes.append(lane)
         place = lines.get(instruction)
         rows["lane"].append(lanes.index(lane))
         rows["begin"].append(begin)
         rows["end"].append(end)
+        rows["low"].append(round(layer[0], 7))
+        rows["high"].append(round(layer[1], 7))
+        rows["launch"].append(int(is_launch))
         rows["kind"].append(words.number(kind))
         rows["name"].append(words.number(instruction.name))
         rows["scope"].append(words.number(str(named.of(instruction))))
         rows["line"].append(words.number(f"{place[0].file}:{place[0].line}" if place is not None else ""))
         rows["opcode"].append(words.number(instruction.opcode))
+        rows["carries"].append(words.number(carried[instruction].short if instruction in carried else ""))
 
+    parts = subject.time_parts
     for step in walk.steps:
-        kind = _BODY if _is_body(step) else _WAITING if step.least is None else step.least.bound.value
-        add(CORE, step.begin, step.end, kind, step.instruction)
+        begin = low = 0.0
+        for part in parts.of(step):
+            span, layer = (step.begin, step.end), (0.0, 1.0)
+            if _is_body(step):
+                # What a loop or a call runs, in layers as high as their shares, over all of its span.
+                layer = low, low + part.seconds / (step.end - step.begin)
+                low = layer[1]
+            else:
+                span = step.begin + begin, step.begin + begin + part.seconds
+                begin += part.seconds
+            add(CORE, *span, part.kind, step.instruction, layer, is_launch=part.is_launch)
     for transfer in walk.transfers:
         if transfer.end <= transfer.begin:
             continue
-        waited = walk.exposed.get(transfer, 0.0)
-        kind = (
-            "fully exposed"
-            if waited >= (transfer.end - transfer.begin) * _WHOLE
-            else "partly exposed"
-            if waited
-            else "hidden"
-        )
+        kind = transfer_kind(transfer, walk.exposed.get(transfer, 0.0))
         for queue in transfer.queues:
             add(queue, transfer.begin, transfer.end, kind, transfer.start)
     rows["kinds"] = sorted({words.texts[number] for number in rows["kind"]})
@@ -129,14 +157,34 @@ def _line(subject: ReportInput, instruction: Any) -> str:
 
 def _path(subject: ReportInput, found: cost.Estimate) -> PageTable:
     steps = sorted(found.critical_path, key=lambda step: -step.seconds)
-    rows = [path_row(subject, found, step) for step in cut(steps, 50)]
+    rows = []
+    for step in cut(steps, 50):
+        *known, line = path_row(subject, found, step)
+        rows.append((*known, step.resource, line))
     return PageTable("schedule-path", "Critical path: longest steps", _PATH, rows, len(steps))
 
 
 def path_row(subject: ReportInput, found: cost.Estimate, step: cost.PathStep) -> tuple[Cell, ...]:
-    """A step of the critical path: its name, seconds, share, what it runs on and its line."""
+    """A step of the critical path: its name, seconds, share, what it is and its line."""
     share = step.seconds / found.seconds
-    return step.instruction.name, step.seconds, share, step.resource, _line(subject, step.instruction)
+    return (
+        step.instruction.name,
+        step.seconds,
+        share,
+        what_it_is(subject, step),
+        _line(subject, step.instruction),
+    )
+
+
+def what_it_is(subject: ReportInput, step: cost.PathStep) -> str:
+    """The collective that a step carries out, or what limits the work of the core."""
+    one = step.instruction
+    if step.resource == CORE:
+        least = subject.time_parts.least.get(one)
+        if least is None:
+            return one.opcode
+        return LAUNCH if least.launch > least.working else kind_of(one, least)
+    return subject.carried[one].short if one in subject.carried else "copy"
 
 
 def _core(subject: ReportInput, found: cost.Estimate) -> PageTable:

@@ -1,0 +1,115 @@
+"""Collectives by the operations that carry them: fusions, starts, what waits for them; each in few words for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from hlotext.analysis import byte_text, call_graph
+from hlotext.analysis.census import census
+from hlotext.analysis.communication import KINDS, chain_of, is_started
+from hlotext.cost import CollectiveTraffic, Traffic
+from hlotext.ir.nodes.async_ops import ROLES
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
+
+_STARTS, _GOES_ON, _ENDS = "starts", "goes on with", "waits for"
+
+
+@attrs.frozen
+class Carried:
+    """A collective that an operation carries out, begins or waits for."""
+
+    flow: CollectiveTraffic
+    role: str = ""
+    """Empty for an operation that is all of it."""
+    more: int = 0
+    """Further collectives that it carries."""
+
+    @property
+    def kind(self) -> str:
+        """`all-gather`."""
+        return self.flow.communication.kind
+
+    @property
+    def bytes(self) -> str:
+        """Bytes that each device sends when it runs once, for people."""
+        return "" if self.flow.sent is None else byte_text(self.flow.sent)
+
+    @property
+    def short(self) -> str:
+        """`all-gather of 384 KiB along data`."""
+        size = f" of {self.bytes}" if self.bytes else ""
+        return f"{self.kind}{size} {self.along}{self._others}"
+
+    @property
+    def along(self) -> str:
+        """`along data`, or the link."""
+        return f"along {self.flow.row}" if self.flow.axes else self.flow.row
+
+    @property
+    def text(self) -> str:
+        """With its part in it, and what each device sends: a sentence for a panel."""
+        one = self.flow.communication
+        role = f"{self.role} " if self.role else ""
+        by = f" of {(one.fusion or one.start).name}" if self.role in (_GOES_ON, _ENDS) else ""
+        size = f"{self.bytes} sent by each device" if self.bytes else "of unknown size"
+        runs = self.flow.runs
+        times = f", {runs:,} times in a run" if runs is not None and runs > 1 else ""
+        return f"{role}{self.kind}{by} {self.along}, {size}{times}{self._others}"
+
+    @property
+    def _others(self) -> str:
+        return f", and {self.more:,} more" if self.more else ""
+
+
+def carried(module: Module, found: Traffic) -> Mapping[Instruction, Carried]:
+    """The collectives of a module by each operation that has a part in them; of several in one the largest."""
+    result: dict[Instruction, Carried] = {}
+    chains: dict[tuple[str, str], CollectiveTraffic] = {}
+    for flow in found.flows:  # the most bytes first
+        one = flow.communication
+        chain = chain_of(one.instruction)
+        if chain is not None:
+            chains.setdefault(chain, flow)
+        parts = one.start.async_chain or one.instruction.async_chain
+        result.setdefault(one.start, Carried(flow, _STARTS if parts else ""))
+        for later in parts[1:]:
+            result.setdefault(later, Carried(flow, _ENDS if ROLES[later.opcode] == "done" else _GOES_ON))
+        if one.fusion is not None:
+            known = result.get(one.fusion)
+            result[one.fusion] = (
+                Carried(flow, _STARTS if chain is not None else "")
+                if known is None
+                else attrs.evolve(known, more=known.more + 1)
+            )
+    if chains:
+        _add_fusions(module, chains, result)
+    return result
+
+
+def _add_fusions(
+    module: Module,
+    chains: Mapping[tuple[str, str], CollectiveTraffic],
+    result: dict[Instruction, Carried],
+) -> None:
+    """Fusions that go on with a collective of another, or end it, which the TPU compiler repeats in each of them."""
+    graph = call_graph(module)
+    by_opcode = census(module).by_opcode
+    for opcode in by_opcode.keys() & KINDS:
+        for one in by_opcode[opcode]:
+            flow = chains.get(chain) if (chain := chain_of(one)) is not None else None
+            caller = graph.caller(one.computation) if flow is not None and not is_started(one) else None
+            if flow is None or caller is None:
+                continue
+            result.setdefault(caller, Carried(flow, _ENDS if _is_last(one) else _GOES_ON))
+            result.setdefault(one, result[caller])
+
+
+def _is_last(part: Instruction) -> bool:
+    """True if this part of a chain is what its fusion waits for, by the call that says so."""
+    home = part.computation
+    return home is not None and any(
+        one.attributes.get("custom_call_target") == "AsyncCollectiveDone" for one in home
+    )
