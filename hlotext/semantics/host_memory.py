@@ -63,7 +63,7 @@ def move_problems(instruction: Instruction) -> Iterator[Problem]:
         message = f"a bitcast moves no data, so {shorten(str(operand))} cannot become {shorten(str(shape))}"
     if message:
         yield Problem("V208", message, help="copy it unchanged, and convert it before or after",
-            related=(("what is moved", instruction.operands[0]),),
+            related=(("moved value", instruction.operands[0]),),
         )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def check_result(instruction: Instruction, facts: VerifierOptions) -> Iterator[P
     elif how is Agreement.NONE:
         what = _first_difference(inferred, stated) or f"{shorten(str(inferred))}, not {_text(stated)}"
         related = tuple(range(len(instruction.operands)))[:3]
-        yield Problem("V101", f"{instruction.opcode} gives {what}", Part.SHAPE, related=related)
+        yield Problem("V101", f"{instruction.opcode} produces {what}", Part.SHAPE, related=related)
     elif how is Agreement.DYNAMIC:
         yield Problem(
             "V111", f"{instruction.opcode} produces {shorten(str(inferred))}, not {_text(stated)}", Part.SHAPE
@@ -199,7 +199,7 @@ def check_comparison(instruction: Instruction, facts: VerifierOptions) -> Iterat
         word = "order" if "order" in instruction.attributes else "type"
         given = instruction.attributes[word]
         yield Problem(
-            "V110", f"{shape.element_type} comparisons use its total order, not {word}={given}", word, related=(1,)
+            "V110", f"{shape.element_type} comparisons use a total order, not {word}={given}", word, related=(1,)
         )  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def _related(instruction: Instruction, what: int | Callee | Related) -> Related 
     computation = called[what.computation]
     name = computation.name or "the called computation"
     if what.parameter is None:
-        return f"{name} gives {shorten(str(computation.root.shape))}", computation.root
+        return f"{name} returns {shorten(str(computation.root.shape))}", computation.root
     if what.parameter >= len(computation.parameters):
         return None
     parameter = computation.parameters[what.parameter]

@@ -18,6 +18,7 @@ from hlotext.semantics.infer.op import Op
 from hlotext.semantics.infer.rules import Open, rule
 from hlotext.semantics.infer.shapes import Dimension, array, dimensions, is_unbounded, sizes_agree
 from hlotext.semantics.infer.windows import window_output
+from hlotext.semantics.message_text import plural
 
 
 def _sum_type(op: Op, lhs: Shape, rhs: Shape) -> ElementType:
@@ -280,7 +281,7 @@ def _check_groups(op: Op, sizes: tuple[int, int, int, int], feature_groups: int,
     batch, features, kernel_features, outputs = sizes
     if features % feature_groups or features // feature_groups != kernel_features:
         raise ShapeInferenceError(
-            f"{features} input features in {feature_groups} groups do not match a kernel with {kernel_features}",
+            f"{features} input features in {plural(feature_groups, 'group')} do not match a kernel with {kernel_features}",
             operand=1,
         )
     if outputs % feature_groups:

@@ -86,7 +86,7 @@ def _check_state(start: Instruction, users: list[Instruction], findings: Finding
     if len(following) > 1:
         findings.at(
             start, "V401", f"{start.opcode} needs one async-update or async-done, but {len(following)} use it",
-            related=[("taken here", user) for user in following],
+            related=[("used here", user) for user in following],
         )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _check_dones(
     how = "nothing completes it" if not dones else f"{len(own)} instructions complete it"
     findings.at(
         start, "V401", f"async-start needs one async-done, but {how}",
-        related=[("finished here", done) for done in own],
+        related=[("completed here", done) for done in own],
     )  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def _check_users(start: Instruction, users: list[Instruction], findings: Finding
         how = "nothing completes it" if not finishing else f"{len(finishing)} instructions complete it"
         findings.at(
             start, "V401", f"{start.opcode} needs one {allowed[-1] if len(allowed) == 1 else allowed[0]}, but {how}",
-            related=[("finished here", user) for user in finishing],
+            related=[("completed here", user) for user in finishing],
         )  # fmt: skip
 
 
@@ -204,9 +204,7 @@ def _check_bound(later: Instruction, findings: FindingCollector) -> None:
         return
     bound = operand.shape.tuple_shapes[:1]
     if bound and len(bound[0].tuple_shapes) != len(takes):
-        findings.at(
-            later, "V402", f"{len(bound[0].tuple_shapes)} of {len(takes)} operands have been passed", 0
-        )
+        findings.at(later, "V402", f"{len(bound[0].tuple_shapes)} of {len(takes)} operands were passed", 0)
     elif result is not None and not compatible(result, later.shape):
         findings.at(later, "V101", f"{body.name} returns {shown(result)}, not {shown(later.shape)}")
 
