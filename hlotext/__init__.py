@@ -245,9 +245,7 @@ def _held(value: Any) -> Module:
 
     found = proto.from_object(value)
     if found is None:
-        raise TypeError(
-            f"a {type(value).__name__} is no path, no file, and nothing of JAX that holds a module"
-        )
+        raise TypeError(f"expected a path, a file, or a JAX object with a module, not {type(value).__name__}")
     return found
 
 

@@ -419,7 +419,7 @@ def skipped() -> None:
     said = [str(w.message) for w in caught if "jit_f" in str(w.message)]
     assert len(said) == 1, said
     assert said[0].startswith(
-        "hlotext pass changes_then_fails: jit_f is compiled without it: KeyError: 'no such thing'"
+        "hlotext pass changes_then_fails: jit_f was compiled without it: KeyError: 'no such thing'"
     )
     assert [o.what for o in registration.outcomes if o.module == "jit_f"] == ["skipped"]
     with warnings.catch_warnings():  # nor does a warning end it that is an error
@@ -441,7 +441,7 @@ def chosen_wrongly() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             register_pass(lambda module: None, **settings)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="cpu-fusion decides what XLA has decided before"):
+    with pytest.raises(ValueError, match="cpu-fusion makes decisions that XLA has already made"):
         register_pass(Pipeline(parse_passes("cpu-fusion")))
     assert not _entries
 

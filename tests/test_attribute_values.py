@@ -137,7 +137,7 @@ def test_backend_config_as_json(text: str, expected: object) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{a = 1 : i64}", "this backend_config is no JSON"),
+        ("{a = 1 : i64}", "this backend_config is not JSON"),
         ('"' + "raw " * 30 + '"', "raw raw raw raw raw raw raw raw raw raw ..."),
         ('"' + "[" * 100_000 + '"', "this backend_config nests too deep to be read as JSON"),
     ],

@@ -102,7 +102,7 @@ def test_integer_scalars_stay_where_the_fault_needs_them() -> None:
     needs = bugreport.make(module, ("sh", "-c", "! grep -q 77 {}"))
     assert (
         "taken out",
-        "names, metadata, sources, configurations, constants but integer scalars, targets of custom calls",
+        "names, metadata, sources, configurations, constants other than integer scalars, custom call targets",
     ) in needs.facts
     assert "5, 6" not in needs.script
     free = bugreport.make(module, ("sh", "-c", "! grep -q constant {}"))
@@ -206,7 +206,7 @@ def test_axes_targets_and_notes_of_several_devices() -> None:
     assert 'inlineable="false"' in text
     assert 'custom_call_target="target.0"' in text
     assert "{...}" not in text
-    assert ("zeros", "1 constant whose elements the dump leaves out") in whole.facts
+    assert ("zeros", "1 constant elided in the dump") in whole.facts
     assert "acme" not in text
     needed = bugreport.make(module, ("sh", "-c", "! grep -q acme_kernel {}"))
     assert ("kept", "acme_kernel") in needed.facts
@@ -220,4 +220,4 @@ def test_another_exit_status_is_another_fault() -> None:
     )
     report = bugreport.make(module, ("sh", "-c", check))
     assert "tanh" in str(report.module)
-    assert ("exit status", "that of the command: 2 while the fault is there") in report.facts
+    assert ("exit status", "the command's: 2 while the failure reproduces") in report.facts

@@ -119,7 +119,7 @@ def test_layouts_that_do_not_fit_are_refused() -> None:
     module = hlo.parse(SCHEDULED)
     with pytest.raises(hlo.EditError, match="has no parameter 7"):
         rewrite.change_entry_layout(module, {7: "{0,1}"})
-    with pytest.raises(hlo.EditError, match=r"\{0,1,2\} is no layout of f32\[2,3\] in x"):
+    with pytest.raises(hlo.EditError, match=r"\{0,1,2\} is not a layout for f32\[2,3\] in x"):
         rewrite.change_entry_layout(module, {(1, (0,)): "{0,1}", 0: "{0,1,2}"})
     with pytest.raises(hlo.EditError, match="has no element"):
         rewrite.change_entry_layout(module, results={(5,): "{0,1}"})

@@ -204,13 +204,13 @@ def test_a_region_of_shard_map_runs_on_the_devices_of_its_mesh(edges: tuple[str,
 def test_a_region_that_cannot_run_says_why() -> None:
     """On one device, without its mesh, or cut along a part of an axis."""
     module = _region(SHARDY)
-    with pytest.raises(NotExecutable, match="shard_map runs on the devices of its mesh: not with devices=1"):
+    with pytest.raises(NotExecutable, match="shard_map runs on the devices of its mesh, not with devices=1"):
         plain(module, devices=1)
     text = str(module)
     for old, new, why in (
         ('@mesh, [{\\"i\\"}', '@other, [{\\"i\\"}', "its mesh other is not of 4 devices"),
-        ('{\\"j\\", ?}', '{\\"j\\":(1)2}', "along a part of an axis"),
-        ("in_shardings", "no_shardings", "does not say how its arrays are cut"),
+        ('{\\"j\\", ?}', '{\\"j\\":(1)2}', "along part of an axis"),
+        ("in_shardings", "no_shardings", "does not specify how its arrays are sharded"),
     ):
         assert old in text
         with pytest.raises(NotExecutable, match=why):

@@ -169,4 +169,4 @@ def test_no_scheduler(tmp_path: Path) -> None:
     command = ["table", str(file), "-o", str(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:1"]
     result = subprocess.run([sys.executable, "-m", "hlotext", *command], capture_output=True, text=True)
     assert result.returncode == 2
-    assert "there is no Dask scheduler at tcp://127.0.0.1:1" in result.stderr.splitlines()[-1]
+    assert "no Dask scheduler at tcp://127.0.0.1:1" in result.stderr.splitlines()[-1]

@@ -63,7 +63,7 @@ def test_objects_are_told_by_their_methods() -> None:
     assert hlo.load(Computation()).name == "jit_f"
     with pytest.raises(hlo.InputError, match=r"jitted function: call \.lower"):
         hlo.load(Jitted())
-    with pytest.raises(TypeError, match="a dict is no path"):
+    with pytest.raises(TypeError, match="expected a path"):
         hlo.load({})
 
 

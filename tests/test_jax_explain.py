@@ -79,7 +79,7 @@ def test_a_function_is_explained(answers: dict[str, Any]) -> None:
     assert answers["mlp"]["sent"] == 24576
     assert answers["lowered"]["why"] == answers["mlp"]["why"]
     assert answers["lowered"]["trials"] == []
-    assert "not with a Lowered" in answers["refused"]
+    assert "not a Lowered" in answers["refused"]
 
 
 def test_suggestions_are_proved(answers: dict[str, Any]) -> None:

@@ -94,7 +94,7 @@ SHAPE = hlo.parse_shape("f32[3,5]{1,0:T(2,2)}")
         ((0,), "has length 1, not 2"),
         ((0, 0, 0), "has length 3, not 2"),
         ((), "has length 0, not 2"),
-        ((0.5, 0), "is no integer"),
+        ((0.5, 0), "is not an integer"),
         ((2**70, 0), "dimension 0 has size 3"),
     ],
 )

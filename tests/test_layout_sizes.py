@@ -165,7 +165,7 @@ def test_index_tables(elements: int, host: int, tpu: int) -> None:
 def test_nested_index_tables() -> None:
     assert layout.HOST_INDEX_TABLE.all_bytes(NESTED) == 4 * 8 + 2 * 8
     assert layout.TPU_INDEX_TABLE.all_bytes(NESTED) == 2 * 512
-    with pytest.raises(layout.LayoutError, match="is no tuple"):
+    with pytest.raises(layout.LayoutError, match="is not a tuple"):
         layout.HOST_INDEX_TABLE.bytes_of(hlo.parse_shape("f32[]"))
 
 

@@ -87,7 +87,7 @@ def test_scalar() -> None:
         ([(-1, 1), (0, 1)], "range of dimension 0 .*is outside"),
         ([(0, 1, 0), (0, 1)], r"\[0:1:0\] has a stride of less than 1"),
         ([(0, 1), (0,)], "needs a start, a limit"),
-        ([(0, 1), (0, 1.5)], "is no integer"),
+        ([(0, 1), (0, 1.5)], "is not an integer"),
     ],
 )
 def test_bad_slices(ranges: list[Any], problem: str) -> None:

@@ -221,7 +221,7 @@ def test_a_region_in_another_type() -> None:
     assert ("multiply", "bf16[4]{0}") in opcodes
     assert hlo.verify(hlo.parse(str(module))) == []
     text = str(module)
-    with pytest.raises(rewrite.EditError, match="y is a fusion, which is no plain operation on arrays"):
+    with pytest.raises(rewrite.EditError, match="y is a fusion, which is not a plain array operation"):
         rewrite.convert_region([at(module, "y"), module.entry.root], "bf16")
     assert str(module) == text
 
@@ -243,10 +243,10 @@ def test_a_region_with_constants() -> None:
 @pytest.mark.parametrize(("refused", "said"), [
     (lambda m: rewrite.keep_loop_values(at(m, "w"), [0]), "value 1 of w is needed by q"),
     (lambda m: rewrite.keep_loop_values(at(m, "w"), [1]), "value 0 of w is needed by r"),
-    (lambda m: rewrite.keep_loop_values(at(m, "w"), [0, 0]), "are no numbers of the 2 values"),
-    (lambda m: rewrite.add_loop_value(at(m, "t"), at(m, "z")), "t is no while"),
-    (lambda m: rewrite.add_loop_value(at(m, "w"), at(m, "z"), lambda b, v, s: s[1]), r"the step gives f32\[4\]{0}"),
-    (lambda m: rewrite.sink_constants(at(m, "w")), "w is no fusion"),
+    (lambda m: rewrite.keep_loop_values(at(m, "w"), [0, 0]), "are not indices of the 2 values"),
+    (lambda m: rewrite.add_loop_value(at(m, "t"), at(m, "z")), "t is not a while"),
+    (lambda m: rewrite.add_loop_value(at(m, "w"), at(m, "z"), lambda b, v, s: s[1]), r"the step produces f32\[4\]{0}"),
+    (lambda m: rewrite.sink_constants(at(m, "w")), "w is not a fusion"),
     (lambda m: rewrite.insert_after(at(m, "p"), lambda b, v: b.slice(v, [0], [2])), r"f32\[2\]"),
     (lambda m: rewrite.convert_region([], "bf16"), "the region is empty"),
     (lambda m: rewrite.donate(m, {1: ()}), "e has no argument 1"),
@@ -501,7 +501,7 @@ def test_new_results() -> None:
     )
     assert not list(hlo.verify(module))
     text = str(module)
-    with pytest.raises(rewrite.EditError, match="which is no array of e"):
+    with pytest.raises(rewrite.EditError, match="which is not an array of e"):
         rewrite.add_result(module, module.entry.root)
     assert str(module) == text
 
@@ -541,7 +541,7 @@ ENTRY e {
     rewrite.remove_result(module, -1)
     assert "input_output_alias" not in str(module)
     assert not list(hlo.verify(module))
-    with pytest.raises(rewrite.EditError, match="no tuple of results"):
+    with pytest.raises(rewrite.EditError, match="not a tuple of results"):
         rewrite.remove_result(hlo.parse(RESULTS), 0)
 
 

@@ -129,7 +129,7 @@ def test_progress_says_how_much_is_left() -> None:
 
 @pytest.mark.xla
 def test_equal_modules_have_no_pair() -> None:
-    with pytest.raises(NotExecutable, match="compute the same"):
+    with pytest.raises(NotExecutable, match="compute the same results"):
         smallest_difference(hlo.parse(LOOP), hlo.parse(LOOP))
 
 

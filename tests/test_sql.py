@@ -308,9 +308,9 @@ def test_totals_say_what_is_missing(nightly: str) -> None:
 @pytest.mark.parametrize(
     ("query", "given", "meant"),
     [
-        ("gone", "build=b5", "no build is called b5; there is b1, b2, b3, b4"),
-        ("gone", "old=2030-01-01", "no build is called 2030-01-01; there is b1, b2, b3, b4"),
-        ("since", "opcode=all-gahter", "no opcode is called all-gahter: did you mean `all-gather`?"),
+        ("gone", "build=b5", "no build is named b5; there are b1, b2, b3, b4"),
+        ("gone", "old=2030-01-01", "no build is named 2030-01-01; there are b1, b2, b3, b4"),
+        ("since", "opcode=all-gahter", "no opcode is named all-gahter: did you mean `all-gather`?"),
         ("appeared", "opcode=tanhh", "did you mean `tanh`?"),
     ],
 )

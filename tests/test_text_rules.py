@@ -106,7 +106,7 @@ WRONG = {
     "negate($x) => abs(custom-call($x))": "column 19: the operands of custom-call do not say its shape",
     "negate($x) => abs($x), dimensions={0}": "column 24: abs has no attribute dimensions",
     "transpose($x), dimensions={1,0} => transpose($x), dimensions=$D": r"captures no \$D as the text",
-    "negate($x) => f32[*] convert($x)": "is no shape but a pattern of shapes",
+    "negate($x) => f32[*] convert($x)": "is a shape pattern, not a shape",
     "negate($x) =>\n  abs($x); negate($x)": "line 2, column 3: a line before the last one needs a name",
     "negate($x) => abs(negate($x), dimensions={0})": "column 31: negate has no attribute dimensions",
     "negate(transpose($x, dimensions={1,0})) => $x": "column 22: dimensions stands behind the parenthesis",
@@ -253,7 +253,7 @@ def test_the_first_rewrite_that_changed_a_result_is_named() -> None:
             "ROOT s = f32[4,8]{1,0} sine(p)", 'ROOT s = f32[4,8]{1,0} custom-call(p), custom_call_target="f"'
         )
     )
-    with pytest.warns(RuntimeWarning, match="is not verified by execution"):
+    with pytest.warns(RuntimeWarning, match="was not verified by execution"):
         assert rewrite.apply_rules(module, [right], verify="equivalence") == {"right": 1}
 
 
@@ -329,7 +329,7 @@ def test_rules_are_tried_on_their_examples(tmp_path: Path) -> None:
     assert said[0] == "1: negations: fine"
     assert said[1].startswith("10: wrong: it changes the result: the largest relative difference is")
     assert said[2].startswith(
-        "14: silent: it does not fire on its example: operand 0 of z, x: the opcode is parameter, not abs"
+        "14: silent: it does not match its example: operand 0 of z, x: the opcode is parameter, not abs"
     )
     assert said[3] == "18: bare: it has no example"
 

@@ -107,9 +107,7 @@ def test_kernels_side_by_side_stay_open() -> None:
     found, notes = counts(in_runs(ORDERED, other, ORDERED), STEP)
     assert found == {"a.1": 3, "b.1": 3, "e.1": 3}
     assert "6 kernels, 12.0 us, may be of several operations, among them c.1, d.1" in notes
-    assert (
-        "6 kernels of libraries and copies, 12.0 us, may be of several operations, among them call" in notes
-    )
+    assert "6 library kernels and copies, 12.0 us, may be of several operations, among them call" in notes
 
 
 def test_a_name_of_two_programs_is_nobodys() -> None:
@@ -130,7 +128,7 @@ def test_what_names_an_operation_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "t.xplane.pb"
     place.write_bytes(trace(in_runs(ORDERED, ORDERED), STEP))
     text = " ".join(run("show", place).stdout.split())
-    assert "14 kernels name no operation and were joined with the thunks by name and order" in text
+    assert "14 kernels name no operation and were matched to thunks by name and order" in text
     (module,) = run_json("show", place)["traces"][0]["modules"]
     assert {row["name"]: row["count"] for row in module["measured"]}["call"] == 4
     assert len(module["notes"]) == 1

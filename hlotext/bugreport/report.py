@@ -84,7 +84,7 @@ def make(
     """
     module = source if isinstance(source, hlo.Module) else source.before
     if module is None:
-        raise BugReportError("the dump holds no module before optimization")
+        raise BugReportError("the dump has no module from before optimization")
     before = sum(map(len, module.computations))
     filled = 0 if keep_constants else _fill(module := module.clone())
     words = {**machine_words(), **module_words(module)}
@@ -99,7 +99,9 @@ def make(
         try:
             public = reduce(public, trial, max_tests).module
         except ValueError:
-            raise BugReportError("the command does not always fail: at first it did, and then not") from None
+            raise BugReportError(
+                "the command does not fail reliably: it failed at first, but not later"
+            ) from None
         Anonymize(constants=not keep_constants, targets=not given.targets).run(public)
     facts = [
         *_origin(source, module),
@@ -109,17 +111,13 @@ def make(
             f"{sum(map(len, public.computations)):,} of {pluralize(before, 'instruction')}",
         ),
         ("taken out", given.words(keep_constants)),
-        *(
-            [("zeros", f"{pluralize(filled, 'constant')} whose elements the dump leaves out")]
-            if filled
-            else []
-        ),
+        *([("zeros", f"{pluralize(filled, 'constant')} elided in the dump")] if filled else []),
         *_kept(public),
         *((f"setting {name}", value) for name, value in shown.items()),
         *((f"setting {name}", "(withheld)") for name in withheld),
         (
             "exit status",
-            f"that of the command: {trial.status} while the fault is there"
+            f"the command's: {trial.status} while the failure reproduces"
             if command
             else "that of hlotext run",
         ),
@@ -128,9 +126,11 @@ def make(
     left = tuple(leaks(script, words))
     if left:
         first = left[0]
-        raise BugReportError(f"the report would hold a {first.kind} in line {first.line}: {first.word}", left)
+        raise BugReportError(
+            f"the report would contain a {first.kind} on line {first.line}: {first.word}", left
+        )
     if command and _status(script, timeout) != trial.status:
-        raise BugReportError("the fault is gone in the report: nothing is written")
+        raise BugReportError("the failure does not reproduce in the report; nothing written")
     return BugReport(script, tuple(facts), public, before, withheld, bool(command))
 
 
@@ -149,8 +149,8 @@ class _Given:
     def words(self, keep_constants: bool) -> str:
         parts = ["names", "metadata", "sources", "configurations"]
         if not keep_constants:
-            parts.append("constants but integer scalars" if self.scalars else "constants")
-        return ", ".join(parts if self.targets else [*parts, "targets of custom calls"])
+            parts.append("constants other than integer scalars" if self.scalars else "constants")
+        return ", ".join(parts if self.targets else [*parts, "custom call targets"])
 
 
 def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) -> tuple[hlo.Module, _Given]:
@@ -159,7 +159,7 @@ def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) 
         given = _Given(scalars=True)  # what loops count to is needed to run at all
         return _public(module, given, keep_constants), given
     if not trial(module):
-        raise BugReportError("the command does not fail for the module of the dump")
+        raise BugReportError("the command does not fail for the dump's module")
     tried = set()
     for given in (_Given(), _Given(scalars=True), _Given(targets=True), _Given(scalars=True, targets=True)):
         public = _public(module, given, keep_constants)
@@ -169,9 +169,9 @@ def _anonymised(module: hlo.Module, trial: _Trial | None, keep_constants: bool) 
         if trial(public):
             return public, given
     raise BugReportError(
-        "the fault needs the constants of the module: keep them (--keep-constants) if they may be shown"
+        "the failure needs the module's constants; keep them with --keep-constants if they may be disclosed"
         if not keep_constants
-        else "the fault is gone without the names and metadata of the module"
+        else "the failure does not reproduce without the module's names and metadata"
     )
 
 
@@ -271,7 +271,7 @@ def _command_line(command: Sequence[str], files: Mapping[str, str]) -> tuple[str
             words.append(f'"$work"/{shlex.quote(name)}')
         elif os.path.isabs(word) or (os.sep in word and os.path.exists(word)) or os.path.isfile(word):
             raise BugReportError(
-                f"the command names a file that the report does not hold: include {name}, or leave it out"
+                f"the command uses a file that the report does not contain: add --include {name}, or drop it from the command"
             )
         else:
             words.append(
@@ -306,7 +306,7 @@ def _script(
     flags: Mapping[str, str],
     line: Sequence[str],
 ) -> str:
-    head = ["#!/bin/sh", "# A fault of an XLA compiler. Made by hlotext."]
+    head = ["#!/bin/sh", "# Reproducer for an XLA compiler failure, written by hlotext."]
     longest = max((len(name) for name, _ in facts), default=0)
     head += (f"#   {name:{longest}}  {value}" for name, value in facts)
     given = " ".join(f"--{name}={value}" for name, value in flags.items())

@@ -89,7 +89,7 @@ def command(
     report.heading(f"{target}: {len(found.script.encode()):,} bytes")
     report.facts(found.facts)
     if not found.is_checked:
-        say("no COMMAND: the module is not reduced, and the fault is not confirmed")
+        say("no COMMAND: the module is not reduced, and the failure is not confirmed")
     if not yes and sys.stdin.isatty() and sys.stdout.isatty() and not click.confirm("Write it?"):
         return
     write_file(target, found.script)

@@ -163,7 +163,7 @@ def _module(file: str, name: str | None) -> hlo.Module:
             raise Unreadable(f"{label} has no module {name}, but {', '.join(names[:10])}")
         return found[chosen[0]]
     if not found:
-        raise Unreadable(f"{label}: {NO_MODULES}" if is_binary(data) else f"{label} holds no module")
+        raise Unreadable(f"{label}: {NO_MODULES}" if is_binary(data) else f"{label} contains no module")
     if len(found) != 1:
         raise Unreadable(
             f"{label} holds {len(found)} modules; choose one with --module: {', '.join(names[:10])}"

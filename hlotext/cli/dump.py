@@ -391,7 +391,7 @@ def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> Non
     """Prints the answers of the models that fit a module."""
     modules = read(path).modules
     if not modules:
-        raise Unreadable(f"{path} holds no module")
+        raise Unreadable(f"{path} contains no module")
     said = [asked(partial(compiler.why_in, modules[0], name)) for name in names]
     if output_format == "json":
         write_json({"module": modules[0].name, "causes": [], "answers": _answers_json(names, said)})

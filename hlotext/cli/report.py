@@ -117,7 +117,7 @@ def command(
         ]
         if source is not None:
             if not os.path.isdir(source):
-                raise Unreadable(f"--source {source} is no folder")
+                raise Unreadable(f"--source {source} is not a folder")
             subjects = [attrs.evolve(one, source=source) for one in subjects]
         if trace is not None:
             subjects = [attrs.evolve(one, traced=traced(trace, one.module)) for one in subjects]

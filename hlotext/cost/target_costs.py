@@ -90,7 +90,7 @@ class TargetCost:
 
 @attrs.frozen
 class TargetCosts:
-    """A table of targets of custom calls. It goes before what hlotext knows."""
+    """A table of custom call targets. It goes before what hlotext knows."""
 
     rows: tuple[tuple[str, TargetCost], ...]
     """Targets, in which `*` stands for anything, the first that fits counts."""
@@ -129,7 +129,7 @@ def target_costs(table: Mapping[str, object]) -> TargetCosts:
             raise ValueError(f"{target}: a target has figures ({', '.join(_FIGURES)}), not {row!r}")
         wrong = [name for name in row if name not in _FIGURES]
         if wrong:
-            raise ValueError(f"{target}: {wrong[0]} is no figure; there are {', '.join(_FIGURES)}")
+            raise ValueError(f"{target}: {wrong[0]} is not a figure; known: {', '.join(_FIGURES)}")
         try:
             formulas = {name: Formula.of(value) for name, value in row.items()}
         except ValueError as error:

@@ -81,7 +81,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
         number = float((match["number"] or "0").replace("_", ""))
         scale = 1 if unit == "%" else _UNITS.get(unit.removesuffix("B") or "B")
         if scale is None:
-            raise ThresholdError(f"{part!r}: {unit} is no unit")
+            raise ThresholdError(f"{part!r}: {unit} is not a unit")
         found.append(Threshold(match["name"], number * scale, unit == "%"))
     if not found:
         raise ThresholdError("no bound given")

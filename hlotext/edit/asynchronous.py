@@ -38,16 +38,16 @@ def _check_start(opcode: str, first: Instruction | None) -> None:
 def _check_finisher(user: Instruction, opcode: str, operand: Instruction, *, is_first: bool) -> None:
     finishers = FINISHERS[operand._head.opcode]
     if not (opcode in finishers and is_first) and not _is_control(user):
-        raise EditError(f"only {' or '.join(finishers)} may take {operand.name}, not {opcode}")
+        raise EditError(f"only {' or '.join(finishers)} may use {operand.name}, not {opcode}")
     if any(other is not user and is_finished_by(operand, other) for other in operand.users):
-        raise EditError(f"{operand.name} is finished already")
+        raise EditError(f"{operand.name} is already completed")
 
 
 def check_left(user: Instruction, operands: Iterable[Instruction]) -> None:
     """Raises EditError if a start among these operands would lose its done with this user."""
     for operand in operands:
         if is_finished_by(operand, user):
-            raise EditError(f"{user.name} finishes {operand.name}, which would never end without it")
+            raise EditError(f"{user.name} completes {operand.name}, which would never complete without it")
 
 
 def is_finished_by(start: Instruction, user: Instruction) -> bool:

@@ -38,7 +38,7 @@ def check(
     for attribute, callee in _callees(attributes):
         if callee in known:
             continue
-        what = f"{attribute} of {instruction.name} names {callee.name}"
+        what = f"{attribute} of {instruction.name} refers to {callee.name}"
         if callee.module is not computation.module:
             raise EditError(f"{what}, which is not in its module")
         if callee.is_entry and computation.module is not None and computation.module.source is not None:

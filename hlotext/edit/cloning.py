@@ -34,11 +34,11 @@ def clone_instruction(
     """
     computation = instruction.computation
     if computation is None:
-        raise EditError(f"{instruction.name} is in no computation")
+        raise EditError(f"{instruction.name} is not in a computation")
     if instruction.opcode == "parameter":
-        raise EditError(f"{instruction.name} is a parameter, which stands once in its computation")
+        raise EditError(f"{instruction.name} is a parameter, which cannot be duplicated")
     if instruction.opcode in ROLES:
-        raise EditError(f"{instruction.name} is a part of an asynchronous operation: clone its computation")
+        raise EditError(f"{instruction.name} is part of an asynchronous operation; clone its computation")
     check_readable(instruction)
     module = graph_checks.module_of(instruction)
     new_name = name or f"{instruction.name}.clone"
@@ -64,7 +64,7 @@ def clone_computation(
     """
     module = computation.module
     if module is None:
-        raise EditError(f"{computation.name} is in no module")
+        raise EditError(f"{computation.name} is not in a module")
     for instruction in computation:
         check_readable(instruction)
     copy = Computation(

@@ -227,7 +227,7 @@ def mark_module_dirty(journal: Journal, module: Module) -> None:
     """Marks a module as edited. Raises EditError if more than single lines of its text could not be read."""
     if module._is_guess:
         raise EditError(
-            f"where {module._name}, or a computation, begins or ends could not be read: what holds what is a guess"
+            f"where {module._name}, or a computation, begins or ends could not be read, so the nesting is a guess"
         )
     if not module._is_modified:
         journal.set(module, "_is_modified", True)

@@ -46,8 +46,8 @@ def module_of(instruction: Instruction) -> Module | None:
     source = module._source if module is not None else None
     if source is not None and source.lets_go and instruction not in computation.order:
         raise EditError(
-            f"{instruction.name} was let go by a walk over the module, and is read anew when it is touched",
-            f"take it from {computation.name} again, or call Module.materialize() first",
+            f"{instruction.name} belongs to a computation that was unloaded and is read again when accessed",
+            f"fetch it from {computation.name} again, or call Module.materialize() first",
         )
     return module
 
@@ -100,7 +100,7 @@ def check_control(
     """Raises EditError for a new control dependency inside of a fusion, which runs as one: there is nothing to order."""
     wanted = attributes.get(CONTROL)
     if wanted and wanted != before.get(CONTROL) and computation.is_fusion_body:
-        raise EditError(f"{computation.name} is run by a fusion, in which there is no order to keep")
+        raise EditError(f"{computation.name} is the body of a fusion, which has no order")
 
 
 def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Instruction]:
@@ -117,7 +117,7 @@ def moves_before(needed: Iterable[Instruction], anchor: Instruction) -> list[Ins
     while stack:
         one = stack.pop()
         if one is anchor:
-            raise EditError(f"{anchor.name} would need its own result")
+            raise EditError(f"{anchor.name} would depend on its own result")
         if one not in found:
             found.add(one)
             before = (*one._operands, *one.control_predecessors)
@@ -207,7 +207,7 @@ def _waits(computation: Computation, predecessor: Instruction, instruction: Inst
 def check_root(computation: Computation, root: Instruction) -> None:
     """Raises EditError where another root would make what an async-start runs more than one operation."""
     if is_single_operation(computation) and extra_operation(computation, computation._instructions, root):
-        raise EditError(f"{computation.name} is run by an async-start, and would be more than {root.name}")
+        raise EditError(f"{computation.name} is run by an async-start and may contain only {root.name}")
 
 
 def check_added(computation: Computation, instruction: Instruction) -> None:
@@ -219,8 +219,8 @@ def check_added(computation: Computation, instruction: Instruction) -> None:
         computation, computation._instructions, computation.root
     ):
         raise EditError(
-            f"{computation.name} is run by an async-start, so it is {computation.root.name} alone",
-            "wrap a call of a computation that does it all",
+            f"{computation.name} is run by an async-start, so it may contain only {computation.root.name}",
+            "wrap the operations in a called computation",
         )
 
 

@@ -61,7 +61,7 @@ def set_stack_frames(module: Module, stack_frames: Any) -> None:
     if not isinstance(stack_frames, StackFrameIndex):
         raise EditError(
             f"stack_frames of module {module.name} is a StackFrameIndex, not {values.shown(stack_frames)}: "
-            "type(module.stack_frames)() empties it, and the pass strip-metadata takes out all that refers to it"
+            "type(module.stack_frames)() empties it, and the strip-metadata pass removes all references to it"
         )
     if stack_frames == module.stack_frames:
         return

@@ -24,7 +24,7 @@ def renumber(parameter: Instruction, number: object) -> None:
     if parameter._head.opcode != "parameter":
         raise EditError(f"{where} is {parameter._head.opcode}, and only a parameter has a number")
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(number)}")
+        raise EditError(f"the number of parameter {where} must be 0 or more, not {values.shown(number)}")
     if number == parameter._head.argument:
         return
     computation = parameter._computation
@@ -83,7 +83,7 @@ def move_before(instruction: Instruction, other: Instruction) -> None:
     """See `Instruction.move_before`."""
     module = module_of(instruction)
     computation = instruction._computation
-    graph_checks.instruction(other, f"what {instruction._name} is to stand before")
+    graph_checks.instruction(other, f"the instruction to put {instruction._name} before")
     if computation is None or other._computation is not computation:
         raise EditError(f"{instruction.name} and {other.name} are not in one computation")
     if other is instruction:
@@ -95,7 +95,7 @@ def move_before(instruction: Instruction, other: Instruction) -> None:
         order[i] < order[other] for i in (*instruction.users, *instruction.control_successors)
     ):
         raise EditError(
-            f"{instruction.name} cannot stand before {other.name}, since it needs or is needed by what is between"
+            f"{instruction.name} cannot come before {other.name}, because of a dependency on what is in between"
         )
     with Edit(module) as edit:
         graph_checks.move_all(edit.journal, computation, [instruction], other)

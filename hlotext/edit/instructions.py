@@ -47,7 +47,7 @@ def change(instruction: Instruction, changes: Mapping[str, Any], *, typed: bool)
 
 def check_readable(instruction: Instruction) -> None:
     if isinstance(instruction, BadInstruction):
-        raise EditError(f"{instruction._name or 'this line'} could not be read, and stays as it stands")
+        raise EditError(f"{instruction._name or 'this line'} could not be read, so it cannot be changed")
 
 
 def _converted(instruction: Instruction, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,11 +95,11 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
     where = instruction._name
     if not isinstance(opcode, str) or opcode not in OPCODES:
         wanted = values.closest_match(opcode, OPCODES) if isinstance(opcode, str) else ""
-        raise EditError(f"{values.shown(opcode)}, which {where} is to be, is no opcode", wanted)
+        raise EditError(f"{values.shown(opcode)}, the new opcode of {where}, is not an opcode", wanted)
     if opcode == instruction._head.opcode:
         return instruction._head.opcode
     if {instruction._head.opcode, opcode} & ROLES.keys():
-        raise EditError(f"{where} cannot become, or cease to be, half of something asynchronous")
+        raise EditError(f"{where} cannot become, or stop being, part of an asynchronous operation")
     before = OPCODES.get(instruction._head.opcode)
     if before is not None and "parameter" in (opcode, instruction._head.opcode):
         raise EditError(
@@ -112,7 +112,9 @@ def _opcode(instruction: Instruction, changes: Mapping[str, Any]) -> str:
 def _operands(instruction: Instruction, opcode: str, operands: object) -> tuple[Instruction, ...]:
     where = instruction._name
     if not isinstance(operands, Iterable) or isinstance(operands, str | Mapping | Computation):
-        raise EditError(f"the operands of {where} are a list of instructions, not {values.shown(operands)}")
+        raise EditError(
+            f"the operands of {where} must be a list of instructions, not {values.shown(operands)}"
+        )
     found = tuple(operands)
     own = frozenset(instruction._operands)
     for operand in found:
@@ -128,7 +130,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
     """All attributes of an instruction; those that it has already are as they should be, but for another opcode."""
     where = instruction._name
     if not isinstance(attributes, Mapping):
-        raise EditError(f"the attributes of {where} are a mapping, not {values.shown(attributes)}")
+        raise EditError(f"the attributes of {where} must be a mapping, not {values.shown(attributes)}")
     old = instruction._attributes
     row = OPCODES.get(opcode)
     is_other = opcode != instruction._head.opcode
@@ -141,7 +143,7 @@ def _attributes(instruction: Instruction, opcode: str, attributes: object) -> di
                 and name not in allowed_attributes(row)
                 and type(value) is not RawValue
             ):
-                raise EditError(f"{opcode} takes no attribute {name}", f"give {where} attributes= too")
+                raise EditError(f"{opcode} takes no attribute {name}", f"set attributes= of {where} too")
             found[name] = value
         else:
             found[name] = values.attribute(instruction, opcode, name, value)
@@ -247,7 +249,7 @@ def apply(instruction: Instruction, module: Module | None, new: dict[str, Any], 
         if ("_attributes" in new or "_opcode" in new) and opcode not in CALLS_NOTHING:
             called = calls.check(computation, instruction, opcode, attributes, before)
     elif any(operand is instruction for operand in operands):
-        raise EditError(f"{instruction._name} would need its own result")
+        raise EditError(f"{instruction._name} would depend on its own result")
     with Edit(module) as edit:
         journal = edit.journal
         _watch(edit, instruction, old, new, typed=typed)

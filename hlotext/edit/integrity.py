@@ -23,23 +23,23 @@ def problems(module: Module, computations: Iterable[Computation] | None = None) 
 def _problems(module: Module) -> Iterator[str]:
     computations = set(module._computations)
     if len(computations) != len(module._computations):
-        yield "a computation stands in the module twice"
+        yield "a computation is in the module twice"
     if module._computations and module.entry not in computations:
         yield "the entry is not in the module"
     names = [c._name for c in module._computations if not c.is_inline]
     if len(set(names)) != len(names):
-        yield "two computations have one name"
+        yield "two computations have the same name"
     callers: dict[Computation, dict[Instruction, None]] = {}
     for computation in module._computations:
         if computation.module is not module:
-            yield f"{computation.name} has another module than the one that holds it"
+            yield f"{computation.name} has a different module from the one that contains it"
         yield from _computation_problems(computation, computations)
         for instruction in computation._instructions:
             for callee in instruction.called_computations:
                 callers.setdefault(callee, {})[instruction] = None
     for computation in module._computations:
         if computation.callers != tuple(callers.get(computation, ())):
-            yield f"the callers of {computation.name} are not what is remembered"
+            yield f"the callers of {computation.name} do not match the recorded ones"
 
 
 def _computation_problems(computation: Computation, computations: set[Computation]) -> Iterator[str]:
@@ -50,14 +50,14 @@ def _computation_problems(computation: Computation, computations: set[Computatio
     for instruction in computation._instructions:
         name = instruction._name
         if instruction in seen:
-            yield f"{name} stands in {place} twice"
+            yield f"{name} is in {place} twice"
         if instruction.computation is not computation:
-            yield f"{name} has another computation than {place}, which holds it"
+            yield f"{name} has a different computation from {place}, which contains it"
         for operand in (*instruction._operands, *instruction.control_predecessors):
             if operand not in users:
                 yield f"{name} needs {operand._name}, which is not in {place}"
             elif operand not in seen:
-                yield f"{name} stands before {operand._name}, which it needs"
+                yield f"{name} comes before {operand._name}, which it needs"
         for operand in instruction._operands:
             users.setdefault(operand, {})[instruction] = None
         for predecessor in instruction.control_predecessors:
@@ -67,16 +67,16 @@ def _computation_problems(computation: Computation, computations: set[Computatio
                 yield f"{name} calls {callee.name}, which is not in the module"
         seen[instruction] = None
     if len({i._name for i in seen}) != len(seen):
-        yield f"two instructions of {place} have one name"
+        yield f"two instructions of {place} have the same name"
     if seen and computation.root not in seen:
         yield f"the root of {place} is not in it"
     order = computation.order
     for number, instruction in enumerate(computation._instructions):
         if set(instruction.users) != set(users[instruction]):
-            yield f"the users of {instruction._name} are not what is remembered"
+            yield f"the users of {instruction._name} do not match the recorded ones"
         if set(instruction.control_successors) != set(successors[instruction]):
-            yield f"the control successors of {instruction._name} are not what is remembered"
+            yield f"the control successors of {instruction._name} do not match the recorded ones"
         if order.index(instruction) != number:
-            yield f"the place of {instruction._name} is not what is remembered"
+            yield f"the place of {instruction._name} does not match the recorded one"
         if instruction._name not in computation or computation[instruction._name] is not instruction:
             yield f"{instruction._name} is not found by its name"

@@ -330,7 +330,7 @@ class Transaction:
             return
         if self._module._revision != self._revision:
             raise EditError(
-                f"module {self._module.name} was edited since, so that this cannot be undone alone"
+                f"module {self._module.name} was edited since, so this cannot be undone on its own"
             )
         journal: Journal | None = self._module._journal
         if journal is not None:  # a transaction around it goes on

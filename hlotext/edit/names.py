@@ -10,12 +10,12 @@ from hlotext.ir.nodes.naming import sanitized
 def checked(name: object, what: str) -> str:
     """A name without `%`. Raises EditError for what the grammar does not read as one."""
     if not isinstance(name, str):
-        raise EditError(f"the name of {_article(what)} is a text, not {values.shown(name)}")
+        raise EditError(f"the name of {_article(what)} must be a string, not {values.shown(name)}")
     name = name.removeprefix("%")
     problem = values.name_problem(name)
     if problem:
         raise EditError(
-            f"{values.shown(name)} cannot name {_article(what)}: {problem}", f"take {sanitized(name)!r}"
+            f"{values.shown(name)} cannot name {_article(what)}: {problem}", f"use {sanitized(name)!r}"
             if not values.name_problem(sanitized(name)) else "",
         )  # fmt: skip
     return name

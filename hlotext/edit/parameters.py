@@ -41,7 +41,7 @@ def add_parameter(
     """
     module = computation._module
     if module is None:
-        raise EditError(f"{computation.name} is in no module")
+        raise EditError(f"{computation.name} is not in a module")
     callers = _callers(computation)
     number = len(computation.parameters)
     found = values.shape(shape, f"parameter {number} of {computation.name}")
@@ -58,7 +58,7 @@ def add_parameter(
         _insert(edit, computation, parameter)
         for caller in callers:
             if value is None:
-                raise EditError(f"{caller.name} calls {computation.name}: say what it passes")
+                raise EditError(f"{caller.name} calls {computation.name}; specify what it passes")
             instructions.change(caller, {"operands": (*caller.operands, value(caller))}, typed=False)
     return parameter
 
@@ -80,7 +80,7 @@ def remove_parameter(computation: Computation, number: int) -> None:
     """
     module = computation._module
     if module is None:
-        raise EditError(f"{computation.name} is in no module")
+        raise EditError(f"{computation.name} is not in a module")
     parameters = computation.parameters
     parameter = parameters[number]
     number = range(len(parameters))[number]
@@ -110,7 +110,7 @@ def remove_unused_parameters(computation: Computation, parameters: Collection[In
     """
     module = computation._module
     if module is None or (computation.is_entry and _is_described(module)):
-        raise EditError(f"the parameters of {computation.name} are taken away one by one")
+        raise EditError(f"remove the parameters of {computation.name} one by one")
     for parameter in parameters:
         if parameter.users or parameter.control_successors or parameter.is_root:
             raise EditError(f"parameter {parameter.name} of {computation.name} is used")
@@ -158,7 +158,7 @@ def _renumber_header(edit: Edit, module: Module, number: int) -> None:
         for entry in config.entries:
             given = getattr(entry, field)
             if given == number:
-                raise EditError(f"parameter {number} stands in {name}")
+                raise EditError(f"parameter {number} is in {name}")
             entries.append(attrs.evolve(entry, **{field: given - (given > number)}))
         attributes[name] = kind(tuple(entries))
     layout = attributes.get(ENTRY_LAYOUT)

@@ -45,7 +45,7 @@ def reduced(node: Module | Computation | Instruction) -> tuple[Any, ...]:
         if module is None:
             return restored_computation, (computation_state(node),)
         if node not in module.order:
-            raise TypeError(f"computation {node._name} is still being built, so there is no copy of it")
+            raise TypeError(f"computation {node._name} is still being built, so it cannot be copied")
         return computation_at, (module, module.order.index(node))
     computation = node._computation
     if computation is None:

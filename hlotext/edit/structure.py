@@ -34,14 +34,14 @@ def add(
     original: Instruction | None = None,
 ) -> None:
     """See `Computation.add`; errors of the `original` of a copy are allowed in the copy."""
-    graph_checks.instruction(instruction, f"what is added to {computation.name}")
+    graph_checks.instruction(instruction, f"the instruction added to {computation.name}")
     if instruction._computation is not None:
         raise EditError(
-            f"{instruction.name} is in computation {instruction._computation.name} already", "clone it"
+            f"{instruction.name} is already in computation {instruction._computation.name}", "clone it"
         )
     if before is not None and graph_checks.instruction(before, "before=")._computation is not computation:
         raise EditError(
-            f"{before.name}, before which {instruction.name} is to stand, is not in {computation.name}"
+            f"{before.name}, which {instruction.name} should come before, is not in {computation.name}"
         )
     name = names.checked(instruction._name, "instruction")
     if name in computation:
@@ -60,7 +60,7 @@ def add(
     if before is not None and needed:
         late = next((i for i in needed if order[i] >= order[before]), None)
         if late is not None:
-            raise EditError(f"{name} would stand before {late.name}, which it needs")
+            raise EditError(f"{name} would come before {late.name}, which it needs")
     asynchronous.check_taken(instruction, instruction._head.opcode, instruction._operands)
     graph_checks.check_added(computation, instruction)
     module = computation._module
@@ -89,7 +89,7 @@ def _shape_of(instruction: Instruction, computation: Computation) -> Shape:
     try:
         return infer_shape(instruction)
     except ValueError as error:
-        raise EditError(f"{instruction._name} states no shape, and {error}") from None
+        raise EditError(f"{instruction._name} has no shape, and {error}") from None
     finally:
         instruction._computation = None
 
@@ -112,16 +112,16 @@ def checked(instruction: Instruction, original: Instruction | None = None) -> tu
     )
     if row is None and not is_copied and not isinstance(instruction, BadInstruction):
         raise EditError(
-            f"{values.shown(opcode)}, which {where} is to be, is no opcode",
+            f"{values.shown(opcode)}, the new opcode of {where}, is not an opcode",
             values.closest_match(opcode, OPCODES),
         )
     if instruction._head.shape is not None:
         values.shape(instruction._head.shape, where)
     if not isinstance(instruction._operands, tuple):
-        raise EditError(f"the operands of {where} are a tuple, not {values.shown(instruction._operands)}")
+        raise EditError(f"the operands of {where} must be a tuple, not {values.shown(instruction._operands)}")
     attributes = instruction._attributes
     if not isinstance(attributes, Mapping):
-        raise EditError(f"the attributes of {where} are a dict, not {values.shown(attributes)}")
+        raise EditError(f"the attributes of {where} must be a dict, not {values.shown(attributes)}")
     found: Mapping[str, Any] = {
         name: values.attribute(instruction, opcode, name, value)
         for name, value in attributes.items()
@@ -135,9 +135,11 @@ def checked(instruction: Instruction, original: Instruction | None = None) -> tu
         argument = values.literal(argument, instruction._head.shape, where)
     elif payload is Payload.PARAMETER_NUMBER:
         if isinstance(argument, bool) or not isinstance(argument, int) or argument < 0:
-            raise EditError(f"the number of parameter {where} is 0 or more, not {values.shown(argument)}")
+            raise EditError(
+                f"the number of parameter {where} must be 0 or more, not {values.shown(argument)}"
+            )
     elif argument is not None:
-        raise EditError(f"{where} is {opcode}, which holds neither a value nor a number")
+        raise EditError(f"{where} is {opcode}, which has neither a value nor a number")
     if payload is not Payload.OPERANDS and instruction._operands:
         raise EditError(f"{where} is {opcode}, which takes no operands")
     return found, argument
@@ -226,14 +228,14 @@ def _leave_one(operand: Instruction, user: Instruction) -> None:
 
 def remove(computation: Computation, instructions: Iterable[Instruction]) -> None:
     """See `Computation.remove_all`."""
-    gone = dict.fromkeys(graph_checks.instruction(one, "what is taken out") for one in instructions)
+    gone = dict.fromkeys(graph_checks.instruction(one, "the instruction to remove") for one in instructions)
     for instruction in gone:
         if instruction._computation is not computation:
             raise EditError(f"{instruction.name} is not in computation {computation._name}")
         module_of(instruction)
         if instruction.is_root:
             raise EditError(
-                f"{instruction.name} is the root of {computation._name}", "give it another root first"
+                f"{instruction.name} is the root of {computation._name}", "set another root first"
             )
         if instruction._head.opcode == "parameter" and computation._module is not None:
             raise EditError(f"{instruction.name} is a parameter", "use rewrite.remove_parameter")
@@ -320,7 +322,7 @@ def set_root(computation: Computation, root: Instruction, *, typed: bool = True)
     if root is old:
         return
     if isinstance(old, BadInstruction) or isinstance(root, BadInstruction):
-        raise EditError(f"the root of {computation._name} could not be read, and stays as it stands")
+        raise EditError(f"the root of {computation._name} could not be read, so it cannot be changed")
     graph_checks.check_root(computation, root)
     with Edit(computation._module) as edit:
         edit.recheck(computation.calls, typed=typed)
@@ -342,7 +344,7 @@ def set_thread(computation: Computation, thread: object) -> None:
     """See `Computation.execution_thread`."""
     if not isinstance(thread, str) or not values.reads_as_thread(thread):
         raise EditError(
-            f"the thread of {computation.name} is a word of letters, digits, `_`, `.` and `-`, not {values.shown(thread)}"
+            f"the thread of {computation.name} must consist of letters, digits, `_`, `.` and `-`, not {values.shown(thread)}"
         )
     if thread == computation._execution_thread:
         return
@@ -388,14 +390,14 @@ def add_computation(
     """See `Module.add`; `originals` are what instructions are copies of: what is wrong with those may be with these."""
     if not isinstance(computation, Computation):
         raise EditError(
-            f"what is added to module {module._name} is a computation, not {values.shown(computation)}"
+            f"only a computation can be added to module {module._name}, not {values.shown(computation)}"
         )
     name = names.checked(computation._name, "computation")
     check_free(module, name)
     if computation._module is not None and not (computation._is_draft and computation._module is module):
-        raise EditError(f"{computation.name} is in module {computation._module.name} already")
+        raise EditError(f"{computation.name} is already in module {computation._module.name}")
     if before is not None and before._module is not module:
-        raise EditError(f"{before.name}, before which {name} is to stand, is not in module {module._name}")
+        raise EditError(f"{before.name}, which {name} should come before, is not in module {module._name}")
     for instruction in computation._instructions:
         for callee in instruction.called_computations:
             if callee._module is not module and callee is not computation:
@@ -445,9 +447,7 @@ def remove_computations(module: Module, computations: Iterable[object]) -> None:
         if not isinstance(computation, Computation) or computation._module is not module:
             raise EditError(f"{values.shown(computation)} is not in module {module._name}")
         if computation.is_entry:
-            raise EditError(
-                f"{computation.name} is the entry computation", "give the module another entry first"
-            )
+            raise EditError(f"{computation.name} is the entry computation", "set another entry first")
         gone[computation] = None
     for computation in gone:
         callers = [c for c in module.calls_of(computation) if c._computation not in gone]

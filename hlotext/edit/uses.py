@@ -32,7 +32,7 @@ def replace_operand(instruction: Instruction, number: object, operand: Instructi
     """See `Instruction.replace_operand`."""
     if not isinstance(number, int):
         raise EditError(
-            f"the number of an operand of {instruction._name} is whole, not {values.shown(number)}"
+            f"the operand number of {instruction._name} must be an integer, not {values.shown(number)}"
         )
     old = operand_at(instruction, number)
     graph_checks.new_operand(operand, f"an operand of {instruction._name}")
@@ -111,7 +111,7 @@ def replace_uses(old: Instruction, new: Instruction, *, leaving: bool = False) -
     `leaving`: the old one is removed next, so it may be half of an asynchronous operation whose other half stays.
     """
     module = module_of(old)
-    graph_checks.new_operand(new, f"what takes the place of {old._name}")
+    graph_checks.new_operand(new, f"the replacement of {old._name}")
     computation = old._computation
     if computation is None or new._computation is not computation:
         raise EditError(f"{new.name} is not in the computation of {old.name}")
@@ -186,10 +186,10 @@ def replace(old: Instruction, new: Instruction) -> None:
 def hand_over(old: Instruction, new: Instruction) -> bool:
     """Hands users and control dependencies of one instruction to another; whether the old one can be taken out."""
     module = module_of(old)
-    graph_checks.new_operand(new, f"what takes the place of {old._name}")
+    graph_checks.new_operand(new, f"the replacement of {old._name}")
     computation = old._computation
     if computation is None:
-        raise EditError(f"{old.name} is in no computation")
+        raise EditError(f"{old.name} is not in a computation")
     if new is old:
         return False
     if new._computation is not computation:
@@ -220,4 +220,4 @@ def _take_predecessors(old: Instruction, new: Instruction, module: Module | None
             apply(new, module, {"_attributes": attributes}, typed=True)
         except EditError as error:
             names = values.shortened(p._name for p in theirs)
-            raise EditError(f"{old._name} runs behind {names}, and {new._name} cannot: {error}") from None
+            raise EditError(f"{old._name} runs after {names}, and {new._name} cannot: {error}") from None

@@ -167,7 +167,7 @@ def check_starts(computation: Computation) -> None:
             and i._operands[0]._head.opcode not in STARTS[i._head.opcode]
         ):
             raise EditError(
-                f"{i.name} needs {' or '.join(STARTS[i._head.opcode])}, which only a pasted line may leave out"
+                f"{i.name} needs {' or '.join(STARTS[i._head.opcode])}, which only a pasted line may omit"
             )
 
 
@@ -180,7 +180,7 @@ def check_types(computation: Computation) -> None:
             continue
         if i._head.shape is None:
             raise EditError(
-                f"{i._name} has no type, so that its op line cannot become a module",
+                f"{i._name} has no type, so its op line cannot become a module",
                 f"set the shape of {i._name} first",
             )
         wrapped = i.async_wrapped_instruction
@@ -188,7 +188,7 @@ def check_types(computation: Computation) -> None:
         named = next((c for c in called if c._module is not computation._module), None)
         if named is not None:
             raise EditError(
-                f"{i._name} names {named._name}, which is not there, so that its op line cannot become a module"
+                f"{i._name} refers to {named._name}, which is missing, so its op line cannot become a module"
             )
 
 
@@ -198,7 +198,7 @@ def check_parameters(computation: Computation) -> None:
     if module is None or computation._is_draft:
         return
     if not computation._instructions:
-        raise EditError(f"{computation.name} has no instructions, so that it cannot be read")
+        raise EditError(f"{computation.name} has no instructions, so it cannot be read")
     numbers = sorted(
         i._head.argument if isinstance(i._head.argument, int) else -1
         for i in computation._instructions
@@ -208,7 +208,7 @@ def check_parameters(computation: Computation) -> None:
         wanted = f"0 to {len(numbers) - 1}, each once" if len(numbers) > 1 else "0"
         raise EditError(
             f"the parameters of {computation.name} are numbered {', '.join(map(str, numbers))}, not {wanted}",
-            "give two parameters each other's number inside of one `with module.transaction():`",
+            "swap parameter numbers inside one `with module.transaction():`",
             code="V312",
         )
 
@@ -227,13 +227,13 @@ def check_fusions(suspects: Iterable[Instruction]) -> None:
         if computation.root is instruction:
             if instruction.user_view:
                 raise EditError(
-                    f"{instruction.name} is the result of a fusion, and {instruction.users[0].name} would use it inside",
-                    "take a copy of it",
+                    f"{instruction.name} is the root of a fusion, but {instruction.users[0].name} would use it inside",
+                    "use a copy of it",
                     code="V307",
                 )
         elif not instruction.user_view and not has_side_effect(instruction):
             raise EditError(
                 f"nothing in the fusion {computation.name} would use {instruction.name}",
-                "use it, or take it out, inside of one `with module.transaction():`",
+                "use it, or remove it, inside one `with module.transaction():`",
                 code="V308",
             )

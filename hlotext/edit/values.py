@@ -60,13 +60,13 @@ def shortened(names: Iterable[str]) -> str:
 def name_problem(name: str) -> str:
     """Reason why a text cannot be a node's name; empty if it can."""
     if not name:
-        return "a name has at least one character"
+        return "a name needs at least one character"
     if name.startswith("__") and not name.startswith("__xla_"):
-        return "a name cannot start with two underscores, unless with `__xla_`"
+        return "a name cannot start with two underscores, except `__xla_`"
     if not reader().is_name(name):
         if name.replace("_", "a").isalnum():
-            return "it is read as a word of the language"
-        return "names are letters, digits, `_`, `.` and `-`, and begin with a letter or `_`"
+            return "it is a keyword"
+        return "names consist of letters, digits, `_`, `.` and `-`, and start with a letter or `_`"
     return ""
 
 
@@ -89,9 +89,9 @@ def shape(value: object, where: str) -> Shape:
         except ValueError as error:
             raise EditError(f"the shape of {where} cannot be read: {error}") from None
     if not isinstance(found, Shape):
-        raise EditError(f"the shape of {where} is a Shape or its text, not {shown(value)}")
+        raise EditError(f"the shape of {where} must be a Shape or its text, not {shown(value)}")
     if not _reads_back("shape", found):
-        raise EditError(f"{shown(found)} is no shape that HLO has", "see `hlotext.parse_shape`")
+        raise EditError(f"{shown(found)} is not a valid HLO shape", "see `hlotext.parse_shape`")
     return found
 
 
@@ -109,13 +109,13 @@ def literal(value: object, shape: Shape | None, where: str) -> Literal:
         raise EditError(f"the value of {where} cannot be {shown(value)}: {error}") from None
     if not isinstance(found, Literal):
         raise EditError(
-            f"the value of {where} is a Literal, an array, or its text, not {shown(value)}",
+            f"the value of {where} must be a Literal, an array, or its text, not {shown(value)}",
             "see `Literal.from_array`",
         )
     if shape is None:
         return found
     if found.shape.text_without_layout() != shape.text_without_layout():
-        raise EditError(f"the value of {where} is {found.shape}, not {shape}", "give it both at once")
+        raise EditError(f"the value of {where} is {found.shape}, not {shape}", "set both together")
     return shaped(found, shape)
 
 
@@ -180,7 +180,7 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
     """The value of an attribute that was not met before. Raises EditError."""
     where = instruction._name
     if not isinstance(name, str):
-        raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")
+        raise EditError(f"the name of an attribute of {where} must be a string, not {shown(name)}")
     row = OPCODES.get(opcode)
     if row is None:
         if name in ATTRIBUTES and not isinstance(value, RawValue):  # read alike whatever the opcode
@@ -196,7 +196,7 @@ def _checked(instruction: Instruction, opcode: str, name: object, value: object)
             f"{opcode} {where} takes no attribute {shown(name)}", closest_match(name, allowed_attributes(row))
         )
     if use.printed is Printing.INPUT_ONLY:
-        raise EditError(f"{name} of {opcode} {where} is only read, and never printed", "leave it out")
+        raise EditError(f"{name} of {opcode} {where} is only read, never printed", "omit it")
     found = _attribute(ATTRIBUTES[name].kind, name, value, f"{name} of {where}", instruction._head.shape)
     _check_printed(use, found, where)
     return found
@@ -233,7 +233,7 @@ def header_attribute(name: object, value: object, module: Module) -> Any:
     """The value of an attribute of a module's header, as it is kept. Raises EditError."""
     where = f"module {module._name}"
     if not isinstance(name, str):
-        raise EditError(f"the name of an attribute of {where} is a text, not {shown(name)}")
+        raise EditError(f"the name of an attribute of {where} must be a string, not {shown(name)}")
     info = HEADER_ATTRIBUTES.get(name)
     if info is None:
         if isinstance(value, RawValue):
@@ -255,10 +255,10 @@ def _check_printed(use: AttributeUse, value: Any, where: str) -> None:
     if getattr(value, "is_printed", True) is False:
         raise EditError(
             f"metadata of {where} is printed only with op_name, op_type, a source file or a stack frame",
-            "give it one of them",
+            "set one of them",
         )
     if use.printed is Printing.DERIVED and value != tuple(range(len(value))):
-        raise EditError(f"{use.name} of {where} follows from the shapes, whatever it is", "leave it as it is")
+        raise EditError(f"{use.name} of {where} is determined by the shapes", "leave it as it is")
 
 
 def _unknown(name: str, value: object, where: str, *, is_header: bool) -> RawValue:
@@ -269,7 +269,7 @@ def _unknown(name: str, value: object, where: str, *, is_header: bool) -> RawVal
                 return value
         except ValueError:
             pass
-    raise EditError(f"{shown(name)}={shown(value)} of {where} cannot be read again")
+    raise EditError(f"{shown(name)}={shown(value)} of {where} cannot be read back")
 
 
 def _attribute(kind: AttributeType, name: str, value: object, where: str, shape: Shape | None) -> Any:
@@ -287,7 +287,7 @@ def _attribute(kind: AttributeType, name: str, value: object, where: str, shape:
     except (TypeError, OverflowError):  # not hashable, or no number of any size
         pass
     except RecursionError:
-        raise EditError(f"{where} is {kind.words}, not what nests so deep") from None
+        raise EditError(f"{where} must be {kind.words}, not one nested so deeply") from None
     except ValueError as error:
         raise _refusal(kind, value, where, error) from None
     try:
@@ -298,7 +298,7 @@ def _attribute(kind: AttributeType, name: str, value: object, where: str, shape:
 
 def _refusal(kind: AttributeType, value: object, where: str, error: Exception) -> EditError:
     why = f": {error}" if isinstance(error, ValueError) and str(error) else ""
-    return EditError(f"{where} is {kind.words}, not {shown(value)}{why}")
+    return EditError(f"{where} must be {kind.words}, not {shown(value)}{why}")
 
 
 _OF_NODES = {
@@ -322,7 +322,7 @@ def _nodes(kind: AttributeType, value: object, where: str) -> Any:
             return tuple(dict.fromkeys(found)) if wanted is Instruction else found
     elif kind.form is Multiplicity.INSTRUCTIONS and isinstance(value, Instruction):
         return (value,)
-    raise EditError(f"{where} is {kind.words} of the module, not {shown(value)}", "see `Module.find`")
+    raise EditError(f"{where} must be {kind.words} of the module, not {shown(value)}", "see `Module.find`")
 
 
 def _raw(kind: AttributeType, value: RawValue, where: str) -> Any:
@@ -364,7 +364,7 @@ def _converted(kind: AttributeType, name: str, value: Any, shape: Shape | None) 
         if not isinstance(value, str):
             raise ValueError
         if name == "async_execution_thread" and not reads_as_thread(value):
-            raise ValueError("the name of a thread is letters, digits, `_`, `.` and `-`")
+            raise ValueError("a thread name consists of letters, digits, `_`, `.` and `-`")
         return _read_back(kind, name, str.__str__(value), value)  # an enumerator that is a text is that text
     if isinstance(value, str) and not isinstance(value, enum.Enum) and kind.rule != "backend_config":
         return reader().value(kind.rule, value)
@@ -380,7 +380,7 @@ def _read_back(kind: AttributeType, name: str, found: Any, value: Any) -> Any:
     try:
         again = reader().value(kind.rule, text)
     except ValueError as error:
-        raise ValueError(f"as text it cannot be read: {error}") from None
+        raise ValueError(f"its text cannot be read: {error}") from None
     if isinstance(found, float):
         return again if isinstance(again, float) else float(again)
     if type(again) is not type(found) or not (again == found or str(again) == text):
@@ -498,7 +498,7 @@ def _sharding(value: Any, shape: Shape | None) -> Any:
     """A sharding of JAX: it says itself what it is to XLA, for an array of that rank."""
     if hasattr(value, "_to_xla_hlo_sharding"):
         if shape is None or not shape.is_array:
-            raise ValueError("a JAX sharding is for one array")
+            raise ValueError("a JAX sharding describes one array")
         value = value._to_xla_hlo_sharding(shape.rank)
     if type(value).__name__ == "HloSharding":
         return reader().value("sharding", str(value))
@@ -515,7 +515,7 @@ def _metadata(value: Any, shape: Shape | None) -> Metadata | None:
     known = [field.name for field in attrs.fields(Metadata)]
     for name in value:
         if name not in known:
-            raise ValueError(f"it has no field {shown(name)}, but {', '.join(known)}")
+            raise ValueError(f"it has no field {shown(name)}, only {', '.join(known)}")
     return Metadata(**value)
 
 
@@ -532,7 +532,7 @@ def _padding(value: Any, shape: Shape | None) -> Any:
     """Padding from low, high and maybe interior of each dimension: `[(0, 28), (1, 1, 2)]`."""
     parts = [_items(part) for part in _items(value)]
     if any(len(part) not in (2, 3) for part in parts):
-        raise ValueError("each dimension has (low, high) or (low, high, interior)")
+        raise ValueError("each dimension needs (low, high) or (low, high, interior)")
     return reader().value("padding", _by_x([part if len(part) == 3 else (*part, 0) for part in parts]))
 
 

@@ -113,11 +113,11 @@ def _retyped(lines: Lines, value: Plain, old: ElementType, new: ElementType, typ
     if old is new:
         return value
     if value.type is not old or type_ is not new:
-        raise NotExecutable(f"the bits of {old} seen as {new}, of which one is widened")
+        raise NotExecutable(f"a bitcast of {old} to {new}, one of which is widened")
     if old.bits == new.bits:
         return lines.add("bitcast-convert", Shape(new, value.sizes), (value,))
     if value.shape.rank != 1 or min(old.bits, new.bits) < 8:
-        raise NotExecutable(f"the bits of {old} seen as {new}")
+        raise NotExecutable(f"a bitcast of {old} to {new}")
     if old.bits > new.bits:
         count = old.bits // new.bits
         cut = lines.add("bitcast-convert", Shape(new, (*value.sizes, count)), (value,))

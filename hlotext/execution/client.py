@@ -52,7 +52,7 @@ class Runner:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Raises TypeError: there is no copy of a process."""
-        raise TypeError("a runner holds a child process and its files: make one where it is needed")
+        raise TypeError("a runner owns a child process and its files; create one where it is needed")
 
     def __init__(self, devices: int = 1, timeout: float = 120.0) -> None:
         if importlib.util.find_spec("jaxlib") is None or importlib.util.find_spec("jax") is None:
@@ -111,7 +111,7 @@ class Runner:
             found = self._line(process)
             if found is None:
                 self._end()
-                return Ran(error=f"it did not end within {self.timeout:g} seconds", has_died=True)
+                return Ran(error=f"it did not finish within {self.timeout:g} seconds", has_died=True)
             if not found:
                 process.wait()
                 why = self._last_words(process.returncode)
@@ -156,9 +156,9 @@ class Runner:
         text = self._log.read().decode("utf-8", "replace")
         found = messages.read(text).of("abort")
         if found:
-            return f"XLA ends the process: {_one_line(found[-1].text)}"
+            return f"XLA aborts the process: {_one_line(found[-1].text)}"
         lines = [line for line in text.splitlines() if line.strip()]
-        return f"XLA ends the process with status {status}" + (f": {_one_line(lines[-1])}" if lines else "")
+        return f"XLA exits the process with status {status}" + (f": {_one_line(lines[-1])}" if lines else "")
 
     def _end(self) -> None:
         process, self._process = self._process, None

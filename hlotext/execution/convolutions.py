@@ -35,7 +35,7 @@ def convolution(
         count = f"feature_group_count={groups}" if groups != 1 else ""
         found = _convolved(lines, shape, lhs, rhs, window, labels, count)
     elif groups != 1:
-        raise NotExecutable("the gradient of a convolution by groups")
+        raise NotExecutable("the gradient of a grouped convolution")
     elif target == "__cudnn$convBackwardFilter":
         found = _filter_gradient(lines, shape, lhs, rhs, window, labels)
     else:

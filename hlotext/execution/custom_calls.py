@@ -35,7 +35,7 @@ def custom_call(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: 
     rule = _RULES.get(target)
     if rule is None:
         raise NotExecutable(
-            f"nobody knows here what the custom call {target!r} computes: run a computation without it"
+            f"hlotext does not know what custom call {target!r} computes; run a computation without it"
         )
     return rule(lines, i, operands, shape)
 
@@ -133,7 +133,7 @@ def _gemm(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape)
     rest = list(operands[2:])
     if beta:
         if not rest:
-            raise NotExecutable("a matrix product that adds nothing")
+            raise NotExecutable("a matrix product with beta but no addend")
         c = lines.convert(rest.pop(0), type_)
         found = lines.binary(
             "add", found, c if beta == 1 else lines.binary("multiply", *_with(lines, c, repr(beta)))

@@ -55,7 +55,7 @@ class Reference:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Raises TypeError: there is no copy of a process."""
-        raise TypeError("a reference holds a child process and its files: make one where it is needed")
+        raise TypeError("a reference owns a child process and its files; create one where it is needed")
 
     def distance(self, module: Module) -> float:
         """The largest relative difference of another module's results. Raises NotExecutable."""
@@ -80,8 +80,8 @@ class Reference:
 def other_devices(before: int, after: int) -> str:
     """Why modules for other numbers of devices are not compared."""
     return (
-        f"one runs on {pluralize(before, 'device')}, the other on {pluralize(after, 'device')}: "
-        "devices=1 runs both as programs before partitioning"
+        f"one runs on {pluralize(before, 'device')}, the other on {pluralize(after, 'device')}; devices=1 runs both as "
+        "before partitioning"
     )
 
 
@@ -99,7 +99,7 @@ def first_change(
                 return None
             return _found(reference, before.name, count, after_so_many)
     except NotExecutable as error:
-        warnings.warn(f"{before.name} is not verified by execution: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{before.name} was not verified by execution: {error}", RuntimeWarning, stacklevel=2)
         return None
 
 
@@ -119,4 +119,4 @@ def _found(
             good = middle
         else:
             bad, far = middle, f"{last}: {said}"
-    return f"{name} computes something else after rewrite {bad} of {count}, {far}"
+    return f"{name} computes a different result after rewrite {bad} of {count}, {far}"

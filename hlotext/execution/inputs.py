@@ -26,8 +26,8 @@ def random_arrays(shapes: Sequence[Shape], seed: int = 0, shift: float = 0.0) ->
     total = sum(shape.element_count * shape.element_type.byte_width for shape in shapes if shape.is_array)
     if total > MOST_BYTES:
         raise NotExecutable(
-            f"its arguments take {total >> 20:,} MiB, and random ones are made up to {MOST_BYTES >> 20:,} MiB: "
-            "give them as files, or run one computation of it"
+            f"its arguments take {total >> 20:,} MiB, but random arguments are limited to {MOST_BYTES >> 20:,} MiB; pass "
+            "them as files, or run one of its computations"
         )
     generator = np.random.default_rng(seed)
     return [_random(shape, generator, shift) for shape in shapes]
@@ -56,7 +56,7 @@ def device_arrays(
 
 def _random(shape: Shape, generator: np.random.Generator, shift: float) -> np.ndarray[Any, Any]:
     if not shape.is_array or not shape.is_static:
-        raise NotExecutable(f"a parameter is {shape}, which is no array")
+        raise NotExecutable(f"a parameter is {shape}, which is not an array")
     type_, sizes = shape.element_type, shape.dimensions
     if type_.kind is TypeKind.PREDICATE:
         return generator.integers(0, 2, sizes).astype(bool)

@@ -72,7 +72,7 @@ class Lines:
             parts = [self.zeros(part) for part in shape.tuple_shapes]
             return self.add("tuple", Shape.tuple(tuple(part.shape for part in parts)), parts)
         if not shape.is_array:
-            raise NotExecutable(f"there are no zeros of {shape}")
+            raise NotExecutable(f"no zero value of {shape}")
         scalar = self.zero(shape.element_type)
         return self.filled(scalar, shape.dimensions) if shape.dimensions else scalar
 

@@ -42,7 +42,7 @@ def has_regions(module: Module) -> bool:
 def edge(lines: Lines, i: Instruction, operands: Sequence[Plain], shape: Shape, devices: int) -> Plain:
     """The arrays that a device takes into a region, or whole ones behind it. Raises NotExecutable."""
     if devices == 1:
-        raise NotExecutable("a shard_map runs on the devices of its mesh: not with devices=1")
+        raise NotExecutable("a shard_map runs on the devices of its mesh, not with devices=1")
     is_local = i.attributes["custom_call_target"] in _TO_LOCAL
     parts = shape.tuple_shapes if shape.is_tuple else (shape,)
     found = []
@@ -103,15 +103,15 @@ def _starts(i: Instruction, number: int, whole: Shape, local: Shape, devices: in
     axes = re.findall(r'"([^"]*)"', notes.get("xla.sdy.manual_axes", ""))
     values = [*_VALUE.finditer(notes.get("xla.sdy.in_shardings", notes.get("xla.sdy.out_shardings", "")))]
     if number >= len(values):
-        raise NotExecutable("it does not say how its arrays are cut")
+        raise NotExecutable("it does not specify how its arrays are sharded")
     mesh = _meshes(i).get(values[number]["mesh"])
     if mesh is None or mesh.num_devices != devices:
-        raise NotExecutable(f"its mesh {values[number]['mesh']} is not of {devices} devices")
+        raise NotExecutable(f"its mesh {values[number]['mesh']} does not have {devices} devices")
     dimensions = [
         _AXIS.findall(text) for text in _DIMENSION.findall(values[number]["dimensions"].replace("\\", ""))
     ]
     if any(part for dimension in dimensions for _, part in dimension):
-        raise NotExecutable("it cuts an array along a part of an axis")
+        raise NotExecutable("it shards an array along part of an axis")
     kept = [[name for name, _ in dimension if name in axes] for dimension in dimensions]
     return [
         _start([_tile(names, mesh, place) for names in kept], whole, local)
@@ -142,7 +142,7 @@ def _tile(names: Sequence[str], mesh: DeviceMesh, place: Sequence[int]) -> int:
 def _start(tiles: Sequence[int], whole: Shape, local: Shape) -> tuple[int, ...]:
     found = tuple(tile * size for tile, size in zip(tiles, local.dimensions, strict=True))
     if any(a + b > c for a, b, c in zip(found, local.dimensions, whole.dimensions, strict=True)):
-        raise NotExecutable(f"{whole} has no parts of {list(local.dimensions)}")
+        raise NotExecutable(f"{whole} cannot be split into shards of {list(local.dimensions)}")
     return found
 
 
@@ -150,7 +150,7 @@ def _of_sharding(i: Instruction, whole: Shape, local: Shape, devices: int) -> St
     """By a sharding: of the whole array, which stands in front of the region, or on what puts it together."""
     holder = i.operands[0] if i.attributes["custom_call_target"] in _TO_LOCAL else i
     if holder.sharding is None:
-        raise NotExecutable("it does not say how its array is cut")
+        raise NotExecutable("it does not specify how its array is sharded")
     try:
         parts = holder.sharding.device_indices(whole, devices)
     except ValueError as error:
@@ -160,5 +160,7 @@ def _of_sharding(i: Instruction, whole: Shape, local: Shape, devices: int) -> St
         for where in parts.values()
         for one, size in zip(where, local.dimensions, strict=True)
     ):
-        raise NotExecutable(f"{whole} by {holder.sharding} has no parts of {list(local.dimensions)}")
+        raise NotExecutable(
+            f"{holder.sharding} does not split {whole} into shards of {list(local.dimensions)}"
+        )
     return [tuple(one.start for one in parts[device]) for device in range(devices)]

@@ -114,7 +114,7 @@ def first_bad(things: Sequence[T], verdict: Callable[[T], Verdict]) -> FirstBad:
     good, bad = 0, len(things) - 1
     if of(good) is not Verdict.GOOD or of(bad) is not Verdict.BAD or good == bad:
         raise ValueError(
-            f"the first is {of(good).value} and the last {of(bad).value}: good and bad are needed"
+            f"the first is {of(good).value} and the last {of(bad).value}, but they must be good and bad"
         )
     while True:
         middle = (good + bad) // 2

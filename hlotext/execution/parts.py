@@ -57,16 +57,16 @@ def _slices(
     if part == whole.dimensions:
         return dict.fromkeys(range(devices), everything)
     if sharding is None:
-        raise NotExecutable(f"{whole} is cut into parts of {list(part)}, and the text does not say how")
+        raise NotExecutable(f"{whole} is split into shards of {list(part)}, and the text does not show how")
     try:
         found = dict(sharding.device_indices(whole, devices).items())
     except ValueError as error:
         raise NotExecutable(str(error)) from None
     for where in found.values():
         if any(one.stop - one.start > size for one, size in zip(where, part, strict=True)):
-            raise NotExecutable(f"{whole} by {sharding} has no parts of {list(part)}")
+            raise NotExecutable(f"{sharding} does not split {whole} into shards of {list(part)}")
     if len(found) != devices:
-        raise NotExecutable(f"{sharding} leaves devices without a part")
+        raise NotExecutable(f"{sharding} leaves devices without a shard")
     return found
 
 

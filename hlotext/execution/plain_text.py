@@ -167,7 +167,9 @@ class _Writer:
         known = devices_of(source)
         self.devices = devices or known.total or 1
         if devices is not None and devices > 1 and known.total not in (None, 1, devices):
-            raise NotExecutable(f"it is for {known.total} devices: it runs on these, or whole with devices=1")
+            raise NotExecutable(
+                f"it is for {known.total} devices; run it on that many, or whole with devices=1"
+            )
         # Of a text that names no devices those that are asked for are partitions.
         self.partitions = (known.partitions or 1) if known.total == self.devices else self.devices
         self.is_whole = manual_regions.has_regions(source)
@@ -180,11 +182,11 @@ class _Writer:
     def shape(self, shape: Shape | None) -> Shape:
         """A shape as it stands in the plain text. Raises NotExecutable."""
         if shape is None:
-            raise NotExecutable("a shape is not known")
+            raise NotExecutable("a shape is unknown")
         if shape.is_tuple:
             return Shape.tuple(tuple(map(self.shape, shape.tuple_shapes)))
         if shape.is_array and not shape.is_static:
-            raise NotExecutable(f"{shape} is of dynamic size")
+            raise NotExecutable(f"{shape} has a dynamic size")
         bare = shape.without_layout()
         wide = self.types.get(bare.element_type)
         return bare if wide is None else Shape(wide, bare.dimensions)
@@ -283,7 +285,7 @@ class _Body:
         """Result of an instruction. Raises NotExecutable."""
         opcode = i.opcode
         if opcode in _IMPOSSIBLE:
-            raise NotExecutable("does not run on the CPU client, or gives something else each time")
+            raise NotExecutable("does not run on the CPU client, or is not deterministic")
         if opcode == "parameter":
             return self.lines.add("parameter", self.shape(i), (str(i.parameter_number),))
         if opcode == "constant":
@@ -342,7 +344,7 @@ class _Body:
 
     def constant(self, i: Instruction) -> Plain:
         if i.literal is None or i.literal.is_partly_elided:
-            raise NotExecutable("its elements are not in the text: dump with xla_dump_large_constants=true")
+            raise NotExecutable("its elements are not in the text; dump with xla_dump_large_constants=true")
         # XLA reads -0 as an integer, whose zero has no sign.
         text = _NEGATIVE_ZERO.sub("-0.0", i.literal.to_text())
         return self.lines.add("constant", self.shape(i), (text,))
@@ -356,7 +358,7 @@ class _Body:
     def bitcast(self, i: Instruction, operands: Sequence[Plain]) -> Plain:
         source, target = i.operands[0].shape, i.shape
         if source is None or target is None:
-            raise NotExecutable("a shape is not known")
+            raise NotExecutable("a shape is unknown")
         return bitcast(self.lines, operands[0], source, target, self.shape(i).element_type)
 
     def convert(self, i: Instruction, operands: Sequence[Plain]) -> Plain:
@@ -372,7 +374,7 @@ class _Body:
         if self.writer.shape(source) != (source.without_layout() if source else None) or (
             i.shape is not None and self.shape(i) != i.shape.without_layout()
         ):
-            raise NotExecutable("the bits of a float that is widened")
+            raise NotExecutable("a bitcast of a widened float")
         return self.plainly(i, i.opcode, operands, self.shape(i))
 
     def compare(self, i: Instruction, operands: Sequence[Plain]) -> Plain:
@@ -426,7 +428,7 @@ class _Body:
         """Combined in the types of the computation that combines."""
         reducer = i.called_computations[-1] if i.called_computations else None
         if reducer is None:
-            raise NotExecutable("it does not say how elements are combined")
+            raise NotExecutable("it does not specify how elements are combined")
         types = [one.element_type for one in self.writer.inputs[reducer]]
         count = len(types) // 2 if len(types) > 2 else 1
         values = list(operands)
@@ -490,7 +492,7 @@ class _Body:
             return self.reduced(i, opcode, operands, shape)
         if opcode in _COLLECTIVES:
             return self.collective(i, opcode, operands, shape)
-        raise NotExecutable(f"{i.opcode} is not known to run")
+        raise NotExecutable(f"{i.opcode} is not supported")
 
     def collective(self, i: Instruction, opcode: str, operands: Sequence[Plain], shape: Shape) -> Plain:
         return self.lines.add(opcode, shape, operands, *self.attributes(i), self.groups(i))

@@ -47,17 +47,17 @@ def _checked(one: FileRule, timeout: float) -> tuple[str, int]:
         return f"its example cannot be read: {error.message}", 0
     wrong = [finding for finding in verify(before) if finding.severity is Severity.ERROR]
     if wrong:
-        return f"its example is no valid module: {wrong[0].code} {wrong[0].message}", 0
+        return f"its example is not a valid module: {wrong[0].code} {wrong[0].message}", 0
     after = before.clone()
     try:
         fired = apply_rules(after, [one.rule], on_refused="raise").get(one.rule.name, 0)
     except (EditError, RewriteError) as error:
-        return f"it is refused on its example: {error}", 0
+        return f"it is rejected on its example: {error}", 0
     if not fired:
-        return "it does not fire on its example: " + _why_not(one, before), 0
+        return "it does not match its example: " + _why_not(one, before), 0
     wrong = [finding for finding in verify(after) if finding.severity is Severity.ERROR]
     if wrong:
-        return f"what it leaves is wrong: {wrong[0].code} {wrong[0].message}", fired
+        return f"its result is ill-formed: {wrong[0].code} {wrong[0].message}", fired
     try:
         far = largest_difference(before, after, timeout=timeout)
     except NotExecutable as error:

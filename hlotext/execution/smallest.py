@@ -67,7 +67,7 @@ def smallest_difference(
         runs = _Runs(runner, rtol, seed)
         found = runs.differing(before, after, after.entry.root.name)
         if found is None:
-            raise NotExecutable(f"{before.name} and {after.name} compute the same")
+            raise NotExecutable(f"{before.name} and {after.name} compute the same results")
         for _ in range(_DEEPEST):
             if progress is not None:
                 progress(found.instructions)
@@ -112,7 +112,7 @@ class _Runs:
         """The largest relative difference of each result. Raises NotExecutable."""
         texts = plain(before), plain(after)
         if texts[0].taken != texts[1].taken or texts[0].devices != texts[1].devices:
-            raise NotExecutable("they do not take the same arguments")
+            raise NotExecutable("their arguments differ")
         arguments = random_arrays(texts[0].taken, seed)
         devices = texts[0].devices
         if devices > 1:
@@ -124,7 +124,7 @@ class _Runs:
                 raise NotExecutable(one.error)
             ran.append(one.results[0])
         if len(ran[0]) != len(ran[1]):
-            raise NotExecutable("they have not the same number of results")
+            raise NotExecutable("their numbers of results differ")
         return [difference(a, b) for a, b in zip(*ran, strict=True)]
 
     def values(self, module: Module, seed: int) -> Arrays:
@@ -194,7 +194,7 @@ class _Runs:
     ) -> dict[Instruction, np.ndarray[Any, Any]]:
         found = self.values(extract_between(some, given), seed)
         if len(found) != len(some):
-            raise NotExecutable("they have not the same number of results")
+            raise NotExecutable("their numbers of results differ")
         return dict(zip(some, found, strict=True))
 
     def _around(

@@ -283,7 +283,7 @@ def _counters(memory: Assignment, begins: Mapping[Instruction, int], seconds: fl
 def _measured(estimate: Estimate, traced: TracedModule) -> Iterator[Event]:
     """Measured operations in the order of the schedule, one behind the other, each as long as in one run on average."""
     yield from _names(MEASURED, "measured (mean of the runs)", 2)
-    yield from _lane(MEASURED, _CORE_LANE, "operations, in the order of the schedule")
+    yield from _lane(MEASURED, _CORE_LANE, "operations, in schedule order")
     runs = traced.runs or 1
     at = 0
     facts = _Facts(estimate)

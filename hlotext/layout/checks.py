@@ -145,7 +145,7 @@ def checked_integer(part: str, value: int) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise LayoutError(part, f"{shorten(repr(value))} is no integer") from None
+        raise LayoutError(part, f"{shorten(repr(value))} is not an integer") from None
 
 
 def checked_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...]:

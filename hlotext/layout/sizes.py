@@ -223,7 +223,7 @@ class IndexTable:
         Raises LayoutError for a non-tuple.
         """
         if not shape.is_tuple:
-            raise LayoutError("the shape", "is no tuple, so it has no table of pointers", shape)
+            raise LayoutError("the shape", "is not a tuple, so it has no table of pointers", shape)
         return -(-self.pointer_bytes * len(shape.tuple_shapes) // self.alignment) * self.alignment
 
     def all_bytes(self, shape: Shape) -> int:

@@ -79,7 +79,7 @@ def unmoved(value: Instruction) -> Instruction:
 
 
 def rounds_of(loop: Instruction) -> Rounds | None:
-    """The rounds of a while; None where its state is no tuple, or is not given on as one."""
+    """The rounds of a while; None where its state is not a tuple, or is not given on as one."""
     body = loop.attributes.get("body")
     if not isinstance(body, Computation) or not len(body) or body.root.opcode != "tuple":
         return None

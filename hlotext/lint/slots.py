@@ -26,7 +26,7 @@ def in_calls(loop: Instruction) -> Instruction:
 
 
 def given_in(loop: Instruction, slot: int) -> Instruction | None:
-    """The initial value of a slot; None where the state is no tuple in view."""
+    """The initial value of a slot; None where the state is not a tuple in view."""
     state = source(Value(in_calls(loop).operands[0]), VIEWS).instruction
     return state.operands[slot] if state.opcode == "tuple" and slot < len(state.operands) else None
 

@@ -34,7 +34,7 @@ def diagnostics(view: View, findings: Iterable[Finding], left_out: int = 0) -> l
         shown.append(
             types.Diagnostic(
                 shown[-1].range,
-                f"{more:,} more findings are not shown here (`hlotext check`, `verify` and `lint` list them)",
+                f"{more:,} more findings not shown here (`hlotext check`, `verify` and `lint` list them)",
                 severity=types.DiagnosticSeverity.Information,
                 source="hlotext",
             )

@@ -29,7 +29,7 @@ def why(compilation: Compilation, name: str) -> str:
     try:
         cause = compilation.why(name)
     except LookupError:
-        return f"{name} is not in the final text of {compilation.name}: ask in that file"
+        return f"{name} is not in the final text of {compilation.name}; ask in that file"
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         return f"the dump folder cannot be read: {error}"
     lines = [f"{name}: {cause.cause} (confidence: {cause.confidence})"]

@@ -61,7 +61,7 @@ class Facts:
             return [self.why_no_memory]
         found = self._values.get(instruction.name, [])
         if not found:
-            return ["has no buffer of its own"]
+            return ["has no own buffer"]
         moments = len(self.memory.schedule)
         lines = []
         for value, allocation in found[:_SHOWN]:
@@ -70,7 +70,7 @@ class Facts:
             life = ""
             if value.live_range is not None:
                 first, last = value.live_range
-                life = f", live from moment {first:,} to {last:,} of {moments:,}"
+                life = f", live from step {first:,} to {last:,} of {moments:,}"
             peak = ", live at the peak" if id(value) in self._peak else ""
             lines.append(f"{index}{size} in allocation {allocation.number}{life}{peak}")
         if len(found) > _SHOWN:

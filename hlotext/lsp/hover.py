@@ -102,7 +102,7 @@ def _use_text(computation: hlo.Computation) -> str:
     graph = call_graph(computation.module)
     runs = graph.runs.get(computation, 0)
     count = (
-        "runs as often as values decide"
+        "trip count depends on run-time values"
         if runs is None
         else f"runs {runs:,} times"
         if runs != 1

@@ -229,7 +229,9 @@ async def why_is_it_here(ls: Server, uri: str, name: str) -> str:
 
     def answer() -> str:
         compilation = dump_folder.compilation_of(path)
-        return f"{path} is in no dump folder" if compilation is None else dump_folder.why(compilation, name)
+        return (
+            f"{path} is not in a dump folder" if compilation is None else dump_folder.why(compilation, name)
+        )
 
     text = escape.lines(await ls.in_dump_folder(answer))
     ls.window_show_message(types.ShowMessageParams(types.MessageType.Info, "\n".join(text.splitlines()[:4])))

@@ -28,9 +28,9 @@ DumpId = Annotated[
 ]
 Name = Annotated[str, Field(description="Name of an instruction.", max_length=500)]
 Limit = Annotated[int, Field(description="Rows of the page.", ge=1, le=MOST_ROWS)]
-Cursor = Annotated[str | None, Field(description="next_cursor of the page before.", max_length=2_000)]
+Cursor = Annotated[str | None, Field(description="next_cursor of the previous page.", max_length=2_000)]
 ChipName = Annotated[
-    str | None, Field(description="Such as v5e or h100; needed where the text does not name it.")
+    str | None, Field(description="Such as v5e or h100; needed if the text does not name it.")
 ]
 
 
@@ -46,12 +46,12 @@ class Answer(BaseModel):  # type: ignore[misc]
 
     model_config = ConfigDict(json_schema_extra=slim)
 
-    facts: dict[str, Any] = Field(description="Figures; fields end in their unit. null is unknown.")
+    facts: dict[str, Any] = Field(description="Figures; field names end in their unit. null means unknown.")
     rows: list[dict[str, Any]] = Field(default_factory=list, description="A page of the table.")
-    total: int = Field(default=0, description="Rows that there are.")
-    returned: int = Field(default=0, description="Rows of this page.")
+    total: int = Field(default=0, description="Total number of rows.")
+    returned: int = Field(default=0, description="Rows on this page.")
     next_cursor: str | None = Field(default=None, description="Pass as cursor for the next page.")
-    next: list[str] = Field(default_factory=list, description="Calls that make sense now.")
+    next: list[str] = Field(default_factory=list, description="Suggested next calls.")
 
 
 def clean(value: Any, most: int = MOST_TEXT) -> Any:
@@ -88,7 +88,7 @@ def answer(
         name, _, offset = cursor.rpartition(":")
         if name != source or not offset.isdecimal():
             raise RefusedError(
-                "this cursor is of another module, or its text has changed: call again without it"
+                "this cursor belongs to another module, or its text has changed; call again without it"
             )
         start = min(int(offset), len(items))
     found = Answer(facts=clean(facts, most_text), total=len(items), next=clean(list(following)))

@@ -91,7 +91,7 @@ def _one_pass(compilation: dumps.Compilation, pass_name: str, limit: int, cursor
     if not steps:
         names = sorted({step.name for step in compilation.steps})
         near = [name for name in names if wanted.split("-")[0] in name] or names
-        raise RefusedError(f"no step is called {pass_name!r}: {', '.join(near[:12])}")
+        raise RefusedError(f"no step is named {pass_name!r}: {', '.join(near[:12])}")
     last: compiler.Explanation | None = None
     step = steps[0]
     for step in steps:
@@ -192,7 +192,7 @@ def measured(
         ran = [one for one in ran if one.name == module.partition("@")[0]]
     if not ran:
         names = ", ".join(one.name for one in read.modules[:10]) or "none"
-        raise RefusedError(f"no such module in this trace; with HLO there are: {names}")
+        raise RefusedError(f"no such module in this trace; modules with HLO: {names}")
     chosen = ran[0]
     choice = choose_chip(chosen.module)
     least = {}

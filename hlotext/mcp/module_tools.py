@@ -118,7 +118,9 @@ def _matcher(pattern: str) -> Callable[[hlo.Instruction], bool]:
         try:
             wanted = parse_pattern(pattern)
         except PatternError as error:
-            raise RefusedError(f"{pattern!r} is no pattern: {error}; as 'all-*(...)', 'dot(_, _)'") from None
+            raise RefusedError(
+                f"{pattern!r} is not a pattern: {error}; as 'all-*(...)', 'dot(_, _)'"
+            ) from None
         return lambda i: wanted.match(i) is not None
     word = pattern.removeprefix("%")
     return lambda i: i.opcode == word or word in i.name
@@ -129,7 +131,7 @@ def instruction(store: Store, module: ModuleId, name: Name) -> Answer:
     one = store.get(module)
     node = one.module.find(name.removeprefix("%"))
     if isinstance(node, hlo.Computation):
-        raise RefusedError(f"{name!r} is a computation: text(module, computation={name!r}) shows it")
+        raise RefusedError(f"{name!r} is a computation; use text(module, computation={name!r})")
     if node is None:
         near = did_you_mean(name.removeprefix("%"), {i.name for i in one.module.instructions()})
         raise RefusedError(f"no instruction is named {name!r} in {one.id}{near and f'; {near}'}")
@@ -210,7 +212,7 @@ def memory_of(
     try:
         found = memory.assign(one.module, chip=_chip(chip))
     except (memory.MemoryModelError, ValueError) as error:
-        raise RefusedError(f"memory of {one.id} is not known: {error}") from None
+        raise RefusedError(f"memory of {one.id} is unknown: {error}") from None
     usage = space_usage(found, 0)
     arrays = live_arrays(found, 0, usage.peak_time)
     facts = {
@@ -246,7 +248,7 @@ def _chip(name: str | None) -> Any:
     try:
         return chip_named(name)
     except (KeyError, ValueError):
-        raise RefusedError(f"no chip is called {name!r}: {', '.join(CHIPS)}") from None
+        raise RefusedError(f"no chip is named {name!r}: {', '.join(CHIPS)}") from None
 
 
 def cost_of(
@@ -280,7 +282,7 @@ def cost_of(
     source = f"{one.id}/cost/{by}/{chip}"
     if by == "instruction":
         if estimate is None:
-            raise RefusedError(f"the text does not name the chip: pass chip, one of {', '.join(CHIPS)}")
+            raise RefusedError(f"the text does not name the chip; pass chip, one of {', '.join(CHIPS)}")
 
         def row(part: cost.InstructionTime) -> tuple[Any, ...]:
             node, least = part.instruction, part.least
@@ -362,7 +364,9 @@ def _findings(one: Opened, kind: FindingKind) -> Iterator[Finding]:
 
 def opened(
     store: Store,
-    path: Annotated[str, Field(description="File or folder that is allowed; . lists.", max_length=1_000)],
+    path: Annotated[
+        str, Field(description="File or folder that the server may read; . lists them.", max_length=1_000)
+    ],
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Answer:
@@ -384,7 +388,7 @@ def _folder(store: Store, place: Path, limit: int, cursor: str | None) -> Answer
     if not folder.compilations:
         inside = [one for one in sorted(place.iterdir()) if not one.is_symlink()]
         paths = [(store.shown(one) + ("/" if one.is_dir() else ""),) for one in inside]
-        note = "no dump of XLA; these are its files"
+        note = "not an XLA dump; these are its files"
         facts = {"folder": store.shown(place), "compilations": 0, "note": note}
         return answer(facts, "mcp.open_files", paths, tuple, f"{place}", (limit, cursor))
 

@@ -68,17 +68,17 @@ class Store:
         tried = [given] if given.is_absolute() else [root / given for root in self.roots]
         for path in tried:
             if not self._is_inside(path):
-                raise RefusedError(f"{text!r} is outside of the folders that this server may read")
+                raise RefusedError(f"{text!r} is outside the folders that this server may read")
             if not path.exists():
                 continue
             if path.resolve() != path:
-                raise RefusedError(f"{text!r} leads through a link, which is refused")
+                raise RefusedError(f"{text!r} goes through a symbolic link, which is refused")
             if not (path.is_file() or path.is_dir()):  # a pipe would be read for ever
                 raise RefusedError(f"{text!r} is neither a file nor a folder")
             if path.is_file() and path.stat().st_size > MOST_BYTES:
                 raise RefusedError(f"{text!r} is larger than {MOST_BYTES:,} bytes")
             return path
-        raise RefusedError(f"{text!r} does not exist below the folders that this server may read")
+        raise RefusedError(f"{text!r} does not exist in the folders that this server may read")
 
     def _is_inside(self, path: Path) -> bool:
         return any(path == root or root in path.parents for root in self.roots)
@@ -154,15 +154,15 @@ class Store:
             place = self._places.get(name)
             if place is None:
                 if "@" in name:
-                    raise RefusedError(f"{name!r} is not known here: call open with the path of its file")
+                    raise RefusedError(f"{name!r} is unknown; call open with the path of its file")
                 opened = self.open(self.path(name))
                 if len(opened) > 1:
                     ids = ", ".join(one.id for one in opened[:10])
-                    raise RefusedError(f"{name!r} holds {len(opened):,} modules, name one: {ids}")
+                    raise RefusedError(f"{name!r} holds {len(opened):,} modules; name one: {ids}")
                 return opened[0]
             again = self.open(place.path)
             if again[0].place.digest != place.digest:
-                raise RefusedError(f"{self.shown(place.path)} has changed since {name!r}: open it again")
+                raise RefusedError(f"{self.shown(place.path)} has changed since {name!r}; open it again")
             return again[place.number]
 
     def compilation(self, name: str) -> dumps.Compilation:
@@ -175,11 +175,11 @@ class Store:
                     return found[0]
                 names = ", ".join(one.name for one in found[:10])
                 raise RefusedError(
-                    f"{name!r} holds {len(found):,} compilations: open a file of one ({names})"
+                    f"{name!r} holds {len(found):,} compilations; open a file of one ({names})"
                 )
         compilation = self.get(name).compilation
         if compilation is None:
-            raise RefusedError(f"{name!r} is in no dump folder: only a dump shows passes and origins")
+            raise RefusedError(f"{name!r} is not in a dump folder; only a dump shows passes and origins")
         return compilation
 
     def folder(self, path: Path) -> dumps.DumpFolder:
@@ -189,5 +189,5 @@ class Store:
         except hlo.InputError as error:
             raise RefusedError(str(error)) from None
         if not all(self._is_readable(file) for file in found.files):
-            raise RefusedError(f"{self.shown(path)} holds links, which are refused")
+            raise RefusedError(f"{self.shown(path)} contains symbolic links, which are refused")
         return found

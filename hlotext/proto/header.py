@@ -218,7 +218,7 @@ def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
     try:
         m = classes.StackFrameIndexProto(file_names=index.file_names, function_names=index.function_names)
     except (ValueError, UnicodeError):
-        raise ProtoError("a name in the stack-frame tables is no UTF-8") from None
+        raise ProtoError("a name in the stack-frame tables is not UTF-8") from None
     names = [one.name for one in FileLocation.__attrs_attrs__]
     try:
         for place in index.file_locations:

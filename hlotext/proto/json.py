@@ -20,7 +20,7 @@ def to_json(data: bytes, kind: str = MODULE) -> str:
     try:
         message = getattr(pool.full(), kind).FromString(data)
     except pool.full().DecodeError:
-        raise ProtoError(f"this is no {kind}") from None
+        raise ProtoError(f"this is not a {kind}") from None
     text: str = json_format.MessageToJson(message, preserving_proto_field_name=True)
     return text
 
@@ -38,7 +38,7 @@ def from_json(text: str) -> bytes:
             continue
         raw: bytes = message.SerializeToString(deterministic=True)
         return raw
-    raise ProtoError(f"this is no JSON of a module: {reason.splitlines()[0] if reason else 'it is empty'}")
+    raise ProtoError(f"this is not a module in JSON: {reason.splitlines()[0] if reason else 'it is empty'}")
 
 
 def _json_format() -> Any:

@@ -28,7 +28,7 @@ def text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ProtoError(f"this text is no UTF-8: {raw[:40]!r}") from None
+        raise ProtoError(f"this string is not UTF-8: {raw[:40]!r}") from None
 
 
 def read_metadata(raw: bytes, classes: Classes, payloads: list[bytes]) -> Metadata | None:
@@ -74,7 +74,7 @@ def payload_of(raw: bytes, classes: Classes, payloads: list[bytes]) -> bytes:
 
 
 def write_metadata(metadata: Metadata, classes: Classes) -> bytes:
-    """The serialized `OpMetadata`. Raises ProtoError for text that is no UTF-8."""
+    """The serialized `OpMetadata`. Raises ProtoError for text that is not UTF-8."""
     if (
         metadata.op_name
         and metadata.stack_frame_id
@@ -100,13 +100,13 @@ def _sized(value: str) -> bytes:
     try:
         raw = value.encode()
     except UnicodeEncodeError:
-        raise ProtoError("a text is no UTF-8, so no proto can hold it") from None
+        raise ProtoError("a string is not UTF-8, so no proto can hold it") from None
     return encoded(len(raw)) + raw
 
 
 def string_field(number: int, value: str) -> bytes:
-    """A text as a field. Raises ProtoError for text that is no UTF-8."""
+    """A text as a field. Raises ProtoError for text that is not UTF-8."""
     try:
         return field(number, value.encode())
     except UnicodeEncodeError:
-        raise ProtoError("a text is no UTF-8, so no proto can hold it") from None
+        raise ProtoError("a string is not UTF-8, so no proto can hold it") from None

@@ -122,7 +122,7 @@ def decoded(classes: Classes, name: str, raw: bytes) -> Any:
     try:
         return getattr(classes, name).FromString(raw)
     except classes.DecodeError:
-        raise ProtoError(f"this is no {name}") from None
+        raise ProtoError(f"this is not a {name}") from None
 
 
 class ShapeWriter:

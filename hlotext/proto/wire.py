@@ -209,7 +209,7 @@ def columns(buffer: Buffer, starts: Ints, ends: Ints, last: int = 1 << 29) -> tu
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
             list(scan(buffer.data, int(at[first]), int(limit[first]), buffer.name))  # raises the right error
-            raise buffer.error("this is no field", at[first])
+            raise buffer.error("this is not a field", at[first])
         position = behind + size
         pieces.append((number, rows, kind, start, position, at))
         left = position < limit

@@ -43,7 +43,7 @@ def write_module(module: Module, *, fill_elided: bool = False) -> bytes:
     """The serialized `HloModuleProto` of a module.
 
     With `fill_elided` constants whose values the text leaves out are written as zeros. Raises ProtoError: without it for such
-    constants, by name; for what no proto holds (opcodes and attributes that it has no field for, text that is no UTF-8).
+    constants, by name; for what no proto holds (opcodes and attributes that it has no field for, text that is not UTF-8).
     """
     module.materialize()
     try:
@@ -213,7 +213,7 @@ class _Writer:
                 try:
                     text = name.encode()
                 except UnicodeEncodeError:
-                    raise ProtoError("a text is no UTF-8, so no proto can hold it") from None
+                    raise ProtoError("a string is not UTF-8, so no proto can hold it") from None
                 operands = instruction._operands
                 try:
                     if len(operands) == 1:

@@ -220,7 +220,7 @@ def saving(finding: Finding) -> str:
 def outcome_text(outcome: RepairOutcome) -> str:
     """`2 instructions moved out of while.5: step 20.1 ms -> 6.3 ms (69 % less), peak 1.20 GiB -> 1.22 GiB (1.7 % more)`."""
     if outcome.reason:
-        return f"the repair was not made: {outcome.reason}"
+        return f"the repair was not applied: {outcome.reason}"
     parts = []
     if outcome.seconds_after is not None:
         before, after = outcome.seconds_before, outcome.seconds_after
@@ -228,7 +228,7 @@ def outcome_text(outcome: RepairOutcome) -> str:
     if outcome.peak_before is not None and outcome.peak_after is not None:
         old, new = outcome.peak_before, outcome.peak_after
         parts.append(f"peak {byte_text(old)} -> {byte_text(new)}{_change(old, new)}")
-    return f"{outcome.edit}: {', '.join(parts) or 'neither time nor memory is known'} (estimated)"
+    return f"{outcome.edit}: {', '.join(parts) or 'time and memory are unknown'} (estimated)"
 
 
 def _change(before: float, after: float) -> str:

@@ -20,7 +20,7 @@ def markdown(report: FindingsReport) -> str:
     out = [f"### hlotext: {summary(findings, len(report.files))}", ""]
     if gone:
         out += [
-            f"{gone:,} known finding{'' if gone == 1 else 's'} {'has' if gone == 1 else 'have'} gone.",
+            f"{gone:,} known finding{'' if gone == 1 else 's'} no longer occur{'s' if gone == 1 else ''}.",
             "",
         ]
     if findings:

@@ -62,7 +62,7 @@ def _layout(given: Layout | str) -> Layout:
     try:
         return parse_layout(given)
     except HloSyntaxError as error:
-        raise EditError(f"{given!r} is no layout: {error.diagnostic.message}") from None
+        raise EditError(f"{given!r} is not a layout: {error.diagnostic.message}") from None
 
 
 def _change_parameter(module: Module, parameter: Instruction, index: Index, layout: Layout) -> None:
@@ -122,7 +122,7 @@ def _laid_out(shape: Shape, index: Index, layout: Layout, name: str) -> Shape:
 
     def change(array: Shape) -> Shape:
         if not array.is_array or sorted(layout.minor_to_major) != list(range(array.rank)):
-            raise EditError(f"{layout} is no layout of {array.text_without_layout()} in {name}")
+            raise EditError(f"{layout} is not a layout for {array.text_without_layout()} in {name}")
         return dirty_lines.laid_out(array.with_layout(layout), tiled=dirty_lines.has_tiles(array))
 
     return _at(shape, index, change, name)

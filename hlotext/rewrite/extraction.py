@@ -97,7 +97,7 @@ def computation_module(computation: Computation) -> Module:
     """
     source = computation.module
     if source is None:
-        raise EditError(f"{computation.name} is in no module")
+        raise EditError(f"{computation.name} is not in a module")
     copy, body = _copied(source, computation)
     with copy.transaction():
         _drop_whole_program_header(copy)

@@ -35,7 +35,7 @@ def import_computation(
     ROOT call = f32[] call(x), to_apply=gelu
     """
     if computation.module is None:
-        raise EditError(f"{computation.name} is in no module")
+        raise EditError(f"{computation.name} is not in a module")
     copies = _Copies(module)
     with module.transaction():
         place = before

@@ -59,7 +59,7 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         The new loop. The value behind it is its last element.
 
     Raises:
-        EditError: The loop's state is no tuple, or `step` gives another type; nothing is changed then.
+        EditError: The loop's state is not a tuple, or `step` gives another type; nothing is changed then.
     """
     module, shape = _state(loop)
     if start.shape is None:
@@ -77,7 +77,7 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
         value = editor.element(given, count)
         following = value if step is None else step(Builder(root.computation), value, state)
         if following.shape != start.shape:
-            raise EditError(f"the step gives {following.shape}, and {start.name} is {start.shape}")
+            raise EditError(f"the step produces {following.shape}, but {start.name} is {start.shape}")
         return editor.tuple((*state, following), root.computation)
 
     with module.transaction():
@@ -110,10 +110,10 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
     count = len(shape.tuple_shapes)
     kept = list(numbers)
     if len(set(kept)) != len(kept) or not all(0 <= n < count for n in kept):
-        raise EditError(f"{kept} are no numbers of the {count} values of {loop.name}")
+        raise EditError(f"{kept} are not indices of the {count} values of {loop.name}")
     if body_of(loop).root.opcode != "tuple" or loop.control_predecessors or loop.control_successors:
         raise EditError(
-            f"the root of {body_of(loop).name} is no tuple, or {loop.name} has control dependencies"
+            f"the root of {body_of(loop).name} is not a tuple, or {loop.name} has control dependencies"
         )
     for taker in (loop, parameter_of(body_of(loop)), parameter_of(condition_of(loop))):
         if taker.is_root or any(user.opcode != "get-tuple-element" for user in taker.users):
@@ -164,7 +164,7 @@ def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
     except ValueError as error:
         raise EditError(f"{loop.name}: {error}") from None
     if not isinstance(config, dict):
-        raise EditError(f"the backend config of {loop.name} is no JSON object")
+        raise EditError(f"the backend config of {loop.name} is not a JSON object")
     found = counter(loop)
     said = {} if found is None else _noted(found)
     config = {k: v for k, v in {**config, **said}.items() if k in said or k not in _OF_COUNTER}
@@ -189,9 +189,9 @@ _OF_COUNTER = frozenset(_noted(Counter(0, 0, 0, 0)))
 def _state(loop: Instruction) -> tuple[Module, Shape]:
     home = loop.computation
     if loop.opcode != "while" or home is None or home.module is None:
-        raise EditError(f"{loop.name} is no while of a module")
+        raise EditError(f"{loop.name} is not a while in a module")
     if loop.shape is None or not loop.shape.is_tuple:
-        raise EditError(f"{loop.name} carries {loop.shape}, which is no tuple")
+        raise EditError(f"{loop.name} carries {loop.shape}, which is not a tuple")
     return home.module, loop.shape
 
 

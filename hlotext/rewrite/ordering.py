@@ -23,7 +23,7 @@ def previous_instruction(instruction: Instruction) -> Instruction | None:
 
 def _home(instruction: Instruction) -> Computation:
     if instruction.computation is None:
-        raise EditError(f"{instruction.name} is in no computation")
+        raise EditError(f"{instruction.name} is not in a computation")
     return instruction.computation
 
 

@@ -113,7 +113,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
     """
     computation = call.computation
     if call.opcode not in ("call", "fusion") or computation is None or computation.module is None:
-        raise EditError(f"{call.name} is no call")
+        raise EditError(f"{call.name} is not a call")
     if not call.called_computations:
         raise EditError(f"{call.name} calls no computation")
     callee = call.called_computations[0]

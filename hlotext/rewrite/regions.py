@@ -57,7 +57,7 @@ def sink_constants(fusion: Instruction) -> int:
     """
     home = fusion.computation
     if fusion.opcode != "fusion" or home is None or home.module is None:
-        raise EditError(f"{fusion.name} is no fusion of a module")
+        raise EditError(f"{fusion.name} is not a fusion in a module")
     (body,) = fusion.called_computations
     if len(tuple(body.callers)) != 1:
         raise EditError(f"{body.name} has other callers than {fusion.name}")
@@ -108,7 +108,7 @@ def convert_region(instructions: Iterable[Instruction], element_type: ElementTyp
         for i in [one for one in home.instructions if one in wanted]:
             if not _is_plain(i):
                 raise EditError(
-                    f"{i.name} is a {i.opcode}, which is no plain operation on arrays: leave it out of the region, or let "
+                    f"{i.name} is a {i.opcode}, which is not a plain array operation: exclude it from the region, or let "
                     f"change_shape of its operand convert it with what it calls"
                 )
             assert i.shape is not None

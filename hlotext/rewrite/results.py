@@ -45,7 +45,7 @@ def add_result(module: Module, value: Instruction) -> int:
                 f"{value.name} is in {home.name}, and results are values of the entry: inline the call first "
                 "(rewrite.inline gives the copies), or make it a result of the computation"
             )
-        raise EditError(f"{value.name} is {value.shape}, which is no array of {entry.name}")
+        raise EditError(f"{value.name} is {value.shape}, which is not an array of {entry.name}")
     root, shape = entry.root, _shape(entry.root)
     parts = shape.tuple_shapes if shape.is_tuple else (shape,)
     with module.transaction(typed=False):
@@ -60,7 +60,7 @@ def add_result(module: Module, value: Instruction) -> int:
 def remove_result(module: Module, number: int) -> None:
     """Takes an element of the program's result away, with its layout, its donation and its entries in the header's lists.
 
-    What computed it stays until the pass `dce`. Raises EditError, and changes nothing, where the result is no tuple;
+    What computed it stays until the pass `dce`. Raises EditError, and changes nothing, where the result is not a tuple;
     IndexError for no such element.
 
     >>> import hlotext as hlo
@@ -71,7 +71,7 @@ def remove_result(module: Module, number: int) -> None:
     """
     root, shape = module.entry.root, _shape(module.entry.root)
     if not shape.is_tuple:
-        raise EditError(f"{root.name} is {shape}, which is no tuple of results")
+        raise EditError(f"{root.name} is {shape}, which is not a tuple of results")
     number = range(len(shape.tuple_shapes))[number]
     header = result_removed(module.attributes, number, len(shape.tuple_shapes))
     layout, aliases = header.get(ENTRY_LAYOUT), header.get("input_output_alias")

@@ -89,7 +89,7 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
             message = f"`{name}` is an element type, so nothing can be named like that"
             reporter.error("X116", message, place, help=f"rename it, for example to `{name}_`")
         elif name.startswith("__") and not name.startswith("__xla_"):
-            message = "a name cannot start with two underscores, unless with `__xla_`"
+            message = "a name cannot start with two underscores, except `__xla_`"
             reporter.error("X116", message, place, help=f"rename it, for example to `a{name}`")
 
 
@@ -150,7 +150,7 @@ def _aliases(reporter: Reporter, module: Module) -> None:
     if not wrong:
         return
     places, given = _output_indices(module), shown(result)
-    help = "" if result.is_tuple else "the index of a result that is no tuple is `{}`"
+    help = "" if result.is_tuple else "the index of a result that is not a tuple is `{}`"
     start = module.source.text.find("input_output_alias", module._start) if module.source is not None else 0
     for index in wrong:
         message = f"input_output_alias names output {{{','.join(map(str, index))}}}, but {module.entry.name} gives {given}"

@@ -82,7 +82,7 @@ def _array(column: AnyColumn, kind: Any) -> Any:
         return _texts(column.texts)
     if isinstance(column, Lists):
         if column.offsets[-1] > _MOST:
-            raise TableError("its lists hold more than 2 ** 31 values")
+            raise TableError("its lists have more than 2 ** 31 values")
         mask = None if column.is_null is None else _numbers(column.is_null, None, _BOOL)
         offsets = _numbers(column.offsets.astype(np.int32))
         return pa.ListArray.from_arrays(offsets, _array(column.values, kind.value_type), mask=mask)
@@ -100,7 +100,7 @@ def _fitting(values: Array, kind: Any) -> Array:
         return values
     fitting = values.astype(dtype)
     if (fitting != values).any():
-        raise TableError(f"its numbers are no {kind}")
+        raise TableError(f"its numbers are not {kind}")
     return fitting
 
 
@@ -130,7 +130,7 @@ def _texts(texts: Sequence[str | None]) -> Any:
     sizes = map(len, found) if len(data) == len(whole) else (len(one.encode()) for one in found)
     offsets = offsets_of(np.fromiter(sizes, np.int64, len(found)))
     if len(data) > _MOST:
-        raise TableError("its texts take more than 2 GiB")
+        raise TableError("its strings take more than 2 GiB")
     valid = None if is_null is None else _bits(~is_null)
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(_STRING, len(found), buffers)

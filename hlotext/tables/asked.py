@@ -28,12 +28,12 @@ def check_parameters(query: Query, dataset: Dataset, parameters: Mapping[str, An
         if one.name in _BUILDS:
             known = _column(dataset, "select distinct build from modules where build is not null")
             if value not in known:
-                raise QueryError(_unknown(f"no build is called {value}", str(value), known))
+                raise QueryError(_unknown(f"no build is named {value}", str(value), known))
         elif one.name == "opcode" and value not in opcodes.OPCODES:
             found = _column(dataset, "select distinct unnest([opcode, label]) from instructions")
             if value not in found:
                 raise QueryError(
-                    _unknown(f"no opcode is called {value}", str(value), {*opcodes.OPCODES, *found})
+                    _unknown(f"no opcode is named {value}", str(value), {*opcodes.OPCODES, *found})
                 )
 
 

@@ -38,7 +38,7 @@ def on_cluster(
     try:
         client = Client(scheduler, set_as_default=False, timeout=_PATIENCE)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"there is no Dask scheduler at {scheduler}: {error}") from None
+        raise InputError(f"no Dask scheduler at {scheduler}: {error}") from None
     with client:
         waiting = iter(items)
         doing: dict[Any, Item] = {}

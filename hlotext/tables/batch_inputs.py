@@ -87,14 +87,14 @@ def find_inputs(places: Iterable[str], *, build: str | None = None, which: Which
 
 def _inputs(place: str, build: str | None, which: Which) -> Iterator[Input]:
     if place == "-":
-        raise InputError("standard input has no name, by which a second run could know it: give a file")
+        raise InputError("standard input has no name that a second run could recognize; pass a file")
     if not is_url(place) and os.path.exists(place):
         yield from _local(normal(place), build, which)
         return
     if _PATTERN.intersection(place):
         found = Place.of(place).matching()
         if not found:
-            raise InputError(f"{place}: nothing has such a name")
+            raise InputError(f"{place}: no file matches")
         for url in found:
             yield from _inputs(url, build, which)
         return
@@ -125,7 +125,7 @@ def _remote(url: str, build: str | None, which: Which) -> Iterator[Input]:
         if info.get("type") == "directory":
             raise InputError(f"no module found in {url}")
         if is_archive(place.url):
-            raise InputError(f"{url}: a packed folder is read where it lies on this machine only")
+            raise InputError(f"{url}: a packed folder can only be read from the local machine")
         yield _object(place.url, build if build is not None else _build_of("", place.url), info)
         return
     texts = list(texts_of(_Listed(place.url, names), which))

@@ -224,7 +224,7 @@ def refused(input: Input, dataset: str, tables: Sequence[str], status: str, erro
 
 def died(task: Task, input: Input, how: str) -> Status:
     """The same for an input whose process came to an end. Never raises."""
-    return refused(input, task.dataset, task.tables, FAILED, f"the process that was at it {how}")
+    return refused(input, task.dataset, task.tables, FAILED, f"the process working on it {how}")
 
 
 def _row_of_refused(input: Input, status: str, error: str) -> Table:
@@ -250,7 +250,7 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
     else:
         modules = [(one, None) for one in hlo.parse_all(data, name=input.path)]
     if not modules:
-        raise InputError(f"{input.path} holds no module")
+        raise InputError(f"{input.path} contains no module")
     return [
         Subject(
             module,

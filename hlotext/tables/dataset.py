@@ -116,7 +116,7 @@ class Dataset:
             try:
                 found[names[name]], others = _inputs_of(names[name], data)
             except Exception as error:  # of pyarrow, and of whatever stands in the file
-                raise InputError(f"{self.place.url}/{name} is no table of hlotext: {error}") from None
+                raise InputError(f"{self.place.url}/{name} is not an hlotext table: {error}") from None
             replaced.update(others)
         parts = {
             part: found[part]

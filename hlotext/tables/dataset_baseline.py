@@ -22,7 +22,9 @@ def baseline(url: str, build: str | None = None) -> Baseline:
     build = newest if build is None else build
     inputs = [one for one in state.done.values() if one.build == build and one.status == OK]
     if not inputs:
-        raise InputError(f"{url} is no dataset with modules of {f'build {build}' if build else 'any build'}")
+        raise InputError(
+            f"{url} is not a dataset with modules of {f'build {build}' if build else 'any build'}"
+        )
     if any(FINDINGS not in one.tables for one in inputs):
         raise InputError(
             f"{url} lacks findings of build {build}: hlotext table --append --tables {FINDINGS} adds them"

@@ -141,7 +141,7 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     dataset = Dataset.of(url)
     state = dataset.state()
     if not state.done:
-        raise InputError(f"{url} is no dataset with builds")
+        raise InputError(f"{url} is not a dataset with builds")
     read = [one.tables for one in state.done.values() if one.status == OK]
     lacking = tuple(name for name in TABLES if not all(name in tables for tables in read))
     rows = _records(sql.run(queries.query("figures").sql, dataset))

@@ -189,11 +189,11 @@ def check_syntax(query: str) -> None:
 def _check_one(connection: Any, query: str) -> None:
     statements = connection.extract_statements(query)
     if len(statements) != 1:
-        raise QueryError(f"one statement at a time: these are {len(statements)}")
+        raise QueryError(f"one statement at a time, not {len(statements)}")
     kind = str(getattr(statements[0].type, "name", ""))
     if kind in _WRITING:
         raise QueryError(
-            f"the tables are read-only: {kind} is not allowed; a query begins with SELECT, FROM or WITH"
+            f"the tables are read-only: {kind} is not allowed; a query starts with SELECT, FROM or WITH"
         )
 
 
@@ -218,7 +218,7 @@ def _asked(
         _check_one(connection, query)
         found = connection.sql(query, params=dict(parameters or {}))
         if found is None:
-            raise QueryError("this statement has no result: a query begins with SELECT, FROM or WITH")
+            raise QueryError("this statement has no result; a query starts with SELECT, FROM or WITH")
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
         raise QueryError(_said(error)) from None

@@ -109,7 +109,9 @@ class Place:
         most = most_bytes()
         size = self.info().get("size") if size is None else size
         if isinstance(size, int) and size > most:
-            raise InputError(f"{self.url} holds more than {most:,} bytes: {LIMIT_VARIABLE} raises the bound")
+            raise InputError(
+                f"{self.url} holds more than {most:,} bytes; raise the limit with {LIMIT_VARIABLE}"
+            )
         data: bytes = self._try(self.system.cat_file, self.path)
         return data
 

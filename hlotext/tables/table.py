@@ -94,7 +94,7 @@ class Table:
 def concatenated(tables: Sequence[Table]) -> Table:
     """The rows of several tables of one schema, with one dictionary for each column. Raises TableError for none or others."""
     if not tables or len({id(table.schema) for table in tables}) != 1:
-        raise TableError("tables of one schema can be joined, at least one")
+        raise TableError("expected at least one table, all of one schema")
     if len(tables) == 1:
         return tables[0]
     schema = tables[0].schema

@@ -176,8 +176,7 @@ class Collectives(Sequence[Collective]):
         for one in self._plain:
             if one.most_runs is None:
                 raise ValueError(
-                    f"the text does not tell how often {one.start.name} runs, so there is no sum: "
-                    ".table() has the bytes of each"
+                    f"the trip count of {one.start.name} is unknown, so there is no sum; .table() has the bytes of each"
                 )
             if (home := one.computation) is not None:
                 own[home] = own.get(home, 0) + size(one)
@@ -225,7 +224,7 @@ class Collectives(Sequence[Collective]):
 def _sent(one: Communication) -> int:
     """Bytes that a device sends in one execution. Raises ValueError if the number of devices is not known and matters."""
     if one.wire_bytes is None:
-        raise ValueError(f"nothing tells how many devices {one.start.name} joins, so not what it sends")
+        raise ValueError(f"the group size of {one.start.name} is unknown, so what it sends is unknown")
     return one.wire_bytes
 
 
@@ -301,7 +300,7 @@ class Hlo:
         """
         if self._compilation is None:
             raise LookupError(
-                f"{self.module.name} is of no dump folder, whose steps would tell who brought {name}"
+                f"{self.module.name} is not from a dump folder, whose steps would show which pass added {name}"
             )
         return self._compilation.why(name)
 
@@ -327,7 +326,7 @@ class Hlo:
             return
         near = get_close_matches(opcode.replace("_", "-"), opcodes.OPCODES, 1)
         hint = f": did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{opcode} is no opcode of HLO{hint}")
+        raise ValueError(f"{opcode} is not an HLO opcode{hint}")
 
     def collectives(
         self,
@@ -344,7 +343,7 @@ class Hlo:
         if kind is not None and kind not in _KINDS:
             near = get_close_matches(kind.replace("_", "-"), _KINDS, 1)
             hint = f": did you mean {near[0]}?" if near else f" (there are: {', '.join(sorted(_KINDS))})"
-            raise ValueError(f"{kind} is no kind of communication{hint}")
+            raise ValueError(f"{kind} is not a kind of communication{hint}")
         found = [one for one in communications(self.module) if kind is None or one.kind == kind]
         if axis is not None:
             axes = (axis,) if isinstance(axis, str) else tuple(axis)
@@ -450,7 +449,7 @@ class Hlo:
         if found.is_at_least:
             left_open = [*found.unknown_loops, *found.unknown_calls, *(one for one, _ in found.uncounted)]
             names = ", ".join(one.name for one in left_open[:3]) or "a shape"
-            raise ValueError(f"the cost of {names} is not known: hlo.cost says what is")
+            raise ValueError(f"the cost of {names} is unknown; see hlo.cost for what is known")
         return found
 
     def scopes(self, *, fold: bool = True) -> ScopeCost:

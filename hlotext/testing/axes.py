@@ -20,7 +20,7 @@ def sizes_of(mesh: Any) -> Mapping[str, int]:
     sizes: Mapping[str, Any] = mesh if isinstance(mesh, Mapping) else mesh.shape
     for axis, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(f"axis {axis} of the mesh has size {size!r}, which is no number of devices")
+            raise ValueError(f"axis {axis} of the mesh has size {size!r}, which is not a number of devices")
     return sizes
 
 
@@ -52,11 +52,11 @@ def along(
     """
     known = mesh_of(module, given)
     if known is None or known.source is MeshSource.INFERRED:
-        raise ValueError("the text names no axes of a mesh: give the mesh, as in hlo(compiled, mesh=mesh)")
+        raise ValueError("the text names no mesh axes; pass the mesh, as in hlo(compiled, mesh=mesh)")
     mesh = known.mesh
     for axis in axes:
         if axis not in mesh.names:
-            hint = "" if known.source is MeshSource.GIVEN else ": give the mesh"
+            hint = "" if known.source is MeshSource.GIVEN else ": pass the mesh"
             raise ValueError(f"the mesh has no axis {axis} (it has {', '.join(mesh.names)}){hint}")
     wanted = {axis for axis in axes if mesh.sizes[mesh.names.index(axis)] > 1}
     for one in found:

@@ -23,4 +23,4 @@ def check_text(text: str, checks: str) -> None:
         with contextlib.redirect_stderr(report), contextlib.redirect_stdout(report):
             status = Matcher.from_opts(Options(str(expected), str(actual))).run()
     if status:
-        raise AssertionError(f"the module does not fit the checks:\n{report.getvalue().strip()}")
+        raise AssertionError(f"the module does not match the checks:\n{report.getvalue().strip()}")

@@ -43,7 +43,7 @@ def check_snapshot(path: Path, actual: str, *, update: bool) -> None:
         write_text(path, actual)
         return
     if not path.exists():
-        raise AssertionError(f"there is no snapshot {path}: run pytest with --hlo-update-snapshots")
+        raise AssertionError(f"no snapshot {path}; run pytest with --hlo-update-snapshots")
     expected = path.read_text("utf-8", "surrogateescape")
     if expected != actual:
         lines = difflib.unified_diff(
@@ -51,7 +51,9 @@ def check_snapshot(path: Path, actual: str, *, update: bool) -> None:
         )
         shown = [line if len(line) <= 200 else f"{line[:200]} ..." for line in lines][:60]
         report = "\n".join(shown)
-        raise AssertionError(f"the module is not its snapshot (--hlo-update-snapshots accepts it):\n{report}")
+        raise AssertionError(
+            f"the module differs from its snapshot (--hlo-update-snapshots accepts it):\n{report}"
+        )
 
 
 def file_name(test: str, name: str, number: int) -> str:

@@ -157,7 +157,7 @@ class Capture:
         if category in self.switched_off:
             return CaptureBlocker("version", f"{category} {self.switched_off[category]}", thunk)
         if category not in self.wanted:
-            message = f"{category} is off: add it to xla_gpu_enable_command_buffer"
+            message = f"{category} is disabled; add it to xla_gpu_enable_command_buffer"
             return CaptureBlocker("category", message, thunk)
         if category == "COLLECTIVES":
             return self._filtered(thunk)
@@ -180,7 +180,7 @@ class Capture:
             "xla_gpu_unsupported_use_ragged_all_to_all_one_shot_kernel", default=True
         ):
             return CaptureBlocker(
-                "category", "ragged-all-to-all is captured with its one-shot kernel only", thunk
+                "category", "ragged-all-to-all is captured only with its one-shot kernel", thunk
             )
         return None
 
@@ -201,8 +201,8 @@ class Capture:
             inner = stack.pop()
             if inner.facts.get("is_loop_dependent"):
                 message = (
-                    "its slices move with the loop, which needs xla_gpu_command_buffer_unroll_loops and a known "
-                    "trip count"
+                    "its slices move with the loop, so capture needs xla_gpu_command_buffer_unroll_loops and a known trip "
+                    "count"
                 )
                 return CaptureBlocker("loop-offset", message, inner)
             stack.extend(inner.nested)
@@ -268,9 +268,9 @@ class Regions:
         if blocked < len(self._sequence):
             thunk, cause = self._sequence[blocked], self._causes[blocked]
             assert cause is not None
-            message = f"before it is done comes {thunk.name or thunk.kind}: {cause.message}"
+            message = f"{thunk.name or thunk.kind} comes before its done: {cause.message}"
             return CaptureBlocker("async", message, thunk)
-        return CaptureBlocker("async", "it is not done in the same sequence", self._sequence[begin])
+        return CaptureBlocker("async", "its done is not in the same sequence", self._sequence[begin])
 
 
 @attrs.frozen(kw_only=True)

@@ -31,8 +31,8 @@ class ThunkDifference:
         if not self.found:
             return f"thunk {self.place}: {self.expected} was not predicted"
         if not self.expected:
-            return f"thunk {self.place}: {self.found} was predicted and is not there"
-        return f"thunk {self.place}: {self.what} is {self.expected}, predicted was {self.found}"
+            return f"thunk {self.place}: {self.found} was predicted but is missing"
+        return f"thunk {self.place}: {self.what} is {self.expected}, but {self.found} was predicted"
 
 
 def differences(

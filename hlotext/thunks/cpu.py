@@ -77,7 +77,7 @@ def _fusion(emitter: Emitter, fusion: Instruction) -> list[Thunk]:
         return _plain("ynn-fusion", emitter, fusion)
     if kind.startswith("__onednn"):
         return _plain("onednn-fusion", emitter, fusion)
-    emitter.note(fusion, f"XLA:CPU does not know custom fusions of kind {kind or 'unknown'}")
+    emitter.note(fusion, f"XLA:CPU has no custom fusions of kind {kind or 'unknown'}")
     return _plain("ynn-fusion", emitter, fusion)
 
 
@@ -189,7 +189,7 @@ def _row(thunks: str, emit: Any, *, is_seen: bool = True, source: str = _SOURCE)
 
 _COLLECTIVES = traits.COLLECTIVE_KINDS - traits.HAS_PARTIAL_GROUPS - {"ragged-all-to-all"}
 """Collectives for which the CPU compiler has thunks."""
-_NONE = _row("none: buffer assignment says all of it", nothing)
+_NONE = _row("none: buffer assignment is enough", nothing)
 _COLLECTIVE = _row("collective", partial(_plain, "collective"))
 _KERNEL = _row("kernel", _kernel)
 RULES: dict[str, EmissionRule] = {
@@ -199,7 +199,7 @@ RULES: dict[str, EmissionRule] = {
     "conditional": _row("conditional{branches}", _conditional, source="EmitConditionThunk"),
     "fusion": _row("kernel; ynn-fusion or onednn-fusion for kCustom", _fusion),
     "copy": _row("copy; kernel for elements that share bytes", _copy),
-    "sort": _row("copy for each operand with a buffer of its own, then sort", _sort, source="EmitSortThunk"),
+    "sort": _row("copy for each operand with its own buffer, then sort", _sort, source="EmitSortThunk"),
     "dot": _row("dot if Eigen computes it, else kernel", _dot, source="GetDotImplementationStrategy"),
     "convolution": _row(
         "convolution if Eigen computes it, else kernel", _convolution, source="EmitConvolutionThunk"

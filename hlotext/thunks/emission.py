@@ -61,7 +61,7 @@ class Emitter:
         """A new thunk of an instruction, with the next number."""
         self.made += 1
         if self.made > MAX_THUNKS:
-            raise ThunkError(f"more than {MAX_THUNKS:,} thunks: calls in this module multiply what they hold")
+            raise ThunkError(f"more than {MAX_THUNKS:,} thunks: calls in this module multiply their contents")
         more.setdefault("name", instruction.name)
         return Thunk(kind=kind, number=self.made if self.counts else None, instruction=instruction, **more)
 

@@ -81,7 +81,7 @@ def read_executable(data: bytes, name: str) -> Thunks:
     sequence = _find(data)
     if sequence is None:
         raise ThunkError(
-            f"{name} lists no thunks: neither a thunk_sequence, thunk_metadata nor a CPU executable"
+            f"{name} has no thunks: it is not a thunk_sequence, thunk_metadata or a CPU executable"
         )
     return Thunks(thunks=tuple(_sequence(sequence, 0)), platform="cpu", is_predicted=False)
 
@@ -149,7 +149,7 @@ def _sequence(data: bytes, depth: int) -> list[Thunk]:
     try:
         return [_thunk(thunk, depth) for thunk in _all(data, 1)]
     except _WireError:
-        raise ThunkError("the executable is damaged: a thunk in it is no message") from None
+        raise ThunkError("the executable is damaged: it contains a thunk that is not a message") from None
 
 
 def _thunk(data: bytes, depth: int) -> Thunk:

@@ -182,7 +182,7 @@ def _begun(emitter: Emitter, start: Instruction, inside: list[Thunk]) -> list[Th
         last.kind += "Start"
     elif last is None or last.kind not in ("kSend", "kRecv", "kCopy"):
         emitter.note(
-            start, "how XLA of that age ran this asynchronously is not known: its thunks stand in line"
+            start, "how XLA of that age ran this asynchronously is unknown; its thunks are listed inline"
         )
         last = None
     emitter.asynchronous.setdefault(start, last)
@@ -287,7 +287,7 @@ def _is_self_permute(permute: Instruction) -> bool:
 def _async_start(emitter: Emitter, start: Instruction) -> Steps | list[Thunk]:
     wrapped = start.async_wrapped_instruction
     if wrapped is None:
-        emitter.note(start, "this async-start calls nothing, so that its thunks are unknown")
+        emitter.note(start, "this async-start calls nothing, so its thunks are unknown")
         return []
     if "_collectives_group" in start.frontend_attributes:
         return _group(emitter, start)
@@ -452,7 +452,7 @@ def _row(thunks: str, emit: Any, source: str = _SOURCE, *, is_seen: bool = True)
     return EmissionRule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
 
 
-_NONE = _row("none: buffer assignment says all of it", nothing)
+_NONE = _row("none: buffer assignment is enough", nothing)
 RULES: dict[str, EmissionRule] = {
     **dict.fromkeys(sorted(traits.IS_FREE - {"domain", "opt-barrier"}), _NONE),
     "async-update": _NONE,
@@ -466,8 +466,8 @@ RULES: dict[str, EmissionRule] = {
         "kCopy for each operand whose buffer is not the result's, then kCustomKernel", _sort, "EmitSort"
     ),
     "while": _row("kWhile{condition, body}", _while, "EmitWhile"),
-    "conditional": _row("kConditional{branches in the order of HLO}", _conditional, "EmitConditional"),
-    "call": _row("the thunks of its computation, in line", _call, "EmitCallComputation"),
+    "conditional": _row("kConditional{branches in HLO order}", _conditional, "EmitConditional"),
+    "call": _row("the thunks of its computation, inline", _call, "EmitCallComputation"),
     **dict.fromkeys(
         sorted(traits.COLLECTIVE_STARTS),
         _row(

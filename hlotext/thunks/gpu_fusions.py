@@ -264,7 +264,7 @@ def _of_slices(emitter: Emitter, fusion: Instruction, hero: Instruction) -> list
     with emitter.buffers.inside(hero):
         found = rule.emit(emitter, hero) if rule is not None else []
     if not isinstance(found, list):
-        emitter.note(hero, f"{hero.opcode} inside a fusion of slices is not understood")
+        emitter.note(hero, f"{hero.opcode} inside a fusion of slices is not supported")
         found = []
     thunk = Thunk(
         kind="kDynamicSliceFusion",

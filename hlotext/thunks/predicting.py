@@ -50,15 +50,17 @@ def predict(
     wanted = platform or _platform(module)
     if wanted == "tpu":
         raise ThunkError(
-            "TPU programs have no thunks: after_codegen texts and backend_config say what runs there"
+            "TPU programs have no thunks; after_codegen texts and backend_config show what runs there"
         )
     if not module.is_scheduled:
-        raise ThunkError("this module is not scheduled (is_scheduled=true): its thunks have no order yet")
+        raise ThunkError("this module is not scheduled (is_scheduled=true), so its thunks have no order yet")
     if wanted not in ("cpu", "gpu"):
-        raise ThunkError("the text does not show whether it is for GPU or CPU: set the platform, gpu or cpu")
+        raise ThunkError(
+            "the text does not show whether it is for GPU or CPU; set the platform to gpu or cpu"
+        )
     empty = next((c.name for i in module.instructions() for c in i.called_computations if not len(c)), None)
     if empty is not None:
-        raise ThunkError(f"the text does not hold computation {empty}, which it calls")
+        raise ThunkError(f"the text does not contain computation {empty}, which it calls")
     notes: list[ThunkNote] = []
     if memory is None:
         memory = _memory(module, wanted, known_age, notes)

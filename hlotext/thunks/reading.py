@@ -65,7 +65,7 @@ def parse(text: str, name: str = "<text>") -> Thunks:
     found = read_sequence(text)
     if found is None:
         raise ThunkError(
-            f"{name} lists no thunks: neither a thunk_sequence, thunk_metadata nor a CPU executable"
+            f"{name} has no thunks: it is not a thunk_sequence, thunk_metadata or a CPU executable"
         )
     return found
 
@@ -116,7 +116,7 @@ class _Sequence:
             return
         match = _THUNK.match(body) or _UNNUMBERED.match(body)
         if match is None:
-            self.notes.append(ThunkNote(message=f"line {number} is no thunk and was left out"))
+            self.notes.append(ThunkNote(message=f"line {number} is not a thunk and was ignored"))
             return
         while match is not None:
             thunk, rest = self._thunk(match)
@@ -133,7 +133,7 @@ class _Sequence:
         else:
             holder = next((thunk for at, thunk in reversed(self._open) if at == indent - 2), None)
         if holder is None:
-            self.notes.append(ThunkNote(message=f"{label}: stands behind no thunk"))
+            self.notes.append(ThunkNote(message=f"{label}: follows no thunk"))
             return
         name = _BOOLEAN.get(label, label)
         self._label[holder] = name

@@ -45,7 +45,7 @@ class ThunkSettings:
         debug, target = getattr(options, "debug", None), getattr(options, "target", None)
         if isinstance(debug, Mapping):
             return cls({name: _values(value) for name, value in debug.items()}, target or {})
-        raise TypeError(f"options are those of a compilation or a mapping, not {type(options).__name__}")
+        raise TypeError(f"options must come from a compilation or be a mapping, not {type(options).__name__}")
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A boolean option."""

@@ -106,7 +106,7 @@ def _joined(
         if devices:
             times[operation] = OpTime(tuple(sorted(devices, key=lambda one: (-one.seconds, one.device))))
     joined = sum(len(own) for joint in joints.values() for own in joint.found.values())
-    notes = [f"{joined:,} kernels name no operation and were joined with the thunks by name and order"]
+    notes = [f"{joined:,} kernels name no operation and were matched to thunks by name and order"]
     for is_own in (True, False):
         left = [kernel for joint in joints.values() for kernel in joint.left(is_own)]
         may_be = list(
@@ -117,10 +117,10 @@ def _joined(
             )
         )
         if left and (is_own or may_be):
-            what = "kernels" if is_own else "kernels of libraries and copies"
+            what = "kernels" if is_own else "library kernels and copies"
             those = "several operations" + (f", among them {', '.join(may_be[:5])}" if may_be else "")
             notes.append(
-                f"{len(left):,} {what}, {_picoseconds(left) / 1e6:,.1f} us, may be of {those}, and are left out"
+                f"{len(left):,} {what}, {_picoseconds(left) / 1e6:,.1f} us, may belong to {those} and are excluded"
             )
     return attrs.evolve(traced, times=times, notes=(*traced.notes, *notes))
 

@@ -103,4 +103,4 @@ def _size(file: str) -> int:
 
 def _died(file: str | ModuleFile, status: int | None) -> tuple[Unexamined, ...]:
     place = file if isinstance(file, str) else file.label
-    return (Unexamined(place, f"the process that examined it died with exit status {status}"),)
+    return (Unexamined(place, f"the process examining it died with exit status {status}"),)

@@ -48,7 +48,7 @@ def insert_copies(module: Module, platform: str = "") -> int:
         CopyInsertion(platform=platform).run(module)
     except Exception as error:
         raise CopyError(
-            f"it cannot be told which copies {module.name} needs behind this pass: {type(error).__name__}: {error}"
+            f"cannot determine which copies {module.name} needs after this pass: {type(error).__name__}: {error}"
         ) from error
     return _count(module) - before
 

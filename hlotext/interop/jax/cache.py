@@ -132,8 +132,8 @@ def _warn(label: str) -> None:
 
     if _turned_off[0] and jax.config.jax_compilation_cache_dir:
         warnings.warn(
-            f"JAX's compilation cache is off while the pass {label} is registered, since nothing says when it changes: "
-            f"give register_pass a cache_key",
+            f"JAX's compilation cache is off while the pass {label} is registered, since hlotext cannot tell when it "
+            "changes; pass a cache_key to register_pass",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -30,7 +30,7 @@ def random_inputs(module: Module, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """
     shapes = [parameter.shape for parameter in module.entry.parameters]
     if None in shapes:
-        raise NotExecutable("the shape of a parameter is not known")
+        raise NotExecutable("the shape of a parameter is unknown")
     return random_arrays([shape for shape in shapes if shape is not None], seed)
 
 

@@ -83,7 +83,7 @@ class CollectivesExplanation:
     def __reduce__(self) -> tuple[object, ...]:
         """Raises TypeError: its folder ends with this process."""
         raise TypeError(
-            "an explanation holds a folder that is removed with it: send its str, or dump to a folder of your own"
+            "an explanation owns a temporary folder; send its str, or dump to a folder of your own"
         )
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ def explain(
     """
     is_lowered = hasattr(function, "compile") and not args and not kwargs
     if is_lowered and try_suggestions:
-        raise ValueError("suggestions are tried with the function and its arguments, not with a Lowered")
+        raise ValueError("trying suggestions needs the function and its arguments, not a Lowered")
     jitted = function if is_lowered or hasattr(function, "lower") else _jit(function)
     lowered = jitted if is_lowered else jitted.lower(*args, **kwargs)
     folder = tempfile.TemporaryDirectory(prefix="hlotext_")
@@ -173,7 +173,7 @@ def _dumped(folder: str) -> dumps.Compilation:
         for one in dumps.open(folder).compilations:
             if one.last is not None:
                 return one
-    raise RuntimeError("the compiler wrote no texts: it may have run on another machine")
+    raise RuntimeError("the compiler wrote no texts; it may have run on another machine")
 
 
 def _distinct(causes: tuple[dumps.CollectiveCause, ...]) -> list[dumps.Suggestion]:
@@ -235,7 +235,9 @@ class _Trials:
             elif suggestion.kind == "result":
                 compiled = self._with_result(suggestion)
             else:
-                return Trial(suggestion, None, self._before, "a constraint is in the program's source")
+                return Trial(
+                    suggestion, None, self._before, "a constraint can only be changed in the program's source"
+                )
         except _NotTriedError as error:
             return Trial(suggestion, None, self._before, str(error))
         except Exception as error:
@@ -251,7 +253,7 @@ class _Trials:
         names = _names(self._function, self._args, self._kwargs)
         leaves, tree = jax.tree.flatten((self._args, self._kwargs))
         if suggestion.name not in names:
-            raise _NotTriedError(f"no argument is called {suggestion.name}")
+            raise _NotTriedError(f"no argument is named {suggestion.name}")
         place = names.index(suggestion.name)
         leaf = leaves[place]
         leaves[place] = jax.ShapeDtypeStruct(
@@ -266,7 +268,7 @@ class _Trials:
 
         inner = getattr(self._function, "__wrapped__", None)
         if inner is None:
-            raise _NotTriedError("the function that jax.jit was given is not known")
+            raise _NotTriedError("the function passed to jax.jit is unknown")
         leaves, tree = jax.tree.flatten(self._compiled.output_shardings)
         place = int(suggestion.name.removeprefix("result[").removesuffix("]"))
         leaves[place] = _sharding(leaves[place], suggestion)

@@ -58,7 +58,7 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
 
     lowering: Any = getattr(lowered, "_lowering", None)
     if not (hasattr(lowering, "_hlo") and hasattr(lowering, "_executable")):
-        raise NotImplementedError("this JAX keeps lowered programs in another way than 0.10.2 and 0.12.0.1")
+        raise NotImplementedError("this JAX stores lowered programs differently from 0.10.2 and 0.12.0.1")
     proto = lowered.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto()
     module = module_of_proto(proto)
     before, signature = module.revision, _signature(module)
@@ -67,7 +67,9 @@ def change_lowered(lowered: Any, function: Callable[[Module], object] | Pass | P
     if module.revision == before:
         return lowered
     if _signature(module) != signature:
-        raise ValueError(f"{module.name}: parameters or results are no longer {signature}, which JAX goes by")
+        raise ValueError(
+            f"{module.name}: parameters or results are no longer {signature}, which JAX relies on"
+        )
     _check_partitioned(module, known)
     text = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto_of_module(module, proto)))
     # JAX keeps a function's lowering, and in it the executable of its first call: both stay as they are.
@@ -88,7 +90,7 @@ def _check_partitioned(module: Module, known: Mapping[Instruction, Sharding | No
         if is_manual and i not in known and i.opcode in traits.COLLECTIVE_KINDS and len(i.operands) > 1:
             raise NotExecutable(
                 f"{i.name}: XLA does not compile {i.opcode} of {len(i.operands)} arrays within shard_map, because "
-                "each array gets the sharding of all; reshape and concatenate them to one, and slice its result"
+                "each array gets the sharding of all; reshape and concatenate them into one, and slice its result"
             )
         constrains = i.attributes.get("custom_call_target") == "Sharding"
         if (

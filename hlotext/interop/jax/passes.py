@@ -92,8 +92,8 @@ def register_pass(
     for pass_ in function.passes if isinstance(function, Pipeline) else ():
         if pass_.is_early:
             raise ValueError(
-                f"{pass_.name} decides what XLA has decided before both of JAX's stages, and would decide it again over "
-                f"what was made of it: it is for texts from before that"
+                f"{pass_.name} makes decisions that XLA has already made before both of JAX's stages; use it only on texts "
+                "from before that"
             )
     own_name = function.name if isinstance(function, Pipeline) else getattr(function, "__name__", "hlotext")
     label = name or str(own_name)
@@ -166,7 +166,7 @@ class _Work:
         if module.revision == before:
             return None
         if module.is_scheduled and not was_scheduled:
-            raise ScheduleError("the pass made a schedule, and XLA's scheduler has yet to run")
+            raise ScheduleError("the pass created a schedule, but XLA's scheduler has not run yet")
         if self.is_placed:
             insert_copies(module, self.platform)
         check_emitted(module, self.platform, opcodes)
@@ -177,20 +177,18 @@ class _Work:
 
     def _donation(self, module: str) -> None:
         """Says that donation is lost, or raises where it is to be kept."""
-        lost = (
-            "this jaxlib forgets donation (input_output_alias, buffer_donor) in modules that a pass changes"
-        )
+        lost = "this jaxlib loses donation (input_output_alias, buffer_donor) in modules that a pass changes"
         if self.keeps_donation:
             raise DonationError(f"{lost}, and {module} donates arguments")
         if not self.has_warned and not self.is_dry:
             self.has_warned = True
             label = self.registration.label
-            _warn(f"{lost}: what {label} changes needs memory for arguments and results at once")
+            _warn(f"{lost}: what {label} changes needs memory for arguments and results at the same time")
 
     def _skip(self, module: str, reason: str) -> None:
         self.registration.outcomes.append(PassOutcome(module, "skipped", reason))
         _log.warning("the pass %s skipped %s: %s", self.registration.label, module, reason)
-        _warn(f"hlotext pass {self.registration.label}: {module} is compiled without it: {reason}")
+        _warn(f"hlotext pass {self.registration.label}: {module} was compiled without it: {reason}")
 
     def _code(self) -> CodeType | None:
         return None if isinstance(self.function, Pipeline) else getattr(self.function, "__code__", None)

@@ -30,8 +30,8 @@ def check_heard(stage: Any, platforms: Sequence[str] | str | None) -> None:
     for platform in wanted:
         if platform != "cpu" and not _hears(platform, stage):
             raise NotImplementedError(
-                f"the compiler of {platform} in this JAX runs no registered passes: the program would be compiled "
-                f"without a word as if there were none (platforms= names those that do)"
+                f"the compiler of {platform} in this JAX runs no registered passes, so the program would silently be "
+                "compiled without them (use platforms= to name platforms that do)"
             )
 
 

@@ -45,7 +45,7 @@ def from_jax(jitted: Any, *args: Any, stage: str = "before", **kwargs: Any) -> M
     if stage == "after":
         (module,) = lowered.compile().runtime_executable().hlo_modules()
         return module_of_proto(module.as_serialized_hlo_module_proto())
-    raise ValueError(f"stage is before or after, not {stage}")
+    raise ValueError(f"stage must be before or after, not {stage}")
 
 
 # ---- fields of a proto

@@ -121,7 +121,7 @@ class Registration:
     def __call__(self) -> bool:
         """As `remove`: what `register_pass` gave before was called."""
         warnings.warn(
-            "calling a registration is deprecated and goes with hlotext 0.2: use its remove(), or `with`",
+            "calling a registration is deprecated and will be removed in hlotext 0.2; use its remove(), or `with`",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -77,7 +77,7 @@ def as_age(age: XlaAge | date | str | None) -> XlaAge | None:
     except ValueError:
         pass
     raise ValueError(
-        f"{age!r} is no age of XLA: give a release of jaxlib such as 0.12 or 0.10.2, a day such as 2026-06-14, or an XlaAge"
+        f"{age!r} is not an XLA age; use a jaxlib release such as 0.12 or 0.10.2, a date such as 2026-06-14, or an XlaAge"
     )
 
 

@@ -65,7 +65,7 @@ class BackendConfig(Value):
             raise ValueError("this backend_config nests too deep to be read as JSON") from None
         except ValueError as error:
             beginning = self.text if len(self.text) <= 40 else f"{self.text[:40]}..."
-            raise ValueError(f"this backend_config is no JSON ({error}): {beginning}") from None
+            raise ValueError(f"this backend_config is not JSON ({error}): {beginning}") from None
 
     def __str__(self) -> str:
         return quote_unless_dict(self.text)

@@ -77,7 +77,7 @@ class Literal:
         is_fitting = shape.is_array and array.shape == shape.dimensions
         if not is_fitting or array.dtype.name != shape.element_type.dtype.name:
             raise ValueError(
-                f"an array of {array.dtype}{list(array.shape)} is no value of {shape.without_layout()}"
+                f"an array of {array.dtype}{list(array.shape)} is not a value of {shape.without_layout()}"
             )
         values = array.reshape(-1)
         if shape.element_type.is_integral and shape.element_type.bits < 8:
@@ -137,7 +137,7 @@ class Literal:
             raise ValueError(f"the text leaves out the value of this {self.shape} ({ELIDED_TEXT})")
         values = self._elements
         if values is None:
-            raise ValueError(f"a literal of {self.shape} is no array")
+            raise ValueError(f"a literal of {self.shape} is not an array")
         if not self.is_bare:
             return values.reshape(self.shape.dimensions)
         size = self.shape.element_count * values.dtype.itemsize

@@ -146,7 +146,7 @@ def check_axes(mesh: Mesh, axes: tuple[AxisRef, ...]) -> None:
         if sub is not None and (
             sub.pre_size < 1 or sub.size < 2 or size % sub.next_pre_size or sub.size >= size
         ):
-            raise ValueError(f"{axis} is no part of an axis of size {size}")
+            raise ValueError(f"{axis} is not part of an axis of size {size}")
         # Parts of one axis that do not overlap divide its size, so there are few of them.
         others = earlier_of.setdefault(axis.name, [])
         for earlier in others:

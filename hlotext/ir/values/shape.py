@@ -282,7 +282,7 @@ class Shape:
         shape = self
         for i in index:
             if not shape.is_tuple or not 0 <= i < len(shape.tuple_shapes):
-                raise IndexError(f"{{{','.join(map(str, index))}}} is no shape index of {self}")
+                raise IndexError(f"{{{','.join(map(str, index))}}} is not a shape index of {self}")
             shape = shape.tuple_shapes[i]
         return shape
 

@@ -115,7 +115,7 @@ class Sharding(Value):
         return [one._shard_of(leaf) for one, leaf in zip(shardings, leaves, strict=True)]
 
     def _shard_of(self, shape: Shape) -> Shape:
-        """`shard_shape` of what is no tuple."""
+        """`shard_shape` of what is not a tuple."""
         raise NotImplementedError
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
@@ -271,7 +271,7 @@ class OpSharding(Sharding):
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
         if not shape.is_array:
-            raise ValueError(f"{shape} is no array")
+            raise ValueError(f"{shape} is not an array")
         tiles = self.canonical()
         whole = tuple(slice(0, size) for size in shape.dimensions)
         if tiles.maximal_device is not None:
@@ -286,7 +286,7 @@ class OpSharding(Sharding):
         if count is None:
             return Everywhere(whole)
         if not 0 < count <= MOST_DEVICES:
-            raise ValueError(f"{count} is no number of devices")
+            raise ValueError(f"{count} is not a valid device count")
         return dict.fromkeys(range(count), whole)
 
     def devices(self) -> Iterator[int]:

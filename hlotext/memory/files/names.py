@@ -61,7 +61,7 @@ class Names:
             return self._lines.get(value.name, value.name)
         home = instruction.computation
         if home is None:
-            raise MemoryModelError(f"{instruction.name} is in no computation")
+            raise MemoryModelError(f"{instruction.name} is not in a computation")
         return self._printer.instruction(instruction, self._printer.names(home))
 
     def whole_shape(self, value: Value) -> Shape | None:

@@ -86,7 +86,7 @@ class Builder(OpcodeMethods):
     def before(cls, instruction: Instruction, like: Instruction | None = None) -> Builder:
         """A builder that inserts before an instruction and, by default, inherits from it."""
         if instruction.computation is None:
-            raise EditError(f"{instruction.name} is in no computation")
+            raise EditError(f"{instruction.name} is not in a computation")
         return cls(instruction.computation, instruction, like or instruction)
 
     @classmethod
@@ -94,7 +94,7 @@ class Builder(OpcodeMethods):
         """A builder that inserts after an instruction and, by default, inherits from it."""
         computation = instruction.computation
         if computation is None:
-            raise EditError(f"{instruction.name} is in no computation")
+            raise EditError(f"{instruction.name} is not in a computation")
         place = computation.order.index(instruction) + 1
         following = computation._instructions[place] if place < len(computation) else None
         return cls(computation, following, like or instruction)

@@ -139,7 +139,7 @@ def _check_term(
         if term.shape[1:] not in texts:
             raise source.error(f"the left side captures no shape {term.shape}", term.position)
     elif term.shape is not None and words.is_wild(term.shape):
-        raise source.error(f"{term.shape} is no shape but a pattern of shapes", term.position)
+        raise source.error(f"{term.shape} is a shape pattern, not a shape", term.position)
     for name, value, position in term.attributes:
         if value.startswith("$") and value[1:] not in texts:
             raise source.error(f"the left side captures no {value} as the text of an attribute", position)

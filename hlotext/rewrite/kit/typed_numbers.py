@@ -69,10 +69,10 @@ def number_like(b: Builder, value: Any, like: Instruction, *, is_whole: bool) ->
     """A constant of an instruction's element type; of its sizes too, where it is to be whole. Raises EditError."""
     shape = like.shape
     if shape is None or not shape.is_array:
-        raise EditError(f"{value} takes no type from {like.name}, which is no array")
+        raise EditError(f"{value} cannot take its type from {like.name}, which is not an array")
     given = getattr(value, "dtype", None)
     if given is not None and (given != shape.element_type.dtype or getattr(value, "shape", ())):
-        raise EditError(f"a number of type {given} is no {shape.element_type.name} as {like.name}")
+        raise EditError(f"a number of type {given} is not {shape.element_type.name} like {like.name}")
     check_number(value, shape.element_type)
     return b.full_like(like, value) if is_whole else b.constant(value, shape.element_type)
 
@@ -83,16 +83,16 @@ def check_number(value: Any, type_: ElementType) -> None:
         return
     is_truth = isinstance(value, bool)
     if is_truth != (type_.kind is TypeKind.PREDICATE):
-        raise EditError(f"{value!r} is no value of {type_.name}")
+        raise EditError(f"{value!r} is not a value of type {type_.name}")
     if is_truth or type_.kind is TypeKind.COMPLEX:
         return
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, complex) or not (is_whole or type_.is_floating):
-        raise EditError(f"{value!r} is no value of {type_.name}")
+        raise EditError(f"{value!r} is not a value of type {type_.name}")
     if type_.kind in (TypeKind.SIGNED, TypeKind.UNSIGNED):
         bits = type_.bits
         low, high = (
             (-(1 << bits - 1), (1 << bits - 1) - 1) if type_.kind is TypeKind.SIGNED else (0, (1 << bits) - 1)
         )
         if not low <= int(value) <= high:
-            raise EditError(f"{value!r} is no value of {type_.name}")
+            raise EditError(f"{value!r} is not a value of type {type_.name}")

@@ -125,7 +125,7 @@ def _character(character: str) -> tuple[str, str]:
     """Name of a character that no token contains, and help about it."""
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
-        return f"the byte 0x{code - 0xDC00:02x}, which is no UTF-8,", _ONLY_ASCII
+        return f"the byte 0x{code - 0xDC00:02x}, which is not UTF-8,", _ONLY_ASCII
     if code > 127:
         is_visible = character.isprintable() and not character.isspace()
         return f"`{character}` (U+{code:04X})" if is_visible else f"the character U+{code:04X}", _ONLY_ASCII

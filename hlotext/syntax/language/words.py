@@ -56,7 +56,9 @@ def unquote(quoted: str) -> str:
             inner.encode("utf-8", "surrogateescape")[: match.start()].decode("utf-8", "surrogateescape")
         )
         shown = match[0].decode("utf-8", "replace")
-        raise TermError(f"`{shown}` is no escape in a string", place, r"a backslash itself is written `\\`")
+        raise TermError(
+            f"`{shown}` is not a valid string escape", place, r"a backslash itself is written `\\`"
+        )
 
     return _escape().sub(one, inner.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 

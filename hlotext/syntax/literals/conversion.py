@@ -31,7 +31,7 @@ class BadValueError(Exception):
 def convert(words: list[str], element_type: ElementType) -> np.ndarray[Any, Any]:
     """The values of numbers as a literal writes them; of a complex type, the words of both parts in turn.
 
-    Raises BadValueError for a word that is no number, is of the wrong kind, or is out of the type's range.
+    Raises BadValueError for a word that is not a number, is of the wrong kind, or is out of the type's range.
     """
     import numpy as np
 
@@ -54,7 +54,7 @@ def _integers(words: list[str], element_type: ElementType) -> list[int]:
         if is_predicate and word in _TRUTH:
             values.append(_TRUTH[word])
         elif not _INTEGER.fullmatch(word):
-            raise BadValueError(number, f"{_shown(word)} is no integer, which {element_type} needs")
+            raise BadValueError(number, f"{element_type} needs an integer, not {_shown(word)}")
         else:
             values.append(_integer(word, number))
     return values
@@ -120,7 +120,7 @@ def _double(word: str, number: int) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise BadValueError(number, f"{_shown(word)} is no number") from None
+        raise BadValueError(number, f"{_shown(word)} is not a number") from None
     if math.isinf(value) and not word.endswith("inf"):
         raise BadValueError(number, f"{_shown(word)} is beyond what 64 bits hold (about 1.8e+308)")
     return value

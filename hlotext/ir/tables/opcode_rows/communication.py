@@ -176,7 +176,7 @@ ROWS: tuple[Opcode, ...] = (
         "collective-permute",
         Family.COLLECTIVE,
         Arity(count=Count.FOUR_WITH_SLICES),
-        "Sends the operands from each source device to its target; devices that are no target get zeros.",
+        "Sends the operands from each source device to its target; devices that are not a target get zeros.",
         "f32[4] collective-permute(f32[4] x), source_target_pairs={{0,1},{1,0}}",
         attributes=a.COLLECTIVE_PERMUTE,
         shape_rule="collective_permute",

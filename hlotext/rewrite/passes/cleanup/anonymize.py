@@ -33,7 +33,7 @@ class Anonymize(Pass):
     Names become opcodes and numbers, names of mesh axes numbers; metadata, source files, original values, notes of the front
     end (but for those that say how arguments lie, and XLA's own with words of its own), and the settings of custom calls,
     infeeds and outfeeds go, as does the metadata inside of shardings. Constants of more than 16 elements become zeros, so
-    that weights and tables do not go along. Shapes, shardings and targets of custom calls (see `targets`) stay.
+    that weights and tables do not go along. Shapes, shardings and custom call targets (see `targets`) stay.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('ENTRY mine { ROOT x = f32[] parameter(0), metadata={op_name="plan"} }')
@@ -50,7 +50,7 @@ class Anonymize(Pass):
     constants: bool = True
     """Makes large constants zeros."""
     targets: bool = False
-    """Numbers the targets of custom calls that are no compiler's or front end's, too; then these cannot run."""
+    """Numbers the custom call targets that are no compiler's or front end's, too; then these cannot run."""
     module_name: str = "module"
 
     def run(self, module: Module) -> PassResult:

@@ -80,7 +80,7 @@ class FloatNormalization(Pass):
         """Raises FloatTypeError for a word that is no float type."""
         low, high = ELEMENT_TYPES.get(self.low), ELEMENT_TYPES.get(self.high)
         if low is None or high is None or low.bits >= high.bits:
-            raise FloatTypeError(f"{self.low} and {self.high} are no type and a wider one")
+            raise FloatTypeError(f"{self.low} and {self.high} are not a type and a wider one")
         if self.platform == "tpu":
             raise FloatTypeError("tpu is neither cpu nor gpu")
         is_late = layouts_count(module) and not is_tpu(module)

@@ -99,7 +99,7 @@ class ShardingBuilder:
         devices, tiles = fields.get("device"), fields.get("devices")
         if word is None:
             if tiles is None:
-                raise TermError("a sharding that is no single word needs devices=[...]", opening.start_pos)
+                raise TermError("a sharding that is not a single word needs devices=[...]", opening.start_pos)
             types, rank = fields.get("last_tile_dims") or (), len(tiles.dimensions)
             if len(types) > rank:
                 raise TermError(f"last_tile_dims names {len(types)} dimensions of {rank}", opening.start_pos)
