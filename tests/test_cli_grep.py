@@ -260,7 +260,7 @@ def test_constants_and_parameters_match_as_they_are_written(tmp_path: Path) -> N
     for pattern, said in {
         "constant({1, 2})": "a constant is matched by one value",
         "constant($x)": "a constant is matched by one value",
-        "parameter($x)": "the parentheses of a parameter hold its number",
+        "parameter($x)": "the parentheses of a parameter contain its number",
         "negate($x, $y)": "negate takes one operand, but has 2",
     }.items():
         result = run("grep", pattern, path)

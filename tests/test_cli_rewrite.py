@@ -30,7 +30,7 @@ def test_rewrite_in_place_and_dumps(tmp_path: Path) -> None:
 
 def test_rewrite_says_what_is_wrong() -> None:
     unknown = run("rewrite", "-p", "nothing", FILE)
-    assert (unknown.exit_code, "there is no pass nothing" in unknown.stderr) == (2, True)
+    assert (unknown.exit_code, "no pass nothing" in unknown.stderr) == (2, True)
     failed = run(
         "rewrite", "-p", "layout-normalization", "-", input="ENTRY e { ROOT x = f32[2] parameter(0) }"
     )

@@ -108,7 +108,7 @@ def test_packed_text_that_grows_too_large(
     monkeypatch.setattr(inputs, "MAX_SOURCE", 1 << 20)
     path = tmp_path / "bomb"
     path.write_bytes(pack(b" " * (1 << 20)))
-    with pytest.raises(hlo.HloSyntaxError, match="the text is empty but for blanks"):
+    with pytest.raises(hlo.HloSyntaxError, match="the text contains only whitespace"):
         hlo.load(path)
     path.write_bytes(pack(b" " * ((1 << 20) + 1)))
     with pytest.raises(hlo.InputError, match="bomb unpacks to more than"):
@@ -143,7 +143,9 @@ def test_what_xla_aborts_on_is_an_ordinary_error(name: str) -> None:
 def test_what_is_no_text(text: object) -> None:
     """Who passes a path is told what takes one."""
     for read in (hlo.parse, hlo.parse_all, hlo.parse_tolerant):
-        with pytest.raises(TypeError, match=r"text is str or bytes, not \w+ \(hlotext.load takes files\)"):
+        with pytest.raises(
+            TypeError, match=r"text must be str or bytes, not \w+ \(hlotext.load reads files\)"
+        ):
             read(text)  # type: ignore[arg-type]
 
 

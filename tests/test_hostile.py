@@ -130,7 +130,7 @@ def test_one_bound_for_every_kind_of_source(tmp_path: Path, monkeypatch: pytest.
         if source == "/dev/zero" and os.name != "posix":
             continue
         with pytest.raises(
-            hlo.InputError, match="more than 65,536 bytes: HLOTEXT_MAX_SOURCE raises the bound"
+            hlo.InputError, match="more than 65,536 bytes; raise the limit with HLOTEXT_MAX_SOURCE"
         ):
             hlo.load(source)
     monkeypatch.setenv(inputs.LIMIT_VARIABLE, "65K")

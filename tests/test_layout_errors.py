@@ -112,7 +112,7 @@ def test_bad_indices_among_many() -> None:
     """The first one of them is named, wherever it stands."""
     indices = np.zeros((100_000, 2), np.int64)
     indices[77_777] = (1, 5)
-    with pytest.raises(layout.LayoutError, match=r"\(1, 5\) is outside: dimension 1 has size 5"):
+    with pytest.raises(layout.LayoutError, match=r"\(1, 5\) is out of range: dimension 1 has size 5"):
         layout.byte_offsets(SHAPE, indices)
     with pytest.raises(layout.LayoutError, match="18446744073709551615"):
         layout.byte_offsets(SHAPE, np.array([[2**64 - 1, 0]], np.uint64))
@@ -129,20 +129,20 @@ def test_bad_indices_among_many() -> None:
 
 @pytest.mark.parametrize("position", [-1, 24, 2**70])
 def test_bad_positions(position: int) -> None:
-    with pytest.raises(layout.LayoutError, match=r"the position.*outside of 24 elements"):
+    with pytest.raises(layout.LayoutError, match=r"the position.*out of range for 24 elements"):
         layout.index_at(SHAPE, position)
     with pytest.raises(layout.LayoutError, match=r"the positions?"):
         layout.indices_at(SHAPE, [position])
-    with pytest.raises(layout.LayoutError, match=r"the byte offset.*outside of 96 bytes"):
+    with pytest.raises(layout.LayoutError, match=r"the byte offset.*out of range for 96 bytes"):
         layout.indices_at_byte(SHAPE, 4 * position)
 
 
 def test_bad_arrays_and_buffers() -> None:
-    with pytest.raises(layout.LayoutError, match=r"the array.*has the dimensions \[5, 3\]"):
+    with pytest.raises(layout.LayoutError, match=r"the array.*has dimensions \[5, 3\]"):
         layout.to_memory(np.zeros((5, 3)), SHAPE)
     with pytest.raises(layout.LayoutError, match=r"the buffer.*has 95 bytes, not 96"):
         layout.from_memory(bytes(95), SHAPE)
-    with pytest.raises(layout.LayoutError, match=r"the buffer.*does not give its bytes"):
+    with pytest.raises(layout.LayoutError, match=r"the buffer.*does not expose its bytes"):
         layout.from_memory("text", SHAPE)
     with pytest.raises(layout.LayoutError, match=r"element type.*no numpy counterpart"):
         layout.to_memory(np.zeros(2), hlo.parse_shape("tensor32[2]{0:E(4)}"))

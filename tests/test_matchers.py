@@ -251,7 +251,7 @@ def test_what_must_not_match_sees_captures() -> None:
         "ENTRY e { x = f32[] parameter(0)  y = f32[] parameter(1)  s = f32[] add(x, x)  ROOT d = f32[] add(x, y) }"
     )
     assert [i.name for i in module.entry if different.matches(i)] == ["d"]
-    assert different.explain(module.entry["s"]) == "operand 1 of s, x: it matches what it must not"
+    assert different.explain(module.entry["s"]) == "operand 1 of s, x: it matches an excluded pattern"
 
 
 # ---- numbers, by value and type

@@ -315,7 +315,7 @@ def test_a_recorded_trace() -> None:
     assert loop.seconds > loop.times["while.6"].seconds
     modules = hlo.load_all(path)
     assert [module.name for module in modules] == ["jit_g", "jit__lambda"]
-    with pytest.raises(hlo.ProtoError, match="this trace holds 2 modules"):
+    with pytest.raises(hlo.ProtoError, match="this trace contains 2 modules"):
         hlo.load(path)
 
 
@@ -426,7 +426,7 @@ def test_a_proto_that_ends_early_is_called_so(kept: int) -> None:
     data = (
         b"\x0a" + bytes([len(module) & 127 | 128, len(module) >> 7]) + module
     )  # HloProto: the module is its first field
-    with pytest.raises(hlo.ProtoError, match=rf"ends early: {kept} of {len(data):,} bytes or more"):
+    with pytest.raises(hlo.ProtoError, match=rf"truncated HLO proto: {kept} of at least {len(data):,} bytes"):
         hlo.proto.read_modules(data[:kept])
     with pytest.raises(hlo.ProtoError, match="neither"):
         hlo.proto.read_modules(b"\xff" * kept)

@@ -729,7 +729,7 @@ def test_arguments_of_the_builder_by_their_names_in_the_text() -> None:
         == "constant.1 = s32[] constant(0)"
     )
     assert str(b.dynamic_update_slice(x, b.slice(x, (0, 0), (1, 8)), 0, 0).shape) == "f32[4,8]"
-    with pytest.raises(TypeError, match="iota takes dimension= or iota_dimension=, and one of them"):
+    with pytest.raises(TypeError, match="iota takes exactly one of dimension=, iota_dimension="):
         b.iota("s32[4]")
 
 
@@ -815,7 +815,7 @@ ENTRY e {
     before = str(empty)
     assert rewrite.annotate_loop(empty.entry.root) == {}
     assert str(empty) == before
-    with pytest.raises(hlo.EditError, match="p is parameter, no while"):
+    with pytest.raises(hlo.EditError, match="p is parameter, not while"):
         rewrite.annotate_loop(module.entry["p"])
 
 

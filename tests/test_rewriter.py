@@ -131,7 +131,7 @@ def test_rules_that_undo_one_another_end_with_an_error() -> None:
         return r.b.sine(r["x"])
 
     with pytest.raises(
-        rewrite.RewriteError, match="no end after 50 rewrites: rules undo one another"
+        rewrite.RewriteError, match="no fixpoint after 50 rewrites: rules undo each other"
     ) as caught:
         rewrite.apply_rules(hlo.parse(TEXT), [to_cosine, to_sine], max_rewrites=50)
     assert "to_sine on cosine" in str(caught.value)
@@ -375,7 +375,7 @@ def test_once_visits_what_was_there_before() -> None:
 @pytest.mark.parametrize("driver", ["worklist", "post-order"])
 def test_rules_without_an_end_are_told_from_others_and_taken_back(driver: str) -> None:
     module = hlo.parse(TEXT)
-    with pytest.raises(rewrite.RewriteError, match="no end after 5 rewrites"), module.transaction():
+    with pytest.raises(rewrite.RewriteError, match="no fixpoint after 5 rewrites"), module.transaction():
         rewrite.apply_rules(module, [turns], driver=driver, max_rewrites=5)
     assert str(module) == TEXT
 

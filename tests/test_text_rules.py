@@ -97,19 +97,19 @@ def test_a_line_named_as_on_the_left_takes_from_that_instruction() -> None:
 
 
 WRONG = {
-    "negate(x) => x": "column 8: there is no opcode x: an operand of any kind is \\$x",
+    "negate(x) => x": "column 8: there is no opcode x: write \\$x for an arbitrary operand",
     "negate($x)": "column 11: expected =>",
     "negate($x) => $y": r"column 15: the left side does not capture \$y, but \$x",
     "negate($x) => abs": "column 15: abs needs all of its operands",
     "negate($x) => abs(_)": "column 19: _ says nothing",
     "negate($x) => add-*($x)": r"column 15: (add-\* says nothing|no opcode is like)",
-    "negate($x) => abs(custom-call($x))": "column 19: the operands of custom-call do not say its shape",
+    "negate($x) => abs(custom-call($x))": "column 19: the operands of custom-call do not determine its shape",
     "negate($x) => abs($x), dimensions={0}": "column 24: abs has no attribute dimensions",
     "transpose($x), dimensions={1,0} => transpose($x), dimensions=$D": r"captures no \$D as the text",
     "negate($x) => f32[*] convert($x)": "is a shape pattern, not a shape",
-    "negate($x) =>\n  abs($x); negate($x)": "line 2, column 3: a line before the last one needs a name",
+    "negate($x) =>\n  abs($x); negate($x)": "line 2, column 3: only the last line may be unnamed",
     "negate($x) => abs(negate($x), dimensions={0})": "column 31: negate has no attribute dimensions",
-    "negate(transpose($x, dimensions={1,0})) => $x": "column 22: dimensions stands behind the parenthesis",
+    "negate(transpose($x, dimensions={1,0})) => $x": "column 22: dimensions must follow the parenthesis",
     "negate($x) => abs($x), metadata=a)": "expected an attribute or the end",
     "sort($x) => reduce($x, 0), dimensions={0}": "column 13: reduce needs the attribute to_apply",
     "negate($x) => abs(get-tuple-element($x))": "column 19: get-tuple-element needs the attribute index",
@@ -224,7 +224,7 @@ def test_a_refused_rewrite_does_not_stop_the_others() -> None:
     module = hlo.parse(text)
     with pytest.raises(rewrite.EditError):
         rewrite.apply_rules(module, rules, on_refused="raise")
-    with pytest.raises(ValueError, match="on_refused is warn or raise, not skip"):
+    with pytest.raises(ValueError, match="on_refused must be warn or raise, not skip"):
         rewrite.apply_rules(module, rules, on_refused="skip")
 
 

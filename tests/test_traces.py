@@ -281,4 +281,4 @@ def test_traces_without_modules_and_damaged_ones_are_called_traces(tmp_path: Pat
     for command in (("show", path), ("convert", path, "-o", "-")):
         result = run(*command)
         assert result.exit_code == 2
-        assert "a profiler's trace (XSpace) that is damaged" in result.stderr
+        assert "a damaged profiler trace (XSpace)" in result.stderr

@@ -85,7 +85,7 @@ def move_before(instruction: Instruction, other: Instruction) -> None:
     computation = instruction._computation
     graph_checks.instruction(other, f"the instruction to put {instruction._name} before")
     if computation is None or other._computation is not computation:
-        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
+        raise EditError(f"{instruction.name} and {other.name} are not in the same computation")
     if other is instruction:
         return
     module_of(other)

@@ -52,9 +52,7 @@ def layout_of(shape: Shape) -> Layout:
     if layout.element_size_in_bits < 0:
         raise LayoutError("element size", f"E({layout.element_size_in_bits}) is negative", shape)
     if layout.physical_shape is not None:
-        raise LayoutError(
-            "physical shape", "P(...) belongs to a sparse array, whose elements this cannot place", shape
-        )
+        raise LayoutError("physical shape", "P(...) belongs to a sparse array, which is not supported", shape)
     _check_splits(layout, shape)
     return layout
 
@@ -62,9 +60,7 @@ def layout_of(shape: Shape) -> Layout:
 def _check_dimensions(shape: Shape) -> None:
     for number, size in enumerate(shape.dimensions):
         if size == UNBOUNDED_SIZE:
-            raise LayoutError(
-                f"dimension {number}", "has no bound, so nothing behind it has a place in memory", shape
-            )
+            raise LayoutError(f"dimension {number}", "has no bound, so offsets after it are undefined", shape)
         if size < 0:
             raise LayoutError(f"dimension {number}", f"has the negative size {size}", shape)
 
@@ -77,9 +73,9 @@ def check_permutation(part: str, numbers: Sequence[int], rank: int, shape: Shape
     seen: set[int] = set()
     for number in numbers:
         if not 0 <= number < rank:
-            raise LayoutError(part, f"{text} names dimension {number}, which does not exist", shape)
+            raise LayoutError(part, f"{text} refers to dimension {number}, which does not exist", shape)
         if number in seen:
-            raise LayoutError(part, f"{text} names dimension {number} twice", shape)
+            raise LayoutError(part, f"{text} lists dimension {number} twice", shape)
         seen.add(number)
 
 
@@ -88,9 +84,7 @@ def _check_tile(part: str, sizes: tuple[int, ...], shape: Shape) -> None:
         raise LayoutError(part, "is empty", shape)
     for size in sizes:
         if size <= 0 and size != COMBINE_DIMENSION:
-            raise LayoutError(
-                part, f"has the size {size}, and only positive sizes and * have a meaning", shape
-            )
+            raise LayoutError(part, f"has size {size}, but only positive sizes and * are allowed", shape)
     if sizes[-1] == COMBINE_DIMENSION:
         raise LayoutError(part, "ends in *, but there is no more minor dimension to merge into", shape)
 
@@ -100,7 +94,7 @@ def _check_splits(layout: Layout, shape: Shape) -> None:
         part = f"split config {config}"
         if not 0 <= config.dimension < shape.rank:
             raise LayoutError(
-                part, f"names physical dimension {config.dimension}, which does not exist", shape
+                part, f"refers to physical dimension {config.dimension}, which does not exist", shape
             )
         size = shape.dimensions[layout.minor_to_major[-1 - config.dimension]]
         points = (0, *config.split_indices, size)
@@ -161,7 +155,7 @@ def checked_index(shape: Shape, index: Sequence[int]) -> tuple[int, ...]:
         if not 0 <= number < size:
             raise LayoutError(
                 "the index",
-                f"{text} is outside: dimension {dimension} has size {size}",
+                f"{text} is out of range: dimension {dimension} has size {size}",
                 shape,
             )
     return numbers

@@ -99,14 +99,14 @@ def _dimensions_meaning(shape: Shape) -> str:
     dynamic = [number for number, flag in enumerate(shape.dynamic_dimensions) if flag]
     if not dynamic:
         return count
-    return f"{count} at most; {_numbers('dimension', dynamic)} dynamic, and memory is laid out for the bounds"
+    return f"{count} at most; {_numbers('dimension', dynamic)} dynamic; memory is allocated for the bounds"
 
 
 def _order_meaning(place: Placement) -> str:
     order = place.major_to_minor
-    assumed = "" if place.shape.layout else "the default order is meant: "
+    assumed = "" if place.shape.layout else "default order: "
     if len(order) == 1:
-        return f"{assumed}the elements follow each other"
+        return f"{assumed}elements are contiguous"
     physical = (
         f"physically, slowest first: {_times(place.physical_dimensions)} ({_numbers('dimension', order)})"
     )
@@ -143,19 +143,19 @@ def _cut_meaning(
         fastest = "the fastest dimension" if len(sizes) == 1 else f"the {len(sizes)} fastest dimensions"
         subject = f"{fastest}, {what}{which}{added},"
     elif within:
-        subject = f"inside of that, {what} elements"
+        subject = f"within that, {what} elements"
     else:
-        subject = f"the last {len(sizes)} dimensions so far, {what}, the grid of tiles among them,"
+        subject = f"the last {len(sizes)} dimensions so far, {what}, including the grid of tiles,"
     verb = "is" if len(sizes) == 1 and first else "are"
     merged = f"merged into {_times(step.merged)} and " if step.merges else ""
     unit, again = ("tile", "") if first else ("piece", " again")
     several = "" if step.grid == (1,) else "s"
-    text = f"{subject} {verb} {merged}cut{again} into {unit}s of {_times(step.tile)}"
+    text = f"{subject} {verb} {merged}split{again} into {unit}s of {_times(step.tile)}"
     text += f": {_times(step.grid)} {unit}{several}"
     if step.pads:
         text += f", padded to {_times(g * t for g, t in zip(step.grid, step.tile, strict=True))}"
     if not first and len(step.tile) == 2 and step.tile[1] == 1 and step.tile[0] > 1:
-        text += f", so that {step.tile[0]} neighbouring rows lie interleaved"
+        text += f", interleaving {step.tile[0]} neighboring rows"
     return text
 
 
@@ -167,26 +167,26 @@ def _other_parts(place: Placement, layout: Layout) -> Iterable[tuple[str, str]]:
         yield f"L({alignment})", f"the number of elements is rounded up to a multiple of {alignment}: {grown}"
     for mark, type_ in (("#", layout.index_type), ("*", layout.pointer_type)):
         if type_ is not None:
-            yield f"{mark}({type_})", "for sparse arrays only, without effect here"
+            yield f"{mark}({type_})", "only for sparse arrays; no effect here"
     if bits := layout.element_size_in_bits:
         shared = f", {8 // bits} to a byte, the first in the low bits" if bits < 8 and 8 % bits == 0 else ""
-        yield f"E({bits})", f"every element takes {bits} bit{'s' if bits > 1 else ''}{shared}"
+        yield f"E({bits})", f"each element takes {bits} bit{'s' if bits > 1 else ''}{shared}"
     if layout.memory_space:
-        yield f"S({layout.memory_space})", f"lies in {memory_space_name(layout.memory_space)}"
+        yield f"S({layout.memory_space})", f"in {memory_space_name(layout.memory_space)}"
     for config in layout.split_configs:
         dimension = place.major_to_minor[config.dimension]
         cuts = ", ".join(map(str, config.split_indices))
         yield (
             f"SC{config}",
-            f"dimension {dimension} is split at {cuts or 'no index'}; the pieces lie in different memories",
+            f"dimension {dimension} is split at {cuts or 'no index'}; the pieces are in different memories",
         )
     if (prefix := layout.dynamic_shape_metadata_prefix_bytes) > 0:
         effect = (
-            "lie in front of the data"
+            "precede the data"
             if not place.shape.is_static
-            else "would lie in front if a size were dynamic"
+            else "would precede the data if a size were dynamic"
         )
-        yield f"M({prefix})", f"{prefix} bytes with the sizes at run time {effect}"
+        yield f"M({prefix})", f"{prefix} bytes with run-time sizes {effect}"
 
 
 # ---- the whole
@@ -228,7 +228,7 @@ class ArrayExplanation:
         if self.format is not None:
             rows.append(("format", f"{self.format.name}: {self.format.meaning}"))
         else:
-            rows.append(("format", "none of the catalogue"))
+            rows.append(("format", "not in the catalog"))
         if layout_of(self.shape).memory_space == 0:
             rows.append(("memory space", memory_space_name(0)))
         rows.append(("in memory", f"{_times(self.tiled_dimensions)}, row-major"))
@@ -256,9 +256,7 @@ class ArrayExplanation:
                 which = _numbers("dimension", row.dimensions) if row.dimensions else "added dimension"
                 rows.append(("", f"{which}: {row.size} padded to {row.padded_size}"))
         if self.inner_padding_elements:
-            rows.append(
-                ("", f"inside of the first tile: {self.inner_padding_elements:,} elements of padding")
-            )
+            rows.append(("", f"in the first tile: {self.inner_padding_elements:,} elements of padding"))
         if self.tail_padding_elements:
             rows.append(("", f"at the end: {self.tail_padding_elements:,} elements of padding"))
         if self.better is not None:
@@ -317,7 +315,7 @@ class TupleExplanation:
         rows.append(("padding", f"{bytes_text(self.padding_bytes)} ({self.padding_ratio:.4g}x)"))
         for where, table in (("CPU and GPU", HOST_INDEX_TABLE), ("TPU", TPU_INDEX_TABLE)):
             size = bytes_text(table.all_bytes(self.shape))
-            rows.append(("", f"and {size} for tables of pointers on {where}"))
+            rows.append(("", f"and {size} for pointer tables on {where}"))
         return rows
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ def memory_space_name(number: int) -> str:
 
     It never moves an element.
     """
-    return _MEMORY_SPACES.get(number, f"memory space {number}, which is the device's own")
+    return _MEMORY_SPACES.get(number, f"memory space {number}, which is device-specific")
 
 
 # ---- formats
@@ -119,7 +119,7 @@ def _family(width: _TpuWidth) -> str:
 def _tpu_formats(width: _TpuWidth) -> Iterator[Format]:
     family = _family(width)
     shared = (
-        f", {width.packing} neighbouring rows interleaved in each 32-bit word" if width.packing > 1 else ""
+        f", {width.packing} neighboring rows interleaved in each 32-bit word" if width.packing > 1 else ""
     )
     for rows in (*width.small_rows, width.rows, width.tall_rows):
         if rows:
@@ -143,18 +143,18 @@ def _scalar_formats(widths: Iterable[_TpuWidth]) -> Iterator[Format]:
         )
 
 
-RAW = Format("raw", (), (), "no tiles: elements in the order of minor_to_major, without padding between them")
+RAW = Format("raw", (), (), "no tiles: elements in minor_to_major order without padding")
 
 CATALOGUE: tuple[Format, ...] = (
     RAW,
     *(format_ for width in _TPU_V4 for format_ in _tpu_formats(width)),
     Format(
         "TPU 16-bit 16x128", _tiles((16, 128), (2, 1)), (16,),
-        "tiles of 16 rows by 128 columns, 2 neighbouring rows to a 32-bit word; inside programs only",
+        "tiles of 16 rows by 128 columns, 2 neighboring rows per 32-bit word; inside programs only",
     ),
     Format(
         "1-bit 32x128", _tiles((32, 128), (32, 1)), (1,),
-        "tiles of 32 rows by 128 columns, 32 rows to a word; documented, but TPU keeps pred in bytes",
+        "tiles of 32 rows by 128 columns, 32 rows per word; documented, but TPUs store pred in bytes",
     ),
 )  # fmt: skip
 """Every known format of arrays with dimensions; no two have the same tiles for the same width."""

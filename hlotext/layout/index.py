@@ -38,7 +38,7 @@ def linear_index_to_multidimensional_index(shape: Shape, linear: int) -> tuple[i
     order, sizes = _physical(shape)
     linear = checked_integer("the linear index", linear)
     if not 0 <= linear < (count := product("the shape", sizes, shape)):
-        raise LayoutError("the linear index", f"{linear} is outside of {count} elements", shape)
+        raise LayoutError("the linear index", f"{linear} is out of range for {count} elements", shape)
     numbers = dict(zip(order, unravel(linear, sizes), strict=True))
     return tuple(numbers[dimension] for dimension in range(shape.rank))
 
@@ -58,7 +58,7 @@ def dimension_strides(shape: Shape) -> tuple[int, ...]:
 def dimension_stride(shape: Shape, dimension: int) -> int:
     """Elements between neighbours in one logical dimension, tiles ignored (XLA's `GetDimensionStride`)."""
     if not 0 <= dimension < shape.rank:
-        raise LayoutError(f"dimension {dimension}", f"does not exist in {shape.rank} dimensions", shape)
+        raise LayoutError(f"dimension {dimension}", f"does not exist in rank {shape.rank}", shape)
     return dimension_strides(shape)[dimension]
 
 

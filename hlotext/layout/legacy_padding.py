@@ -61,7 +61,7 @@ def padded_to_memory(
     larger = padded_shape(shape, padded_dimensions)
     values = np.asarray(array)
     if values.shape != array_of(shape).dimensions:
-        raise LayoutError("the array", f"has the dimensions {list(values.shape)}", shape)
+        raise LayoutError("the array", f"has dimensions {list(values.shape)}", shape)
     padded = np.full(larger.dimensions, np.asarray(padding_value).astype(values.dtype))
     padded[tuple(map(slice, values.shape))] = values
     return to_memory(padded, larger, fill=padding_value)

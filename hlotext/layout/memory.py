@@ -42,7 +42,7 @@ def to_memory(array: npt.ArrayLike, shape: Shape, fill: Any = 0) -> Array:
     dtype = _dtype(place)
     logical = _bits(_converted(array, place, dtype))
     if logical.shape != place.shape.dimensions:
-        raise LayoutError("the array", f"has the dimensions {list(logical.shape)}", place.shape)
+        raise LayoutError("the array", f"has dimensions {list(logical.shape)}", place.shape)
     filling = _bits(np.asarray(fill).astype(dtype))
     # Every part writes the whole of its region, padding included, so that only the tail is left to fill.
     memory = np.empty(place.allocated_elements, logical.dtype)
@@ -95,9 +95,9 @@ def _stored_width(place: Placement) -> int:
     bits, type_ = place.element_bits, place.shape.element_type
     if bits == 8 * type_.byte_width or type_.bits <= bits < 8:
         return bits
-    problem = f"E({bits}) does not hold a value of {type_}, which has {type_.bits} bits"
+    problem = f"E({bits}) cannot hold a value of {type_}, which has {type_.bits} bits"
     if bits > type_.bits:
-        problem = f"how a value of {type_} lies in E({bits}) is not defined"
+        problem = f"the representation of {type_} in E({bits}) is undefined"
     raise LayoutError("element size", problem, place.shape)
 
 
@@ -119,7 +119,7 @@ def _bytes(buffer: Any) -> npt.NDArray[np.uint8]:
     try:
         return np.frombuffer(buffer, np.uint8)
     except (TypeError, ValueError, BufferError):
-        raise LayoutError("the buffer", f"{type(buffer).__name__} does not give its bytes") from None
+        raise LayoutError("the buffer", f"{type(buffer).__name__} does not expose its bytes") from None
 
 
 def _converted(array: npt.ArrayLike, place: Placement, dtype: np.dtype[Any]) -> Array:
@@ -136,7 +136,7 @@ def _converted(array: npt.ArrayLike, place: Placement, dtype: np.dtype[Any]) -> 
         exact = type_.is_integral or dtype == np.bool_
         if exact and not np.array_equal(result.astype(source.dtype), source):
             raise LayoutError(
-                "the array", f"holds values of {source.dtype} that {type_} cannot hold", place.shape
+                "the array", f"contains values of {source.dtype} that {type_} cannot represent", place.shape
             )
     return result
 

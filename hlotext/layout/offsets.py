@@ -69,7 +69,7 @@ def indices_at(shape: Shape, positions: npt.ArrayLike) -> Integers:
     flat = _integers("the positions", positions)
     outside = (flat < 0) | (flat >= place.allocated_elements)
     if outside.any():
-        problem = f"{flat[outside][0]} is outside of {place.allocated_elements} elements"
+        problem = f"{flat[outside][0]} is out of range for {place.allocated_elements} elements"
         raise LayoutError("the position", problem, place.shape)
     # The tail padding is mapped to position 0 and marked at the end.
     padding = flat >= place.tiled_elements
@@ -175,7 +175,7 @@ def _column(place: Placement, rows: Integers, dimension: int) -> Integers:
     if column.view(np.uint64).max() >= place.shape.dimensions[dimension]:
         row = int(np.argmax(column.view(np.uint64) >= place.shape.dimensions[dimension]))
         size = place.shape.dimensions[dimension]
-        problem = f"{tuple(rows[row].tolist())} is outside: dimension {dimension} has size {size}"
+        problem = f"{tuple(rows[row].tolist())} is out of range: dimension {dimension} has size {size}"
         raise LayoutError("the index", problem, place.shape)
     return column
 

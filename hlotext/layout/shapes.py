@@ -35,7 +35,7 @@ def make_shape(
     """
     type_ = element_type(type_) if isinstance(type_, str) else type_
     if not type_.is_array_type:
-        raise LayoutError("element type", f"there are no arrays of {type_}")
+        raise LayoutError("element type", f"{type_} cannot be an array element type")
     sizes = tuple(dimensions)
     order = descending(len(sizes)) if minor_to_major is None else tuple(minor_to_major)
     bits = 0 if element_size_in_bits == 8 * type_.byte_width else element_size_in_bits
@@ -230,7 +230,7 @@ def dimension_number(shape: Shape, number: int) -> int:
     Raises LayoutError for numbers outside of -rank to rank-1 (XLA does not check the upper bound).
     """
     if not -shape.rank <= number < shape.rank:
-        raise LayoutError(f"dimension {number}", f"does not exist in {shape.rank} dimensions", shape)
+        raise LayoutError(f"dimension {number}", f"does not exist in rank {shape.rank}", shape)
     return number % shape.rank
 
 

@@ -79,11 +79,11 @@ def _checked_ranges(place: Placement, ranges: Sequence[SliceRange | Sequence[int
         numbers = attrs.astuple(given) if isinstance(given, SliceRange) else tuple(given)
         if not 2 <= len(numbers) <= 3:
             raise LayoutError(
-                part, f"needs a start, a limit and perhaps a stride, not {numbers}", place.shape
+                part, f"needs a start, a limit and optionally a stride, not {numbers}", place.shape
             )
         one = SliceRange(*(checked_integer(part, number) for number in numbers))
         if not 0 <= one.start <= one.limit <= size:
-            raise LayoutError(part, f"{one} is outside of the dimension's size {size}", place.shape)
+            raise LayoutError(part, f"{one} is out of range for dimension size {size}", place.shape)
         if one.stride < 1:
             raise LayoutError(part, f"{one} has a stride of less than 1", place.shape)
         result.append(one)
@@ -128,7 +128,7 @@ def _limit(boxes: int, dimensions: int, max_runs: int) -> None:
     once.
     """
     if boxes * max(1, dimensions // 16) > max_runs:
-        raise LayoutError("the slice", f"comes to more than {max_runs} separate runs of memory")
+        raise LayoutError("the slice", f"covers more than {max_runs} separate runs of memory")
 
 
 def _take(boxes: _Boxes, rows: Integers) -> _Boxes:

@@ -249,7 +249,7 @@ def index_at(shape: Shape, position: int) -> tuple[int, ...] | None:
     position = checked_integer("the position", position)
     if not 0 <= position < place.allocated_elements:
         raise LayoutError(
-            "the position", f"{position} is outside of {place.allocated_elements} elements", place.shape
+            "the position", f"{position} is out of range for {place.allocated_elements} elements", place.shape
         )
     return place.index(position)
 
@@ -264,7 +264,7 @@ def indices_at_byte(shape: Shape, offset: int) -> tuple[tuple[int, ...] | None, 
     offset = checked_integer("the byte offset", offset)
     if not 0 <= offset < place.allocated_bytes:
         raise LayoutError(
-            "the byte offset", f"{offset} is outside of {place.allocated_bytes} bytes", place.shape
+            "the byte offset", f"{offset} is out of range for {place.allocated_bytes} bytes", place.shape
         )
     first, last = 8 * offset // place.element_bits, (8 * offset + 7) // place.element_bits
     return tuple(place.index(position) for position in range(first, min(last + 1, place.allocated_elements)))

@@ -169,7 +169,7 @@ class Matching:
         """The ways in which also single operands match, and nothing that must not."""
         for forbidden in pattern.forbidden:
             if Matching(forbidden).ways(forbidden, place, {**captures, **found}, options):
-                self._fail(place, "it matches what it must not")
+                self._fail(place, "it matches an excluded pattern")
                 return
         if not pattern.single_operands:
             yield found
@@ -180,7 +180,7 @@ class Matching:
             if single.number < count:
                 present.append((single.number, single.pattern))
             elif not single.is_optional:
-                self._fail(place, f"it has {count} operands, so none of number {single.number}")
+                self._fail(place, f"it has {count} operands, so no operand {single.number}")
                 return
         for way in self._operands(present, place, {**captures, **found}, options):
             yield {**found, **way}

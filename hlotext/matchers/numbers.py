@@ -103,4 +103,4 @@ def plain(value: Any) -> Number:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"a constant is matched with a number, not with {value!r}") from None
+        raise TypeError(f"a constant can only be matched with a number, not {value!r}") from None

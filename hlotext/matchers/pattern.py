@@ -144,7 +144,9 @@ class Pattern:
 
     def __attrs_post_init__(self) -> None:
         if self.any_order and self.operands is not None and len(self.operands) > MAX_ANY_ORDER:
-            raise ValueError(f"{len(self.operands)} operands in any order: at most {MAX_ANY_ORDER}")
+            raise ValueError(
+                f"{len(self.operands)} operands in any order exceed the limit of {MAX_ANY_ORDER}"
+            )
         counts: Counter[str] = Counter([self.capture] if self.capture is not None else [])
         parts = (
             *(self.operands or ()),

@@ -133,7 +133,7 @@ class Reader:
         while (attribute := _ATTRIBUTE.match(self.text, self.position)) is not None:
             name, place = attribute["name"], attribute.start("name")
             if self.depth and term.kind != "opcode":
-                raise self.source.error(f"{name} stands behind the parenthesis of its operation", place)
+                raise self.source.error(f"{name} must follow the parenthesis of its operation", place)
             self.position = attribute.end()
             self.known(words.unknown_attribute(opcode, name), place)
             place = self.position
@@ -167,7 +167,7 @@ class Reader:
         self.position = opening.end()
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+            raise PatternError(f"operands can be nested at most {MAX_DEPTH} levels deep")
         if (
             term.kind == "opcode"
             and term.text == "constant"
@@ -204,7 +204,7 @@ class Reader:
     def body(self, name: str, place: int, value: str) -> None:
         """Raises PatternError where the braces of a called computation do not hold a pattern."""
         if self.depth >= MAX_DEPTH:
-            raise PatternError(f"operands are nested {MAX_DEPTH} levels deep at most")
+            raise PatternError(f"operands can be nested at most {MAX_DEPTH} levels deep")
         start = self.text.index("{", place) + 1
         inner = Reader(self.source, start, start + len(value) - len("{}"), allow_unknown=self.allow_unknown)
         inner.depth = self.depth + 1
@@ -234,7 +234,7 @@ class Reader:
         found = self.text[self.position : self.position + 20].strip() or "the end"
         word = _IDENTIFIER.match(found)
         if word is not None and (name := word[0].replace("_", "-")) in OPCODES and name != word[0]:
-            return PatternError(f"opcodes are spelled with hyphens: did you mean `{name}`?")
+            return PatternError(f"opcodes are spelled with hyphens; did you mean `{name}`?")
         return PatternError(f"expected {expected} at {self.source.place(self.position)}, found {found}")
 
     def known(self, problem: str | None, position: int) -> None:

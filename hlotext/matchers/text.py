@@ -63,7 +63,7 @@ def pattern_of(source: Text, lines: tuple[Line, ...]) -> Pattern:
         if line is lines[-1]:
             return pattern
         if line.name is None:
-            raise source.error("a line before the last one needs a name", line.term.position)
+            raise source.error("only the last line may be unnamed", line.term.position)
         defined[line.name] = pattern
     raise AssertionError("a text has a line")
 

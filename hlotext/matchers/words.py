@@ -14,7 +14,7 @@ from hlotext.semantics import conditions
 from hlotext.syntax.source.reporter import did_you_mean
 
 _TYPE = re.compile(r"([\w*?]+)\[")
-ONE_VALUE = "a constant is matched by one value, which all of its elements have: constant(2.5)"
+ONE_VALUE = "a constant is matched by the single value of all its elements: constant(2.5)"
 _WILD = re.compile(r"[*?]")
 
 
@@ -32,7 +32,7 @@ def unknown_opcode(word: str) -> str | None:
     if word in opcodes.OPCODES:
         return None
     meant = did_you_mean(word, opcodes.OPCODES)
-    return _said(f"there is no opcode {word}", meant or f"an operand of any kind is ${word}")
+    return _said(f"there is no opcode {word}", meant or f"write ${word} for an arbitrary operand")
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:
@@ -58,7 +58,7 @@ def wrong_operands(opcode: str, operands: Sequence[tuple[str, str]], is_open: bo
     is_number = len(operands) == 1 and operands[0][0] == "number"
     if row.payload is Payload.PARAMETER_NUMBER:
         is_whole = is_number and operands[0][1].isdecimal()
-        return None if is_whole else "the parentheses of a parameter hold its number: parameter(0)"
+        return None if is_whole else "the parentheses of a parameter contain its number: parameter(0)"
     return None if is_number else ONE_VALUE
 
 

@@ -33,7 +33,7 @@ def callees(opcode: str, called: list[Computation], operands: tuple[Instruction,
     index: Shape | None = operands[0].shape if operands and opcode == "conditional" else None
     names = _names_of_calls(opcode, index is not None and index.element_type.name == "pred")
     if names is None:
-        raise ProtoError(f"opcode {opcode} calls computations in a way that this release does not know")
+        raise ProtoError(f"opcode {opcode} calls computations in a way unknown to this release")
     if isinstance(names, str):
         return {names: tuple(called)}
     if len(names) != len(called):

@@ -35,7 +35,7 @@ class Tools:
 
 
 def _no_module(_: Any) -> Any:
-    raise ProtoError("a module holds modules that nothing reads or writes here")
+    raise ProtoError("a module contains nested modules, which are not supported here")
 
 
 Read: TypeAlias = Callable[[Fields, Tools], Any]
@@ -74,7 +74,7 @@ def number_of(value: Any) -> int:
     if isinstance(value, RawValue):
         if value.text.isdigit():
             return int(value.text)
-        raise ProtoError(f"no proto holds the value {value}")
+        raise ProtoError(f"a proto cannot represent the value {value}")
     name, spelling = _WORDS[type(value)]
     return pool.enum_numbers(name)[spelling(str(value))]
 

@@ -62,7 +62,7 @@ def read_accuracy(found: bytes, t: Tools) -> ResultAccuracy | None:
         return ResultAccuracy(tolerance=Tolerance(p.atol, p.rtol, p.ulps))
     mode = word(enums.ResultAccuracyMode, m.mode)
     if isinstance(mode, RawValue):
-        raise ProtoError(f"there is no accuracy mode {mode}")
+        raise ProtoError(f"unknown accuracy mode {mode}")
     return None if mode is enums.ResultAccuracyMode.DEFAULT else ResultAccuracy(mode)
 
 

@@ -304,7 +304,7 @@ def _id_lists(rest: str) -> tuple[dict[int, str], str]:
         length = varints(rest[2:12])[0]
         size, start = number_of(length), 2 + len(length)
         if number in found or not 0 < size <= len(rest) - start or rest[start + size - 1] > "\x7f":
-            raise ProtoError("a list of numbers ends inside of one, or comes twice")
+            raise ProtoError("a list of numbers is truncated, or appears twice")
         found[number] = rest[start - 1 : start + size]
         rest = rest[start + size :]
     return found, rest

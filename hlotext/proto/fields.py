@@ -28,7 +28,7 @@ class Fields:
             return default
         value = values[-1]
         if type(value) is not int:
-            raise ProtoError(f"field {number} has another wire type")
+            raise ProtoError(f"field {number} has an unexpected wire type")
         return value
 
     def flag(self, number: int) -> bool:
@@ -57,7 +57,7 @@ class Fields:
         if len(values) == 1 and type(values[0]) is bytes:
             return values[0]
         if any(type(value) is int for value in values):
-            raise ProtoError(f"field {number} has another wire type")
+            raise ProtoError(f"field {number} has an unexpected wire type")
         return values[0] if len(values) == 1 else b"".join(values)  # type: ignore[return-value,arg-type]
 
     def last(self, number: int) -> bytes:
@@ -67,7 +67,7 @@ class Fields:
             return b""
         value = values[-1]
         if type(value) is int:
-            raise ProtoError(f"field {number} has another wire type")
+            raise ProtoError(f"field {number} has an unexpected wire type")
         assert isinstance(value, bytes)
         return value
 
@@ -79,7 +79,7 @@ class Fields:
         """A list of messages."""
         values = self._values.get(number, [])
         if any(type(value) is int for value in values):
-            raise ProtoError(f"field {number} has another wire type")
+            raise ProtoError(f"field {number} has an unexpected wire type")
         return values  # type: ignore[return-value]
 
     def single(self, number: int) -> float:
@@ -88,7 +88,7 @@ class Fields:
         if not raw:
             return 0.0
         if len(raw) != 4:
-            raise ProtoError(f"field {number} has another wire type")
+            raise ProtoError(f"field {number} has an unexpected wire type")
         found: float = struct.unpack("<f", raw)[0]
         short = (float(f"{found:.{digits}g}") for digits in range(6, 9)) if math.isfinite(found) else ()
         return next((number for number in short if struct.pack("<f", number) == raw), found)

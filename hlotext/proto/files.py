@@ -39,13 +39,13 @@ def kind_of(data: bytes, name: str = "") -> str:
                 break
     except ProtoError as error:
         if _looks_like_trace(data):
-            why = f"a profiler's trace (XSpace) that is damaged: {error.bare_message}"
+            why = f"a damaged profiler trace (XSpace): {error.bare_message}"
             raise ProtoError(why, error.path, error.offset, name) from None
         if (whole := _whole_size(data)) is not None:
-            why = f"a proto of HLO that ends early: {len(data):,} of {whole:,} bytes or more"
+            why = f"a truncated HLO proto: {len(data):,} of at least {whole:,} bytes"
             raise ProtoError(why, name=name) from None
         if not fields:
-            raise ProtoError("this is neither HLO text nor a proto of XLA", name=name) from None
+            raise ProtoError("neither HLO text nor an XLA proto", name=name) from None
         raise ProtoError(error.bare_message, error.path, error.offset, name) from None
     if 6 in fields and fields[6] == wire.VARINT:
         return MODULE
@@ -60,7 +60,7 @@ def kind_of(data: bytes, name: str = "") -> str:
         return TRACE
     if 3 in fields:
         return MODULE
-    raise ProtoError("this is neither HLO text nor a proto that holds HLO", name=name)
+    raise ProtoError("neither HLO text nor a proto containing HLO", name=name)
 
 
 def _whole_size(data: bytes) -> int | None:
@@ -147,9 +147,9 @@ class Modules(Sequence[Module]):
 def read_modules(data: bytes | str, name: str = "") -> Modules:
     """The modules of a file of one of the four kinds. Raises ProtoError, MissingProtobuf."""
     if isinstance(data, str):
-        raise ProtoError("a proto was opened as text: open it in binary mode", name=name)
+        raise ProtoError("a proto was opened as text; open it in binary mode", name=name)
     if len(data) >= MAX_SIZE:
-        raise ProtoError(f"a proto has less than 2 GiB, this has {len(data):,} bytes", name=name)
+        raise ProtoError(f"a proto must be smaller than 2 GiB, but this has {len(data):,} bytes", name=name)
     kind = kind_of(data, name)
     if kind == TRACE:
         spans = [Span(*found) for found in module_spans(data, name)]
@@ -177,9 +177,9 @@ def read_first(data: bytes | str, name: str = "") -> Module:
     if len(modules) == 1:
         return modules[0]
     if not modules:
-        raise ProtoError("this trace holds no modules", name=name)
+        raise ProtoError("this trace contains no modules", name=name)
     shown = ", ".join(modules.names[:10])
-    raise ProtoError(f"this trace holds {len(modules)} modules: load_all reads them ({shown})", name=name)
+    raise ProtoError(f"this trace contains {len(modules)} modules; load_all reads them ({shown})", name=name)
 
 
 def wrapped(module: bytes) -> bytes:

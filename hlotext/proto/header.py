@@ -69,7 +69,7 @@ def _aliases(values: list[bytes], tools: Tools) -> InputOutputAliasConfig | None
     for raw in decoded(tools.classes, "HloInputOutputAliasProto", values[0]).entries:
         m = decoded(tools.classes, "AliasEntryProto", raw)
         if m.kind not in (1, 2):
-            raise ProtoError("an alias is of no kind")
+            raise ProtoError("an alias has no kind")
         kind = AliasKind.MUST if m.kind == 2 else AliasKind.MAY
         entries.append(
             InputOutputAlias(
@@ -161,7 +161,7 @@ def write(module: Module, tools: Tools) -> list[bytes]:
         entry = module.entry
         shapes = [p.shape.with_default_layout() for p in entry.parameters if p.shape is not None]
         if entry.shape is None:
-            raise ProtoError("the entry has no known shape")
+            raise ProtoError("the shape of the entry is unknown")
         layout = ComputationLayout(tuple(shapes), entry.shape.with_default_layout())
     _refuse_raw(given)
     names = [(f"p{number}", shape) for number, shape in enumerate(layout.parameter_shapes)]
@@ -213,7 +213,7 @@ def _write_donors(value: BufferDonorConfig, tools: Tools) -> bytes:
 
 def _write_frames(index: StackFrameIndex, tools: Tools) -> bytes:
     if index.other_tables:
-        raise ProtoError("no proto holds tables that this release does not know")
+        raise ProtoError("tables unknown to this release cannot be written to a proto")
     classes = tools.classes
     try:
         m = classes.StackFrameIndexProto(file_names=index.file_names, function_names=index.function_names)

@@ -64,19 +64,19 @@ def _has(*names: str) -> Callable[[Any], bool]:
 STABLEHLO = "StableHLO"
 KINDS = (
     Held(
-        "a module in protobuf's JSON",
+        "a module in protobuf JSON",
         is_data=is_json,
         proto=lambda data: from_json(data.decode("utf-8", "replace")),
     ),
     Held(
-        "a module that was lowered",
+        "a lowered module",
         is_object=_has("compiler_ir", "compile", "as_text"),
         proto=lambda value: value.compiler_ir(dialect="hlo").as_serialized_hlo_module_proto(),
     ),
     Held("a compiled program", is_object=_has("runtime_executable"), proto=_of_compiled),
     Held("a loaded executable", is_object=_has("hlo_modules"), proto=_of_compiled),
     Held(
-        "an XlaComputation or HloModule of jaxlib",
+        "a jaxlib XlaComputation or HloModule",
         is_object=_has("as_serialized_hlo_module_proto"),
         proto=lambda value: value.as_serialized_hlo_module_proto(),
     ),
@@ -86,24 +86,22 @@ KINDS = (
         proto=lambda value: _computation(value.mlir_module_serialized),
     ),
     Held(
-        "a module of MLIR",
+        "an MLIR module",
         is_object=lambda value: hasattr(value, "operation") and hasattr(value, "body"),
         proto=lambda value: _computation(value.operation.get_asm(enable_debug_info=True)),
     ),
-    Held(
-        "a traced function", is_object=_has("jaxpr", "lower"), help="call .lower() and give what it returns"
-    ),
+    Held("a traced function", is_object=_has("jaxpr", "lower"), help="call .lower() and pass the result"),
     Held(
         "a jitted function",
         is_object=_has("lower", "trace"),
-        help="call .lower(...) with its arguments and give what it returns",
+        help="call .lower(...) with its arguments and pass the result",
     ),
-    Held("a jaxpr", is_object=_has("jaxpr", "consts"), help="jax.jit(f).lower(...) gives HLO"),
-    Held("bytecode of MLIR", is_data=lambda data: data.startswith(MLIR_BYTECODE), proto=_computation),
+    Held("a jaxpr", is_object=_has("jaxpr", "consts"), help="use jax.jit(f).lower(...) to get HLO"),
+    Held("MLIR bytecode", is_data=lambda data: data.startswith(MLIR_BYTECODE), proto=_computation),
     Held(
         "a pickled executable",
         is_data=lambda data: data[:1] == b"\x80" and data[1:2] in (b"\x03", b"\x04", b"\x05"),
-        help="in the process that made it, compiled.as_text() gives HLO",
+        help="call compiled.as_text() in the process that created it",
     ),
     Held(
         STABLEHLO,

@@ -107,7 +107,7 @@ class Heads:
         has_opcode = has_shape = False
         for number, kind, a, b in wire.fields(before):
             if number < last or (number == last and number <= _METADATA):
-                raise ProtoError(f"field {number} comes too late, or twice")
+                raise ProtoError(f"field {number} is out of order, or appears twice")
             last = number
             if number <= _SHAPE:
                 start = middle = b
@@ -170,7 +170,7 @@ class Heads:
         parts = {number: raw[a:b] for number, kind, a, b in wire.scan(raw, 0, len(raw)) if kind == wire.BYTES}
         for number, name in ((_OPCODE, "opcode"), (_SHAPE, "shape")):
             if number not in parts:
-                raise ProtoError(f"{name} has another wire type", name)
+                raise ProtoError(f"{name} has an unexpected wire type", name)
         word = _at("opcode", lambda: text(parts[_OPCODE]))
         if not word:
             raise ProtoError("an instruction has no opcode", "opcode")
@@ -313,7 +313,7 @@ def _values(piece: bytes, least: int, most: int) -> list[tuple[int, int | bytes]
     found: list[tuple[int, int | bytes]] = []
     for number, kind, a, b in wire.fields(piece):
         if not least <= number <= most:
-            raise ProtoError(f"field {number} comes too late, or twice")
+            raise ProtoError(f"field {number} is out of order, or appears twice")
         found.append((number, a if kind == VARINT else piece[a:b]))
     return found
 
@@ -365,5 +365,5 @@ def _slice_sizes(numbers: tuple[int, ...], operands: tuple[Instruction, ...]) ->
             found.append(numbers[place : place + array.rank])
             place += array.rank
     if place != len(numbers):
-        raise ProtoError(f"{len(numbers)} sizes of slices do not fit the operand", "dynamic_slice_sizes")
+        raise ProtoError(f"{len(numbers)} slice sizes do not match the operand", "dynamic_slice_sizes")
     return tuple(found)

@@ -66,7 +66,7 @@ class CarefulBodies:
                 raise ProtoError(error.bare_message, where, a) from None
         found = body.by_id.get(root & LOCAL)
         if found is None:
-            raise ProtoError(f"no instruction has the root's id {root}", f"{path}.root_id")
+            raise ProtoError(f"no instruction has root id {root}", f"{path}.root_id")
         nodes = list(body.by_id.values())
         keys = [_varint(local) for local in body.by_id]
         return Body(computation, _varint(number), nodes, found, keys, "", body.calls, body.has_predecessors)
@@ -96,10 +96,10 @@ class _Body:
             raise ProtoError("an instruction has no name", "name")
         (_, kind, a, b), *_ = wire.scan(fields[_NAME][0], 0, len(fields[_NAME][0]))
         if kind != BYTES:
-            raise ProtoError("name has another wire type", "name")
+            raise ProtoError("name has an unexpected wire type", "name")
         name = fields[_NAME][0][a:b].decode("utf-8", "replace")
         if name in self._names:
-            raise ProtoError(f"two instructions are called {name}", "name")
+            raise ProtoError(f"two instructions are named {name}", "name")
         numbers = _numbers(fields, _ID, "id")
         local = numbers[-1] & LOCAL if numbers else 0
         if local in self.by_id:
@@ -193,7 +193,7 @@ def _numbers(fields: dict[int, list[bytes]], number: int, what: str) -> list[int
         elif kind == BYTES and number != _ID:
             found += wire.unpacked(raw, a, b)
         else:
-            raise ProtoError(f"{what} has another wire type", what)
+            raise ProtoError(f"{what} has an unexpected wire type", what)
     return found
 
 

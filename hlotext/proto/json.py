@@ -34,7 +34,9 @@ def from_json(text: str) -> bytes:
         try:
             json_format.Parse(text, message, max_recursion_depth=100)
         except (json_format.ParseError, RecursionError, ValueError) as error:
-            reason = reason or (str(error) if not isinstance(error, RecursionError) else "it nests too deep")
+            reason = reason or (
+                str(error) if not isinstance(error, RecursionError) else "it is nested too deeply"
+            )
             continue
         raw: bytes = message.SerializeToString(deterministic=True)
         return raw

@@ -71,7 +71,7 @@ def _array(
     type_ = shape.element_type
     known = FIELDS.get(type_.name)
     if known is None:
-        raise ProtoError(f"this release does not know how literals of {type_} are kept")
+        raise ProtoError(f"literals of {type_} are unknown to this release")
     number, how = known
     count = shape.element_count
     given = [value for value in values if value[0] == number]
@@ -129,7 +129,7 @@ def write_literal(literal: Literal, shapes: ShapeWriter, classes: Classes, fill:
         raw: bytes = message.SerializeToString()
         return raw
     if literal.is_elided and not fill:
-        raise ProtoError("the text leaves the value out ({...})")
+        raise ProtoError("the value is elided in the text ({...})")
     if literal.is_elided and literal.shape.is_tuple:
         inner = [
             write_literal(Literal.elided(part), shapes, classes, fill) for part in literal.shape.tuple_shapes
@@ -148,7 +148,7 @@ def _written(literal: Literal, shapes: ShapeWriter, classes: Classes) -> bytes:
     type_ = shape.element_type
     known = FIELDS.get(type_.name)
     if known is None or literal.unknown_text is not None:
-        raise ProtoError(f"this release does not know how literals of {type_} are kept")
+        raise ProtoError(f"literals of {type_} are unknown to this release")
     if (shape.element_count or 0) * np.dtype(type_.dtype).itemsize >= MAX_SIZE:
         raise ProtoError(f"a literal of {shape} is larger than a proto may be")
     array = np.zeros(shape.dimensions, dtype=type_.dtype) if literal.is_elided else literal.array

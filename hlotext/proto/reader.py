@@ -101,7 +101,7 @@ class _Reader:
             raise ProtoError(f"no computation has the entry's id {entry}", "entry_computation_id")
         module._entry = self.by_key[key]
         if len(module._computations) != len(computations):
-            raise ProtoError("computations call each other in a circle", "computations")
+            raise ProtoError("computations call each other recursively", "computations")
         header.read(module, self.fields, self.tools, self.schedule is not None)
         module._carried = b"".join(self.carried)
         return module
@@ -109,7 +109,7 @@ class _Reader:
     def _inner_text(self, raw: bytes) -> str:
         """A module in the table of original values, as XLA writes it between quotes (`OriginalValueRecoveryTable`)."""
         if self.depth >= MAX_INNER:
-            raise ProtoError(f"modules are inside of each other more than {MAX_INNER} times")
+            raise ProtoError(f"modules are nested more than {MAX_INNER} deep")
         inner = _Reader(raw, None, self.is_careful)
         inner.depth = self.depth + 1
         return f"\n{inner.module().to_text(PrintOptions(indent_amount=2))}\n  "
@@ -131,9 +131,9 @@ class _Reader:
                 position = b
         for number in header.MESSAGES:
             if any(type(value) is not bytes for value in self.fields.get(number, ())):
-                raise ProtoError(f"field {number} has another wire type", offset=0)
+                raise ProtoError(f"field {number} has an unexpected wire type", offset=0)
         if any(type(value) is not int for value in self.fields.get(_ENTRY_ID, ())):
-            raise ProtoError(f"field {_ENTRY_ID} has another wire type", offset=0)
+            raise ProtoError(f"field {_ENTRY_ID} has an unexpected wire type", offset=0)
 
     def _take_computations(self, position: int) -> int:
         """Finds computations that stand side by side with sizes of two or three bytes; gives the place behind them."""
@@ -231,7 +231,8 @@ def _as_planned(body: Body, planned: str) -> list[Instruction]:
         if not left and None not in others:
             return others  # type: ignore[return-value]
     raise ProtoError(
-        f"the schedule of computation {body.computation.name} does not hold each instruction once", "schedule"
+        f"the schedule of computation {body.computation.name} does not contain each instruction exactly once",
+        "schedule",
     )
 
 
@@ -258,7 +259,7 @@ def _schedule(raw: bytes) -> dict[str, str]:
                 key = a
             elif field == 2:
                 if field_kind != BYTES:
-                    raise ProtoError("a sequence has another wire type")
+                    raise ProtoError("a sequence has an unexpected wire type")
                 pieces += [_ids(raw, one) for one in wire.scan(raw, a, b) if one[0] == 1]
         found[encoded(key).decode("latin-1")] = "".join(pieces)
     return found
@@ -270,7 +271,7 @@ def _ids(raw: bytes, found: tuple[int, int, int, int]) -> str:
     if kind == VARINT:
         return encoded(start).decode("latin-1")
     if kind != BYTES or (start < end and raw[end - 1] > 127):
-        raise ProtoError("a list of numbers ends inside of one")
+        raise ProtoError("a list of numbers is truncated")
     return raw[start:end].decode("latin-1")
 
 

@@ -303,7 +303,7 @@ def packed(buffer: Buffer, column: Column, count: int) -> tuple[Ints, Ints]:
             elif kind == VARINT:
                 values = [start]
             else:
-                raise buffer.error("a list of numbers has another wire type", start)
+                raise buffer.error("a list of numbers has an unexpected wire type", start)
             found += values
             owners += [row] * len(values)
         numbers, rows = np.array(found, dtype=np.int64), np.array(owners, dtype=np.int64)
@@ -331,7 +331,7 @@ def _numbers(buffer: Buffer, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     is_last = data < 128
     cut = (sizes > 0) & (buffer.array[np.maximum(ends - 1, 0)] >= 128)
     if cut.any():
-        raise buffer.error("a list of numbers ends inside of one", starts[cut][0])
+        raise buffer.error("a list of numbers is truncated", starts[cut][0])
     stops = np.flatnonzero(is_last)
     begins = np.concatenate(([0], stops[:-1] + 1))
     lengths = stops - begins + 1

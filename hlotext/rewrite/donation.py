@@ -67,9 +67,9 @@ def donate(
         place = (result,) if isinstance(result, int) else tuple(result)
         taken = _array(module.entry.root.shape, place)
         if taken is None or taken.text_without_layout() != given.text_without_layout():
-            raise EditError(f"argument {number} is {given}, and the result at {place} {taken}")
+            raise EditError(f"argument {number} is {given}, but the result at {place} is {taken}")
         if any(a.output_index == place for a in aliases):
-            raise EditError(f"the result at {place} has the buffer of another argument")
+            raise EditError(f"the result at {place} already uses the buffer of another argument")
         aliases.append(InputOutputAlias(place, number, index, AliasKind(kind)))
     with module.transaction():
         for name, config in (

@@ -113,7 +113,7 @@ def _converted(b: Builder, value: Instruction, wanted: Shape, given: Shape) -> I
 
 def _known_shape(instruction: Instruction) -> Shape:
     if instruction.shape is None:
-        raise EditError(f"the shape of {instruction.name} is not known")
+        raise EditError(f"the shape of {instruction.name} is unknown")
     return instruction.shape
 
 

@@ -25,7 +25,7 @@ def extract(instruction: Instruction, depth: int | None = None) -> Module:
     """
     computation = instruction.computation
     if computation is None or computation.module is None or instruction.shape is None:
-        raise EditError(f"{instruction.name} is in no module, or its shape is not known")
+        raise EditError(f"{instruction.name} is not in a module, or its shape is unknown")
     source = computation.module
     kept = _within(instruction, depth)
     copy, body = _copied(source, computation)
@@ -64,7 +64,7 @@ def extract_between(
     """
     computation = results[0].computation
     if computation is None or computation.module is None or {i.computation for i in results} != {computation}:
-        raise EditError("the results are not all of one computation of a module")
+        raise EditError("the results are not all in one computation of a module")
     source = computation.module
     copy, body = _copied(source, computation)
     nodes = dict(zip(computation.instructions, body.instructions, strict=True))

@@ -63,7 +63,7 @@ def add_loop_value(loop: Instruction, start: Instruction, step: Step | None = No
     """
     module, shape = _state(loop)
     if start.shape is None:
-        raise EditError(f"the type of {start.name} is not known")
+        raise EditError(f"the type of {start.name} is unknown")
     count = len(shape.tuple_shapes)
     wide = Shape.tuple((*shape.tuple_shapes, start.shape))
     editor = Loops(module)
@@ -117,7 +117,7 @@ def keep_loop_values(loop: Instruction, numbers: Sequence[int]) -> Instruction:
         )
     for taker in (loop, parameter_of(body_of(loop)), parameter_of(condition_of(loop))):
         if taker.is_root or any(user.opcode != "get-tuple-element" for user in taker.users):
-            raise EditError(f"{taker.name} is used as a whole; let its users take elements")
+            raise EditError(f"{taker.name} is used as a whole; make its users take elements")
     for number in sorted(set(range(count)) - set(kept)):
         needed = _needs(loop, number, kept)
         if needed is not None:
@@ -158,7 +158,7 @@ def annotate_loop(loop: Instruction) -> Mapping[str, Any]:
         EditError: It is no while, or its config is no JSON.
     """
     if loop.opcode != "while":
-        raise EditError(f"{loop.name} is {loop.opcode}, no while")
+        raise EditError(f"{loop.name} is {loop.opcode}, not while")
     try:
         config = loop.backend_config.json() if loop.backend_config is not None else {}
     except ValueError as error:

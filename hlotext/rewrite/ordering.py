@@ -41,7 +41,7 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
     if other is instruction:
         return
     if other.computation is not _home(instruction):
-        raise EditError(f"{instruction.name} and {other.name} are not in one computation")
+        raise EditError(f"{instruction.name} and {other.name} are not in the same computation")
     following = next_instruction(other)
     if following is instruction:
         return
@@ -49,7 +49,9 @@ def move_after(instruction: Instruction, other: Instruction) -> None:
         instruction.move_before(following)
         return
     if instruction.user_view or instruction.control_successors:
-        raise EditError(f"{instruction.name} cannot stand behind {other.name}: something needs it before")
+        raise EditError(
+            f"{instruction.name} cannot come after {other.name}, since something needs it earlier"
+        )
     instruction.move_before(other)  # nothing stands behind the last one, before which it could go
     other.move_before(instruction)
 
@@ -98,5 +100,5 @@ def replace_preserving_sharding(old: Instruction, new: Instruction) -> bool:
     """
     computation = _home(old)
     if computation.module is None:
-        raise EditError(f"{old.name} is in no module")
+        raise EditError(f"{old.name} is not in a module")
     return Editor(computation.module).replace(old, new, preserve_sharding=True)

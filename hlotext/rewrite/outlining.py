@@ -30,7 +30,7 @@ def outline(
     computation = next(iter(chosen)).computation if chosen else None
     module = computation.module if computation is not None else None
     if computation is None or module is None or any(i.computation is not computation for i in chosen):
-        raise EditError("outline takes instructions of one computation of a module")
+        raise EditError("outline needs instructions of one computation in a module")
     for i in chosen:
         if i.opcode == "parameter" or i.control_predecessors or i.control_successors:
             raise EditError(f"{i.name} cannot move to another computation")
@@ -45,9 +45,7 @@ def outline(
         nodes: dict[Instruction, Instruction] = {}
         for value in inputs:
             if value.shape is None:
-                raise EditError(
-                    f"{value.name} has no type, so that it cannot be handed in", "set its shape first"
-                )
+                raise EditError(f"{value.name} has no type, so it cannot be passed", "set its shape first")
             nodes[value] = builder.parameter(value.shape)
         for old in inside:
             copy = Instruction(
@@ -121,7 +119,7 @@ def inline(call: Instruction) -> dict[Instruction, Instruction]:
         raise EditError(f"{callee.name}, which {call.name} calls, has no instructions")
     module = computation.module
     if len(callee.parameters) != len(call.operands):
-        raise EditError(f"{callee.name} does not take what {call.name} gives")
+        raise EditError(f"{callee.name} does not accept what {call.name} passes")
     with module.transaction():  # what fits a parameter need not fit those that use it
         return _inline(call, callee, computation, module)
 

@@ -94,7 +94,7 @@ def _change(instruction: Instruction, shape: Shape | None, **changes: Any) -> li
 def _module_of(instruction: Instruction) -> Module:
     computation = instruction.computation
     if computation is None or computation.module is None:
-        raise EditError(f"{instruction.name} is in no module")
+        raise EditError(f"{instruction.name} is not in a module")
     return computation.module
 
 

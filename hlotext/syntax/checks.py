@@ -91,7 +91,7 @@ def operand_shape(reporter: Reporter, operand: Instruction, declared: Shape, pos
     """A shape written before an operand must fit the operand's definition; layouts do not matter."""
     if operand.shape is not None and declared != operand.shape and not compatible(declared, operand.shape):
         start, end = _before(reporter.source.text, position)
-        message = f"operand {operand.name} is declared {shown(declared)}, but is {shown(operand.shape)}"
+        message = f"operand {operand.name} is declared as {shown(declared)}, but is {shown(operand.shape)}"
         reporter.error("X114", message, start, end, related=_definition(operand))
 
 

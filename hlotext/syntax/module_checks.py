@@ -37,7 +37,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
             continue
         number = instruction.parameter_number or 0
         if number < 0:
-            message = f"a parameter's number cannot be negative, but is {number}"
+            message = f"a parameter number cannot be negative, but is {number}"
             reporter.error("X115", message, *_number(reporter, instruction))
         elif number in found:
             related = [("the first one", *_number(reporter, found[number]))]
@@ -47,7 +47,7 @@ def parameters(reporter: Reporter, computation: Computation, numbers: list[Any])
     for number in range(len(found)):
         if number not in found:
             last = max(found)
-            message = f"there is a parameter({last}), but no parameter({number})"
+            message = f"parameter({last}) exists, but parameter({number}) does not"
             reporter.error("X115", message, *_number(reporter, found[last]))
             return
 
@@ -86,7 +86,7 @@ def names(reporter: Reporter, computation: Computation, defined: dict[str, Instr
             continue
         place = name_place(reporter, instruction)
         if name in ELEMENT_TYPES:
-            message = f"`{name}` is an element type, so nothing can be named like that"
+            message = f"`{name}` is an element type and cannot be used as a name"
             reporter.error("X116", message, place, help=f"rename it, for example to `{name}_`")
         elif name.startswith("__") and not name.startswith("__xla_"):
             message = "a name cannot start with two underscores, except `__xla_`"
@@ -119,7 +119,7 @@ def signature(reporter: Reporter, computation: Computation, result: Shape, start
     if shape is not None and shape != result and not compatible(shape, result):
         root = computation.root
         name, gives = computation.name, f"its root {root.name} is {shown(shape)}"
-        message = f"computation {name} is declared to give {shown(result)}, but {gives}"
+        message = f"computation {name} is declared to return {shown(result)}, but {gives}"
         reporter.error("X113", message, start, end, related=[("the root", root._start, root._end)])
 
 
@@ -150,10 +150,10 @@ def _aliases(reporter: Reporter, module: Module) -> None:
     if not wrong:
         return
     places, given = _output_indices(module), shown(result)
-    help = "" if result.is_tuple else "the index of a result that is not a tuple is `{}`"
+    help = "" if result.is_tuple else "use `{}` as the index of a result that is not a tuple"
     start = module.source.text.find("input_output_alias", module._start) if module.source is not None else 0
     for index in wrong:
-        message = f"input_output_alias names output {{{','.join(map(str, index))}}}, but {module.entry.name} gives {given}"
+        message = f"input_output_alias names output {{{','.join(map(str, index))}}}, but {module.entry.name} returns {given}"
         first, last = places.get(index, (max(start, 0), None))
         reporter.error("X119", message, first, last, help)
 

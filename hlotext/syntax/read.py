@@ -41,7 +41,7 @@ def as_source(text: str | bytes, name: str = "<text>") -> Source:
             text = unpack(text, name)
         return Source(decode(text), name)
     if not isinstance(text, str):
-        raise TypeError(f"text is str or bytes, not {type(text).__name__} (hlotext.load takes files)")
+        raise TypeError(f"text must be str or bytes, not {type(text).__name__} (hlotext.load reads files)")
     return Source(text, name)
 
 
@@ -136,7 +136,7 @@ class _Reading:
     def _reject(self, start: int) -> None:
         text = self.text
         if start >= len(text):
-            nothing = "is empty but for blanks and comments" if text else "is empty"
+            nothing = "contains only whitespace and comments" if text else "is empty"
             self.reporter.error("X123", f"the text {nothing}", 0)
             return
         kind = hints.foreign_text.guess_format(text)
@@ -145,20 +145,20 @@ class _Reading:
         if (inside := _INSIDE_A_LINE().search(text, start)) is not None:
             line = self.source.position(inside.start())[0]
             help = (
-                f"`HloModule` is within line {line}: remove what a log puts before each line of the module, "
-                "or have XLA write it with --xla_dump_to=DIR"
+                f"`HloModule` is within line {line}: remove the log prefix from each line of the module, or let XLA write "
+                "it with --xla_dump_to=DIR"
             )
         elif kind == hints.foreign_text.LOG:
-            help = "`hlotext message` explains what compilers say in a log"
+            help = "`hlotext message` explains compiler messages in a log"
         if not kind:
             stop = word_end(text, start)
             help = did_you_mean(text[start : min(stop, start + 40)], ["HloModule"]) or _FORM
             if _COMPUTATION_LINE().search(text, start) is not None:
                 # A module but for its header: in an editor that is a slip of the hand, and the line is known.
                 if help is not _FORM:
-                    message, end = "the header line should begin with `HloModule`", stop
+                    message, end = "the header line must start with `HloModule`", stop
                 else:
-                    message = "a header line, `HloModule NAME`, is missing before this line"
+                    message = "missing header line `HloModule NAME` before this line"
         self.reporter.error("X123", message, start, end, help)
 
     def _module(self, name: str, start: int) -> Module:
@@ -284,7 +284,7 @@ class _Reading:
         return module
 
 
-_FORM = "a module starts with `HloModule NAME`, a single instruction reads `NAME = SHAPE OPCODE(...)`"
+_FORM = "a module starts with `HloModule NAME`; a single instruction has the form `NAME = SHAPE OPCODE(...)`"
 _WORD = rf"%?{patterns.IDENTIFIER}"
 _HEADERLESS = lazy_regex(
     rf"ENTRY{patterns.WORD_END}|{_WORD}\s*\{{|{_WORD}\s*\((?:[^=<]|<=?)*\)\s*->", re.DOTALL

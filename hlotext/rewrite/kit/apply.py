@@ -77,11 +77,11 @@ def apply_rules(
         ValueError: A choice that does not exist.
     """
     if driver not in DRIVERS:
-        raise ValueError(f"driver is {', '.join(DRIVERS)}, not {driver}")
+        raise ValueError(f"driver must be one of {', '.join(DRIVERS)}, not {driver}")
     if on_refused not in ("warn", "raise"):
-        raise ValueError(f"on_refused is warn or raise, not {on_refused}")
+        raise ValueError(f"on_refused must be warn or raise, not {on_refused}")
     if verify not in (None, "equivalence"):
-        raise ValueError(f"verify is equivalence or None, not {verify}")
+        raise ValueError(f"verify must be equivalence or None, not {verify}")
     numbers = {computation: number for number, computation in enumerate(module.computations)}
     chosen = None if computations is None else [numbers[one] for one in computations if one in numbers]
     limit = max_rewrites if max_rewrites is not None else 8 * sum(map(len, module.computations)) + 1000

@@ -208,7 +208,7 @@ class Builder(OpcodeMethods):
         """The result's shape, with layouts where the operands have some."""
         if row is None or row.shape_rule is None:
             if shape is None:
-                raise EditError(f"{new.opcode} needs shape=, since its operands do not say it")
+                raise EditError(f"{new.opcode} needs shape=, since its operands do not determine it")
             return shape
         if new.opcode == "tuple" and all(o.shape is not None for o in new.operands):
             return Shape.tuple(tuple(o.shape for o in new.operands if o.shape is not None))
@@ -341,7 +341,7 @@ class Builder(OpcodeMethods):
         if starts is None:
             return self.op("slice", (value,), slice=slice, **settings)
         if limits is None:
-            raise TypeError("slice takes limits behind starts")
+            raise TypeError("slice needs limits after starts")
         steps = strides if strides is not None else [1] * _shape(value).rank
         ranges = tuple(SliceDimension(*r) for r in zip(starts, limits, steps, strict=True))
         return self.op("slice", (value,), slice=SliceDimensions(ranges), **settings)
@@ -462,7 +462,7 @@ def _passed_on(instruction: Instruction) -> Shape | None:
 def one_of(opcode: str, **given: object) -> None:
     """Raises TypeError unless one of two arguments that say the same is given."""
     if sum(value is not None for value in given.values()) != 1:
-        raise TypeError(f"{opcode} takes {' or '.join(f'{name}=' for name in given)}, and one of them")
+        raise TypeError(f"{opcode} takes exactly one of {', '.join(f'{name}=' for name in given)}")
 
 
 def attribute_name(row: Opcode | None, key: str) -> str:
@@ -476,7 +476,7 @@ def attribute_name(row: Opcode | None, key: str) -> str:
 
 def _shape(value: Instruction) -> Shape:
     if value.shape is None:
-        raise EditError(f"the shape of {value.name} is not known")
+        raise EditError(f"the shape of {value.name} is unknown")
     return value.shape
 
 

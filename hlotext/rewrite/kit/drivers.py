@@ -145,7 +145,7 @@ class Driver:
         self.last.append(f"{rule.name} on {i.name}")
         if self.stops_at is None and self.total > self.limit:
             raise RewriteError(
-                f"no end after {self.limit} rewrites: rules undo one another; the last were {', '.join(self.last)}"
+                f"no fixpoint after {self.limit} rewrites: rules undo each other; the last were {', '.join(self.last)}"
             )
 
     def _apply_timed(self, rule: RewriteRule, i: Instruction, costs: RuleProfile) -> bool:

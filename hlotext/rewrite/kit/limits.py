@@ -25,5 +25,5 @@ class InstructionBudget:
         self.count += count
         if self.count > self.limit:
             raise PassLimitError(
-                f"{self.name} would add more than {self.limit:,} instructions: computations are called too often"
+                f"{self.name} would add more than {self.limit:,} instructions, since computations are called too often"
             )

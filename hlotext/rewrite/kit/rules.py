@@ -48,7 +48,7 @@ class Rewrite(Editor):
         """The context of one match, outside of a driver. Raises EditError for an instruction that is in no module."""
         home = instruction.computation
         if home is None or home.module is None:
-            raise EditError(f"{instruction.name} is in no module")
+            raise EditError(f"{instruction.name} is not in a module")
         rewrite = cls(home.module)
         rewrite.at(instruction, match)
         return rewrite

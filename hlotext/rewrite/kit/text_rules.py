@@ -90,7 +90,7 @@ def _arrow(source: Text) -> int:
             quoted = not quoted
         elif not quoted:
             return match.start()
-    raise source.error("expected => and what takes the place of a match", len(source.text))
+    raise source.error("expected => and the replacement for a match", len(source.text))
 
 
 # ---- the right side, checked
@@ -106,10 +106,10 @@ def _check(source: Text, lines: tuple[Line, ...], values: set[str], texts: set[s
         if line.name is not None:
             values.add(line.name)
         elif not is_last:
-            raise source.error("a line before the last one needs a name", line.term.position)
+            raise source.error("only the last line may be unnamed", line.term.position)
 
 
-_NO_OPERATION = "a shape and attributes stand with an operation"
+_NO_OPERATION = "a shape and attributes belong to an operation"
 
 
 def _check_term(
@@ -122,13 +122,13 @@ def _check_term(
     has_others: bool = False,
 ) -> None:
     if term.kind == "any" or (term.kind == "opcode" and words.is_wild(term.text)):
-        raise source.error(f"{term.text} says nothing of what is to be built", term.position)
+        raise source.error(f"{term.text} does not say what to build", term.position)
     if term.kind == "capture":
         if term.text not in values:
             known = ", ".join(f"${name}" for name in sorted(values)) or "nothing"
             raise source.error(f"the left side does not capture ${term.text}, but {known}", term.position)
         if term.operands is not None:
-            raise source.error(f"${term.text} has no operands to be given", term.position)
+            raise source.error(f"${term.text} takes no operands", term.position)
     if term.kind != "opcode":
         if term.shape or term.attributes:
             raise source.error(_NO_OPERATION, term.position)
@@ -148,7 +148,7 @@ def _check_term(
     row = opcodes.opcode(term.text)
     if not is_last and term.shape is None and (row is None or row.shape_rule is None):
         raise source.error(
-            f"the operands of {term.text} do not say its shape: write it in front, `SHAPE {term.text}(...)`",
+            f"the operands of {term.text} do not determine its shape; write it in front, `SHAPE {term.text}(...)`",
             term.position,
         )
     if row is not None:
@@ -161,7 +161,7 @@ def _check_complete(source: Text, term: Term, row: Opcode, has_others: bool) -> 
     """Raises PatternError for an operation with operands or attributes missing."""
     assert term.operands is not None
     if row.payload is not Payload.OPERANDS:
-        remedy = ": a number is one, 2.0" if row.payload is Payload.LITERAL else ""
+        remedy = "; write a number such as 2.0" if row.payload is Payload.LITERAL else ""
         raise source.error(f"the right side of a rule has no {row.name}{remedy}", term.position)
     if (count := conditions.wrong_count(row, len(term.operands))) is not None:
         raise source.error(count, term.position)

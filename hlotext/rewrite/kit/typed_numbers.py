@@ -60,7 +60,7 @@ def _constant(b: Builder, value: Any, opcode: str, like: Instruction | None, is_
         raise EditError(f"{opcode} takes instructions and numbers, not a {type(value).__name__}")
     if like is None:
         raise EditError(
-            f"{value!r} meets no operand whose type it could take: b.constant({value!r}, 'f32') gives it one"
+            f"{value!r} has no operand to take its type from; b.constant({value!r}, 'f32') gives it one"
         )
     return number_like(b, value, like, is_whole=is_whole)
 

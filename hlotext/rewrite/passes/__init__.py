@@ -162,9 +162,7 @@ def make_pass(name: str, options: str = "") -> Pass:
     kind = find_pass(name)
     if kind is None:
         known = (*PASSES, *MODELS)
-        raise PassOptionError(
-            f"there is no pass {name}; {did_you_mean(name, known) or 'known: ' + ', '.join(known)}"
-        )
+        raise PassOptionError(f"no pass {name}; {did_you_mean(name, known) or 'known: ' + ', '.join(known)}")
     fields = {field.name: field for field in attrs.fields(kind)}
     values: dict[str, object] = {}
     for option in options.replace(",", " ").split():
@@ -182,13 +180,13 @@ def _value(default: object, text: str, option: str) -> object:
     """An option's value, of the type of its default."""
     if isinstance(default, bool):
         if text not in ("true", "false"):
-            raise PassOptionError(f"{option}: true or false")
+            raise PassOptionError(f"{option} must be true or false")
         return text == "true"
     if isinstance(default, int):
         try:
             return int(text)
         except ValueError:
-            raise PassOptionError(f"{option}: a whole number") from None
+            raise PassOptionError(f"{option} must be an integer") from None
     return text
 
 

@@ -130,7 +130,7 @@ class Pass:
                     if problem is None:
                         raise
                     raise BrokenModuleError(
-                        f"{self.name} cannot run over a module that is not well-formed: {problem}"
+                        f"{self.name} cannot run on an ill-formed module: {problem}"
                     ) from error
 
             cls.run = whole  # type: ignore[method-assign]

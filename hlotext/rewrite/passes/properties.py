@@ -71,7 +71,7 @@ def _no_shardings(module: Module) -> bool:
 
 
 NOT_SCHEDULED = Property("the module is not scheduled", _not_scheduled)
-FLAT_CALL_GRAPH = Property("each computation that runs by itself has one caller", _is_flat)
+FLAT_CALL_GRAPH = Property("each sequentially called computation has one caller", _is_flat)
 LAYOUTS = Property("every array has a layout", _has_layouts)
 DESCENDING = Property("elementwise operations have descending layouts", _descends)
 NO_SHARDINGS = Property("nothing has a sharding", _no_shardings)

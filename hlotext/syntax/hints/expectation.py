@@ -55,7 +55,7 @@ _GROUPS: tuple[tuple[frozenset[str], str, frozenset[str]], ...] = (
         frozenset(),
     ),
 )
-"""Terminals that stand together for one thing: those that tell it, its name, and what is not worth a word beside it."""
+"""Terminals that must appear together for one thing: those that tell it, its name, and what is not worth a word beside it."""
 
 _WORDS = {
     "NAME": "a name",

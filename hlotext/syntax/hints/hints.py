@@ -29,19 +29,19 @@ def _value(place: ParseFailure) -> str:
     if "STRING" in expected and (word[:1].isalnum() or word[:1] in "-_."):
         return f'put it in quotes: `"{word}"`'
     if expected <= {"LBRACE", "RBRACE"} and re.fullmatch(r"-?[\w.]+", word) and place.within not in _GROUPED:
-        return f"a list stands in braces: `{{{word}}}`"
+        return f"a list is written in braces: `{{{word}}}`"
     if place.within == "sharding" and expected & {"LESSTHAN", "BOUNDED"}:
         return "the devices follow the tile dimensions: `devices=[2,4]<=[8]`"
     if "LITERAL_NUMBER" in expected and word.startswith("."):
-        return f"digits come first: `0{word}`"
+        return f"write a digit first: `0{word}`"
     if word == "/":
-        return "a comment begins with `//` or `/*`"
+        return "a comment starts with `//` or `/*`"
     if "INT" in expected and word == "+":
-        return "numbers have no plus sign"
+        return "numbers take no plus sign"
     if "INT" in expected and _NUMBER.fullmatch(word):
-        return "only whole numbers in decimal digits can stand here"
+        return "only decimal integers are allowed here"
     is_unquoted = expected & {"INT", "NAME", "WORD"}
-    return "leave the quotes out" if is_unquoted and word in ("'", '"') else ""
+    return "remove the quotes" if is_unquoted and word in ("'", '"') else ""
 
 
 _GROUPED = frozenset({"replica_groups", "source_target_pairs"})

@@ -61,7 +61,7 @@ def _log_line(place: ParseFailure) -> Mistake | None:
     match = _LOG_LINE.match(place.text, start)
     if match is None:
         return None
-    return Mistake("a line of a log stands here", start, match.end(), "take it out")
+    return Mistake("this is a log line", start, match.end(), "remove it")
 
 
 _LOG_LINE = re.compile(
@@ -76,7 +76,7 @@ def _open_comment(place: ParseFailure) -> Mistake | None:
         or place.text.find("*/", place.start + 2, place.limit) >= 0
     ):
         return None
-    return Mistake("this comment is not closed", place.start, place.start + 2, "it ends with `*/`")
+    return Mistake("unterminated comment", place.start, place.start + 2, "it ends with `*/`")
 
 
 def _open_string(place: ParseFailure) -> Mistake | None:
@@ -85,7 +85,7 @@ def _open_string(place: ParseFailure) -> Mistake | None:
         place.text, place.start, place.limit
     ):
         return None
-    return Mistake("this string is not closed", place.start, place.start + 1, f"it ends with {quote}")
+    return Mistake("unterminated string", place.start, place.start + 1, f"it ends with {quote}")
 
 
 def _string_over_lines(place: ParseFailure) -> Mistake | None:
@@ -97,7 +97,7 @@ def _string_over_lines(place: ParseFailure) -> Mistake | None:
     opening = place.text.rfind(quote, max(0, end - _FAR), end)
     if opening < 0 or not _LINE_END.search(place.text, opening, end):
         return None
-    message = "this string goes on over the end of its line"
+    message = "this string continues past the end of the line"
     return Mistake(message, opening, opening + 1, f"is a {quote} missing on this line?")
 
 
@@ -109,7 +109,7 @@ _LINE_END = re.compile(r"[\r\n]")
 def _stray_brace(place: ParseFailure) -> Mistake | None:
     if place.word != "}" or "ENTRY" not in place.expected or "RBRACE" in place.expected:
         return None
-    return Mistake("this brace closes nothing", place.start, place.after, "take it out")
+    return Mistake("unmatched closing brace", place.start, place.after, "remove it")
 
 
 def _no_token(place: ParseFailure) -> Mistake | None:
@@ -117,7 +117,7 @@ def _no_token(place: ParseFailure) -> Mistake | None:
     for offset in (place.start, place.after):
         if offset < place.limit and _NO_TOKEN.match(place.text, offset):
             what, help = _character(place.text[offset])
-            return Mistake(f"{what} cannot stand here", offset, offset + 1, help)
+            return Mistake(f"unexpected {what}", offset, offset + 1, help)
     return None
 
 
@@ -125,20 +125,20 @@ def _character(character: str) -> tuple[str, str]:
     """Name of a character that no token contains, and help about it."""
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
-        return f"the byte 0x{code - 0xDC00:02x}, which is not UTF-8,", _ONLY_ASCII
+        return f"byte 0x{code - 0xDC00:02x}, which is not UTF-8", _ONLY_ASCII
     if code > 127:
         is_visible = character.isprintable() and not character.isspace()
-        return f"`{character}` (U+{code:04X})" if is_visible else f"the character U+{code:04X}", _ONLY_ASCII
+        return f"`{character}` (U+{code:04X})" if is_visible else f"character U+{code:04X}", _ONLY_ASCII
     if not code:
-        return "a NUL byte", ""
+        return "NUL byte", ""
     if character == ";":
-        return "`;`", "attributes and list items are separated by commas, instructions by nothing"
+        return "`;`", "attributes and list items are separated by commas, instructions by line breaks only"
     if code > 32:
-        return f"`{character}`", "names are made of letters, digits, `_`, `.` and `-`"
-    return f"the character U+{code:04X}", ""
+        return f"`{character}`", "names consist of letters, digits, `_`, `.` and `-`"
+    return f"character U+{code:04X}", ""
 
 
-_ONLY_ASCII = "outside strings and comments there is only ASCII"
+_ONLY_ASCII = "only ASCII is allowed outside strings and comments"
 
 
 def _reserved(place: ParseFailure) -> Mistake | None:
@@ -150,12 +150,12 @@ def _reserved(place: ParseFailure) -> Mistake | None:
     ):
         return None
     if word in ELEMENT_TYPES and ELEMENT_TYPES[word].number:
-        message = f"`{word}` is an element type, so nothing can be named like that"
+        message = f"`{word}` is an element type and cannot be used as a name"
         return Mistake(message, place.start, place.after, f"rename it, for example to `{word}_`", "X116")
     if word in _KEYWORDS and (word not in _STRUCTURE or place.follows(r"\s*=")):
         message = f"`{word}` is a reserved word"
         return Mistake(
-            message, place.start, place.after, f"as a name it needs a percent sign: `%{word}`", "X116"
+            message, place.start, place.after, f"to use it as a name, add a percent sign: `%{word}`", "X116"
         )
     return None
 
@@ -176,7 +176,7 @@ def _digit_first(place: ParseFailure) -> Mistake | None:
 def _nothing_before_equals(place: ParseFailure) -> Mistake | None:
     if place.word != "=" or "NAME" not in place.expected or not begins_line(place.text, place.start):
         return None
-    return Mistake("a name is missing before `=`", place.start, place.after)
+    return Mistake("missing name before `=`", place.start, place.after)
 
 
 def _module_without_name(place: ParseFailure) -> Mistake | None:
@@ -191,7 +191,7 @@ def _module_without_name(place: ParseFailure) -> Mistake | None:
 def _percent_alone(place: ParseFailure) -> Mistake | None:
     if place.word != "%":
         return None
-    return Mistake("a name stands right behind `%`", place.start, place.after)
+    return Mistake("expected a name right after `%`", place.start, place.after)
 
 
 def _glued_equals(place: ParseFailure) -> Mistake | None:
@@ -200,8 +200,8 @@ def _glued_equals(place: ParseFailure) -> Mistake | None:
         return None
     if place.precedes(r",[ \t]*") or place.precedes(r"[)}\w\"][ \t]+"):
         return None
-    message = f"`{place.word}=` reads as an attribute, not as the name of an instruction"
-    return Mistake(message, place.start, place.after + 1, f"put a blank before `=`: `{place.word} = ...`")
+    message = f"`{place.word}=` is parsed as an attribute, not as an instruction name"
+    return Mistake(message, place.start, place.after + 1, f"put a space before `=`: `{place.word} = ...`")
 
 
 def _blank_before_equals(place: ParseFailure) -> Mistake | None:
@@ -210,7 +210,7 @@ def _blank_before_equals(place: ParseFailure) -> Mistake | None:
         return None
     if not place.follows(r"[ \t]+=") or place.precedes(r"(?:^|\n)[ \t]*"):
         return None
-    message = f"a blank stands between `{place.word}` and its `=`"
+    message = f"unexpected space between `{place.word}` and `=`"
     return Mistake(message, place.start, place.after, f"write `{place.word}=`")
 
 
@@ -233,7 +233,9 @@ def _comma_at_end(place: ParseFailure) -> Mistake | None:
     is_attribute = "ATTRIBUTE_NAME" in place.expected and "NAME" not in place.expected
     if not is_attribute or place.previous != "," or "\n" not in place.text[place.behind : place.start]:
         return None
-    return Mistake("no attribute follows this comma", place.behind - 1, place.behind, "leave the comma out")
+    return Mistake(
+        "expected an attribute after this comma", place.behind - 1, place.behind, "remove the comma"
+    )
 
 
 def _equals_missing(place: ParseFailure) -> Mistake | None:
@@ -244,14 +246,14 @@ def _equals_missing(place: ParseFailure) -> Mistake | None:
     if name is None:
         return None
     if place.word in ("(", "{"):
-        message = "a computation begins before the one above it is closed"
+        message = "this computation starts before the previous one is closed"
         return Mistake(message, name.start(), name.end(), "is a `}` missing above?")
     if place.word == ":":
-        return Mistake("the colon stands apart from the name", place.start, place.after, "write `=` alone")
+        return Mistake("unexpected space before the colon", place.start, place.after, "write only `=`")
     if "\n" in place.text[place.behind : place.start]:
-        return Mistake(f"expected `=` behind `{name[0]}`", name.start(), name.end())
+        return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end())
     if begins_line(place.text, name.start()) and difflib.SequenceMatcher(None, name[0], "ROOT").ratio() > 0.6:
-        return Mistake(f"expected `=` behind `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
+        return Mistake(f"expected `=` after `{name[0]}`", name.start(), name.end(), "did you mean `ROOT`?")
     return None
 
 
@@ -261,7 +263,7 @@ _LAST_WORD = re.compile(r"%?[A-Za-z0-9_.\-]+\Z")
 def _entry_inside(place: ParseFailure) -> Mistake | None:
     if place.word != "ENTRY" or "RBRACE" not in place.expected:
         return None
-    message = "a computation begins before the one above it is closed"
+    message = "this computation starts before the previous one is closed"
     return Mistake(message, place.start, place.after, "is a `}` missing above?")
 
 
@@ -271,48 +273,48 @@ def _instruction_outside(place: ParseFailure) -> Mistake | None:
         return None
     name = _LAST_WORD.search(place.text, max(0, place.behind - 200), place.behind)
     start = place.start if name is None else name.start()
-    message = "an instruction stands outside of a computation"
-    return Mistake(message, start, place.after, "is there a `}` too many above?")
+    message = "instruction outside a computation"
+    return Mistake(message, start, place.after, "is there an extra `}` above?")
 
 
 def _colon_apart(place: ParseFailure) -> Mistake | None:
     if place.word != ":" or "TYPE" not in place.expected or place.within:
         return None
-    return Mistake("a blank stands between a parameter's name and its colon", place.start, place.after)
+    return Mistake("unexpected space between a parameter's name and its colon", place.start, place.after)
 
 
 def _percent_in_signature(place: ParseFailure) -> Mistake | None:
     if "SIGNATURE_NAME" not in place.expected or not place.word.startswith("%"):
         return None
-    message = "parameters have no percent sign in a signature"
+    message = "parameters take no percent sign in a signature"
     return Mistake(message, place.start, place.after, f"write `{place.word[1:]}`")
 
 
 def _result_missing(place: ParseFailure) -> Mistake | None:
     if place.expected != {"ARROW"} or place.word != "{":
         return None
-    help = "write `-> ` and the shape of the root, or leave the whole signature out"
-    return Mistake("the signature does not say what the computation gives", place.start, place.after, help)
+    help = "write `-> ` and the shape of the root, or omit the whole signature"
+    return Mistake("the signature has no result shape", place.start, place.after, help)
 
 
 def _empty_layout(place: ParseFailure) -> Mistake | None:
     if not re.compile(r"\{\s*\}").match(place.text, place.start) or not place.precedes(r"\][ \t]*"):
         return None
     end = place.text.find("}", place.start) + 1
-    return Mistake("a layout cannot be empty", place.start, end, "leave the braces out")
+    return Mistake("a layout cannot be empty", place.start, end, "remove the braces")
 
 
 def _comma_in_blanks(place: ParseFailure) -> Mistake | None:
     what = _SEPARATED_BY_BLANKS.get(place.within)
     if what is None or place.word != "," or "RBRACE" not in place.expected:
         return None
-    return Mistake(f"{what} are separated by blanks", place.start, place.after, "leave the comma out")
+    return Mistake(f"{what} are separated by spaces", place.start, place.after, "remove the comma")
 
 
 def _type_without_brackets(place: ParseFailure) -> Mistake | None:
     if "TYPE" not in place.expected or place.word not in ELEMENT_TYPES or place.follows(r"\s*\["):
         return None
-    message = f"a shape has brackets, also that of a scalar: `{place.word}[]`"
+    message = f"a shape needs brackets, even for a scalar: `{place.word}[]`"
     return Mistake(message, place.start, place.after)
 
 
@@ -320,14 +322,14 @@ def _upper_case_type(place: ParseFailure) -> Mistake | None:
     word = place.word
     if "TYPE" not in place.expected or word == word.lower() or word.lower() not in ELEMENT_TYPES:
         return None
-    message = f"element types are written in lower case: `{word.lower()}`"
+    message = f"element types are lower case: `{word.lower()}`"
     return Mistake(message, place.start, place.after)
 
 
 def _opcode_without_parentheses(place: ParseFailure) -> Mistake | None:
     if "OPCODE" not in place.expected or place.word not in opcodes.OPCODES or place.follows(r"\s*\("):
         return None
-    message = f"the operands of {place.word} stand in parentheses: `{place.word}(...)`"
+    message = f"the operands of {place.word} go in parentheses: `{place.word}(...)`"
     return Mistake(message, place.start, place.after)
 
 
@@ -337,15 +339,15 @@ def _no_operand(place: ParseFailure) -> Mistake | None:
         return None
     opcode = _UNKNOWN_OPCODE.search(place.text, max(0, place.start - 60), place.start)
     if opcode is not None and (meant := did_you_mean(opcode[1], ("constant", "parameter"))):
-        return Mistake(
-            f"opcode {opcode[1]} is unknown, and takes no value", opcode.start(1), opcode.end(1), meant
-        )
+        return Mistake(f"opcode {opcode[1]} is unknown", opcode.start(1), opcode.end(1), meant)
     if place.word == "...":
-        message = "operands were left out when this text was printed, so it cannot be read"
+        message = "operands were omitted when this text was printed, so it cannot be parsed"
         return Mistake(message, place.start, place.after)
     if _NUMBER.fullmatch(place.word):
-        message = "an operand is an instruction, not a number"
-        return Mistake(message, place.start, place.after, "give the number to a `constant` and name that")
+        message = "expected an instruction as operand, not a number"
+        return Mistake(
+            message, place.start, place.after, "define a `constant` with that value and use its name"
+        )
     return None
 
 

@@ -260,7 +260,7 @@ class Reader:
         offset = run[0]._start - 2
         read = list(module._computations)
         if end != run[-1]._end - offset or [c._end + offset for c in read] != [c._end for c in run]:
-            linker.reporter.error("X101", "this computation does not end where its text seems to end", end)
+            linker.reporter.error("X101", "this computation does not end where its text appears to end", end)
         for computation in run:
             # The scanner forgets one when the grammar must read it.
             linker.computations[computation._name] = computation

@@ -61,8 +61,8 @@ def _link_tables(module: Module, reporter: Reporter, tables: dict[str, SectionRe
     for name, fields in _TABLES.items():
         if name not in tables:
             first = min(section.position for key, section in tables.items() if key in _TABLES)
-            help = f"{', '.join(_TABLES)} stand together"
-            reporter.error("X101", f"the table {name} is missing", first, help=help)
+            help = f"{', '.join(_TABLES)} must appear together"
+            reporter.error("X101", f"table {name} is missing", first, help=help)
             return
         for number, row in enumerate(tables[name].rows, 1):
             problem = _problem(row, fields)
@@ -95,7 +95,7 @@ def _problem(row: str | dict[str, int], fields: tuple[str, ...]) -> str:
     if not fields or isinstance(row, str):
         if bool(fields) != isinstance(row, str):
             return ""
-        return f"must hold {', '.join(fields)}" if fields else "must be a string"
+        return f"must contain {', '.join(fields)}" if fields else "must be a string"
     missing = [field for field in fields if field not in row]
     foreign = [field for field in row if field not in fields]
     if missing:

@@ -83,7 +83,9 @@ class Linker:
         if is_entry:
             if self.module._entry is not None:
                 related = [("the first one", self.module._entry._start, self.module._entry._start + 5)]
-                self.reporter.error("X107", "a module has only one ENTRY computation", start, related=related)
+                self.reporter.error(
+                    "X107", "a module can have only one ENTRY computation", start, related=related
+                )
             self.module._entry = computation
         self.module._computations.append(computation)
         return Scope(computation)
@@ -232,7 +234,7 @@ class Linker:
         operation = instruction.async_wrapped_instruction if instruction._operands else None
         if operation is not None and operation.opcode != wrapped:
             start = instruction._operands[0]
-            message = f"this ends an asynchronous {wrapped}, but {start.name} is part of one that runs {operation.opcode}"
+            message = f"this completes an asynchronous {wrapped}, but {start.name} runs {operation.opcode}"
             related = [(f"{start.name} is defined here", start._start, start._end)]
             self.reporter.error("X120", message, position, related=related)
 
@@ -262,7 +264,7 @@ class Linker:
                 start = computation._root._start
                 related: list[Place] = [("the first one", start, start + 4)]
                 self.reporter.error(
-                    "X106", "a computation has only one ROOT", instruction._start, related=related
+                    "X106", "a computation can have only one ROOT", instruction._start, related=related
                 )
             computation._root = instruction
 
@@ -285,7 +287,7 @@ class Linker:
             instruction._argument = operation.argument
         elif operation.opcode == "constant":
             if instruction._head.shape is None:
-                self.reporter.error("X117", "a constant needs its shape", operation.position)
+                self.reporter.error("X117", "a constant needs a shape", operation.position)
                 return False
             start, end = operation.argument
             try:
@@ -388,9 +390,7 @@ class Linker:
         if any(isinstance(operand, BadInstruction) for operand in instruction._operands):
             return  # what is wrong has been said where the operand should be defined
         row = opcodes.opcode(instruction.opcode)
-        reason = (
-            f"the result shape of {instruction.opcode} must be written: it does not follow from the operands"
-        )
+        reason = f"the result shape of {instruction.opcode} must be written, since it cannot be inferred from the operands"
         if (
             row is not None
             and row.shape_optional
@@ -446,7 +446,7 @@ class Linker:
                 continue
             if predecessor is None and self.undefined.is_left_out(reference.name, reference.position):
                 found[LeftOut(reference.name)] = None
-                message = f"control predecessor {reference.name} is left out of this compact text"
+                message = f"control predecessor {reference.name} is omitted in this compact text"
                 self.reporter.note("X207", message, reference.position)
             elif predecessor is None:
                 what, place = "control predecessor", reference.position

@@ -56,9 +56,9 @@ class Undefined:
             message = f"{what} {name} is not defined before this line"
             related = [("it is defined here", places[following], None)]
         elif following and places[following - 1] >= self._line(position):
-            message = f"{what} {name} is the instruction itself"
+            message = f"{what} {name} is this instruction itself"
         elif places:
-            related = [("an instruction of another computation has that name", places[0], None)]
+            related = [("an instruction in another computation has this name", places[0], None)]
         self.reporter.error(
             code, message, position, help=self.reporter.did_you_mean(name, known), related=related
         )

@@ -122,7 +122,7 @@ def _double(word: str, number: int) -> float:
     except ValueError:
         raise BadValueError(number, f"{_shown(word)} is not a number") from None
     if math.isinf(value) and not word.endswith("inf"):
-        raise BadValueError(number, f"{_shown(word)} is beyond what 64 bits hold (about 1.8e+308)")
+        raise BadValueError(number, f"{_shown(word)} is out of range for 64 bits (about 1.8e+308)")
     return value
 
 

@@ -57,8 +57,8 @@ def read_tokens(text: str) -> LiteralTokens:
 
 def _no_token(text: str, match: re.Match[str]) -> str:
     if text.startswith("/*", match.start()):
-        return "the comment has no end"
-    return f"{match[2][:40]!r} has no meaning in a literal"
+        return "unterminated comment"
+    return f"{match[2][:40]!r} is not valid in a literal"
 
 
 def literal_from_tokens(tokens: LiteralTokens, shape: Shape) -> Literal:
@@ -151,9 +151,9 @@ class _Reader:
                 raise self.error("the only value of token[] is 'token'")
             return Literal.token()
         if shape.is_opaque:
-            raise self.error("there are no literals of opaque[]")
+            raise self.error("opaque[] has no literals")
         if UNBOUNDED_SIZE in shape.dimensions:
-            raise self.error(f"there are no literals of {shape}, which has an unbounded dimension")
+            raise self.error(f"{shape} has no literals, since it has an unbounded dimension")
         if shape.element_type.kind is TypeKind.UNKNOWN:
             return self.unknown(shape)
         return self.array(shape)
@@ -204,14 +204,14 @@ class _Reader:
     def complex_parts(self) -> tuple[int, int]:
         """Steps over `(real, imaginary)`; the numbers of both words."""
         if not self.take("("):
-            raise self.error("a complex value is written (real, imaginary)")
+            raise self.error("a complex value must be written (real, imaginary)")
         real = self.place
         for after, what in ((",", "the real part"), (")", "the imaginary part")):
             if self.peek() in _MARKS:
                 raise self.error(f"{what} is expected")
             self.place += 1
             if not self.take(after):
-                raise self.error(f"'{after}' is expected behind {what}")
+                raise self.error(f"'{after}' is expected after {what}")
         return real, real + 2
 
     def values(self, cells: list[int], shape: Shape) -> np.ndarray[Any, Any]:
@@ -244,39 +244,37 @@ class _Nesting:
 
     def closing(self) -> str:
         if self.level == 0:
-            return "'}' closes nothing"
+            return "unmatched '}'"
         self.level -= 1
         seen, self.seen[self.level] = self.seen[self.level], 0
         wanted = self.shape.dimensions[self.level]
-        return (
-            "" if seen == wanted else f"{self._place(self.level)} holds {wanted}, but the text gives {seen}"
-        )
+        return "" if seen == wanted else f"{self._place(self.level)} has {wanted}, but the text has {seen}"
 
     def dots(self) -> str:
         if self.level != 1:
-            return "'...' stands directly inside an array's outermost braces, nowhere else"
+            return "'...' is allowed only directly inside an array's outermost braces"
         self.is_elided = True
         self.seen[0] = self.shape.dimensions[0]
         return ""
 
     def comma(self) -> str:
-        return "" if self.level else "a value is expected in front of the comma"
+        return "" if self.level else "a value is expected before the comma"
 
     def value(self) -> str:
         # A lone number for a whole array is no mistake; XLA's reader takes it for the first element.
         self.is_bare = self.level == 0 < self.shape.rank and not self.shape.element_type.is_complex
         if self.level != self.shape.rank and not self.is_bare:
-            return f"{self._name()} has rank {self.shape.rank}, but this value stands at depth {self.level}"
+            return f"{self._name()} has rank {self.shape.rank}, but this value is at depth {self.level}"
         if self.level and (complaint := self._one_more(self.level - 1)):
             return complaint
         self.left -= 1
-        return "" if self.left >= 0 else f"{self._name()} holds no elements, but the text gives one"
+        return "" if self.left >= 0 else f"{self._name()} has no elements, but the text has one"
 
     def _one_more(self, dimension: int) -> str:
         self.seen[dimension] += 1
         wanted = self.shape.dimensions[dimension]
         is_fine = self.seen[dimension] <= wanted
-        return "" if is_fine else f"{self._place(dimension)} holds {wanted}, but the text gives more"
+        return "" if is_fine else f"{self._place(dimension)} has {wanted}, but the text has more"
 
     def _place(self, dimension: int) -> str:
         """The part of the array that the brace of that dimension holds, such as `f32[2,3] at [1]`."""

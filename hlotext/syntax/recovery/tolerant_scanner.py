@@ -230,8 +230,8 @@ class TolerantScanner(Scanner):
     def _without_header(self, start: int, end: int) -> int:
         """Reads op lines that stand where a computation should begin; gives the offset behind them."""
         self.reporter.error(
-            "X101", "an op line stands outside of any computation", start, None,
-            "the header of its computation is missing, or a `}` before it is one too many",
+            "X101", "instruction outside any computation", start, None,
+            "its computation's header is missing, or there is an extra `}` before it",
         )  # fmt: skip
         scope = self._begin("", start, is_entry=False)
         scope.computation._brace = start - 1
@@ -277,8 +277,8 @@ class TolerantScanner(Scanner):
                 True  # the brace may be that of an inline body whose line is broken
             )
             self.reporter.error(
-                "X101", f"this closes computation {scope.computation.name}, but its op lines go on",
-                position - 1, None, "take the brace out", [("the next op line", self._skip(position, end), None)],
+                "X101", f"this closes computation {scope.computation.name}, but its instructions continue",
+                position - 1, None, "remove the brace", [("the next op line", self._skip(position, end), None)],
             )  # fmt: skip
 
     def _usual_form(self, scope: Scope, position: int, end: int) -> Writing | None:

@@ -146,7 +146,7 @@ class _State:
             if _outside(found) != self._outside or self._is_elsewhere(found):
                 self._changed, self._outside = found.st_ctime_ns, _outside(found)
                 return
-        raise InputError(f"{self._path} was changed while a module that is read from it was in use")
+        raise InputError(f"{self._path} changed while a module read from it was in use")
 
     def _is_elsewhere(self, found: os.stat_result) -> bool:
         """True if the file was renamed."""

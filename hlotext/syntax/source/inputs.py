@@ -31,7 +31,7 @@ def most_bytes() -> int:
         return MAX_SOURCE
     number, unit = (said[:-1], said[-1].upper()) if said[-1].isalpha() else (said, "")
     if not (number.isdecimal() and number.isascii() and len(number) < 16 and unit in _UNITS and int(number)):
-        raise InputError(f"{LIMIT_VARIABLE} is a number of bytes, such as 8G, not {said[:40]!r}")
+        raise InputError(f"{LIMIT_VARIABLE} must be a number of bytes, such as 8G, not {said[:40]!r}")
     return int(number) << _UNITS[unit]
 
 
@@ -42,14 +42,14 @@ def several(name: str, modules: list[str]) -> str:
     """Error message for a source with several modules where one is needed."""
     shown = ", ".join(modules[:10]) + (", ..." if len(modules) > 10 else "")
     return (
-        f"{name} holds {len(modules)} modules ({shown}) where one is meant: "
-        "hlotext convert FILE --module NAME -o OUT.txt takes one out"
+        f"{name} contains {len(modules)} modules ({shown}), but one is expected; hlotext convert FILE --module NAME -o "
+        "OUT.txt extracts one"
     )
 
 
 def _too_large(name: str, what: str, most: int) -> InputError:
     size = f"{most >> 30} GiB" if most >= 1 << 30 and not most % (1 << 30) else f"{most:,} bytes"
-    return InputError(f"{name} {what} more than {size}: {LIMIT_VARIABLE} raises the bound")
+    return InputError(f"{name} {what} more than {size}; raise the limit with {LIMIT_VARIABLE}")
 
 
 def read_source(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> Source:
@@ -83,7 +83,7 @@ def is_binary(data: bytes | str) -> bool:
 
 
 def is_json(data: bytes | str) -> bool:
-    """True if the data is a module in protobuf's JSON: an object that has one of its fields near its start."""
+    """True if the data is a module in protobuf JSON: an object that has one of its fields near its start."""
     if data[:1] not in (b"{", "{", b"\n", "\n", b" ", " "):
         return False
     head = data[:_PROBED].lstrip()
@@ -182,7 +182,7 @@ def _open(path: str, flags: int) -> int:
             poll = select.poll()
             poll.register(descriptor, select.POLLIN)
             if not poll.poll(_PATIENCE * 1_000):
-                raise InputError(f"{path} is a pipe to which nothing was written for {_PATIENCE} seconds")
+                raise InputError(f"{path} is a pipe that received no data for {_PATIENCE} seconds")
         os.set_blocking(descriptor, True)
     except BaseException:
         os.close(descriptor)

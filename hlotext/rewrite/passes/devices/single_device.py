@@ -117,12 +117,12 @@ def _fitted(b: Builder, value: Instruction, shape: Shape) -> Instruction:
         if min(have, size) < 0:
             unknown = given if have < 0 else shape
             raise BrokenModuleError(
-                f"single-device cannot fit {value.name}: of {unknown} not all sizes are known"
+                f"single-device cannot adapt {value.name}: sizes of {unknown} are unknown"
             )
         if size > have:
             if size // have > _MOST_PARTS:
                 raise PassLimitError(
-                    f"single-device would put {value.name} together {size // have:,} times, more than {_MOST_PARTS:,}"
+                    f"single-device would concatenate {value.name} {size // have:,} times, more than {_MOST_PARTS:,}"
                 )
             parts = [value] * (size // have)
             value = b.op("concatenate", parts, shape=_with_size(given, d, size), dimensions=(d,))

@@ -31,7 +31,7 @@ class DynamicDimensionSimplifier(Pass):
     """
 
     name: ClassVar[str] = "dynamic-dimension-simplifier"
-    summary: ClassVar[str] = "Removes concatenates, broadcasts and reshapes that are only undone again."
+    summary: ClassVar[str] = "Removes concatenates, broadcasts and reshapes that are undone later."
     is_one_round: ClassVar[bool] = True
 
     def run(self, module: Module) -> PassResult:

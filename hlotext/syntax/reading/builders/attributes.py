@@ -43,7 +43,7 @@ class AttributeBuilder:
     def raw_brackets(self, children: Children) -> list[Any]:
         opening, closing = children[0], children[-1]
         if _CLOSING[opening] != closing:
-            raise TermError(f"{opening} is closed by {closing}", closing.start_pos)
+            raise TermError(f"mismatched brackets: {opening} is closed by {closing}", closing.start_pos)
         # Joined at the outermost bracket only, so that deep nests are not copied over and over.
         return children
 

@@ -79,7 +79,8 @@ class MetadataBuilder:
         (_, index), *rest = pairs
         if not index.removeprefix("-").isdecimal():
             raise TermError(
-                f"the first of the statistics is the number of the one to show, not {index}", index.start_pos
+                f"the first field of the statistics must be the number of the one to show, not {index}",
+                index.start_pos,
             )
         return Statistics(
             integer(index), tuple(Statistic(name_of(name), number(value)) for name, value in rest)

@@ -82,14 +82,14 @@ class ShapeBuilder:
         parts = [child for child in rest if isinstance(child, tuple)]
         fields: dict[str, Any] = dict(parts)
         if len(fields) != len(parts):
-            raise TermError("a part of the layout stands twice", _position(opening))
+            raise TermError("a part of the layout appears twice", _position(opening))
         if "physical_shape" in fields:
             message = "a layout with a physical shape P(...) is only for sparse arrays"
             raise TermError(message, _position(opening))
         layout = Layout(tuple(numbers), **fields)
         order = [_PART_ORDER.index(field) for field in fields]
         if order != sorted(order):
-            message = "the parts of a layout stand in a fixed order: D T L # * E S SC P M"
+            message = "the parts of a layout must be in the order D T L # * E S SC P M"
             raise TermError(message, _position(opening), f"write `{layout}`")
         return layout
 

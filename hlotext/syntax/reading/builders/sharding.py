@@ -134,7 +134,7 @@ class ShardingBuilder:
         types = []
         for word in words:
             if word is not None and word not in _SUBGROUPS:
-                raise TermError(f"last_tile_dims holds {', '.join(_SUBGROUPS)}, not {word}", word.start_pos)
+                raise TermError(f"last_tile_dims takes {', '.join(_SUBGROUPS)}, not {word}", word.start_pos)
             if word is not None:
                 types.append(_SUBGROUPS[word])
         return Field("last_tile_dims", tuple(types), token)
@@ -153,7 +153,7 @@ class ShardingBuilder:
         tiles = math.prod(dimensions.numbers)
         count = math.prod(devices.reshape_dims) if isinstance(devices, _Iota) else len(devices)
         if count != tiles and (isinstance(devices, _Iota) or count > 1):
-            raise TermError(f"{tiles} tiles cannot be given to {count} devices", dimensions.position)
+            raise TermError(f"{tiles} tiles cannot be assigned to {count} devices", dimensions.position)
         if isinstance(devices, _Iota):
             return IotaTileAssignment(dimensions.numbers, devices.reshape_dims, devices.transpose_perm)
         if len(devices) < 2:
@@ -188,7 +188,7 @@ class ShardingBuilder:
         if len({axis.name for axis in axes}) != len(axes):
             raise TermError("two axes of the mesh have the same name", opening.start_pos)
         if any(axis.size < 1 for axis in axes):
-            raise TermError("an axis of the mesh has no positive size", opening.start_pos)
+            raise TermError("an axis of the mesh has a non-positive size", opening.start_pos)
         return _ParsedMesh(Mesh(axes), opening)
 
     def single_device(self, children: Children) -> Mesh:
@@ -282,7 +282,7 @@ class ShardingBuilder:
             return Field(name_of(token), value, token)
         kind = unquote_at(value)
         if kind != "sharding":
-            raise TermError(f'a domain is of kind "sharding", not "{kind}"', value.start_pos)
+            raise TermError(f'a domain must be of kind "sharding", not "{kind}"', value.start_pos)
         return Field("kind", kind, token)
 
     # ---- replica_groups.lark
@@ -294,7 +294,7 @@ class ShardingBuilder:
         (dimensions, position), iota = children
         if len(dimensions) != 2:
             raise TermError(
-                "an iota of replica groups has two dimensions: groups and devices in each", position
+                "an iota of replica groups needs two dimensions: groups, and devices in each", position
             )
         return IotaReplicaGroupList(IotaTileAssignment(dimensions, iota.reshape_dims, iota.transpose_perm))
 
@@ -316,7 +316,7 @@ class ShardingBuilder:
         opening, *lists = children
         pairs = tuple(pair for pair in lists if pair is not None)
         if any(len(pair) != 2 for pair in pairs):
-            raise TermError("each of source_target_pairs has two numbers", opening.start_pos)
+            raise TermError("each of source_target_pairs must have two numbers", opening.start_pos)
         return pairs
 
 
@@ -324,12 +324,12 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
     """Raises TermError where parts are missing, or stand where XLA's reader does not take them."""
     rest = [part for part in parts if part.name != "device_ids"]
     if len(rest) != len(parts) and parts[0].name != "device_ids":
-        raise TermError("device_ids= stands directly behind the mesh", parts[0].token.start_pos)
+        raise TermError("device_ids= must directly follow the mesh", parts[0].token.start_pos)
     if rest and rest[0].name == "unreduced" and rest[0].value.reduction:
         allowed = {"unreduced", "metadata"}
     elif not rest or rest[0].name not in ("word", "dim_shardings"):
         raise TermError(
-            "behind the mesh stands replicated, unreduced, manual, or [...] with the axes of each dimension",
+            "the mesh must be followed by replicated, unreduced, manual, or [...] with the axes of each dimension",
             parsed.opening.start_pos,
         )
     elif rest[0].name == "word":
@@ -338,7 +338,7 @@ def _check_named_parts(parsed: _ParsedMesh, parts: list[Field]) -> None:
         allowed = {"dim_shardings", "replicated", "unreduced", "manual", "metadata"}
     for part in rest:
         if part.name not in allowed:
-            raise TermError(f"{part.token} does not go with {rest[0].token}", part.token.start_pos)
+            raise TermError(f"{part.token} cannot be combined with {rest[0].token}", part.token.start_pos)
 
 
 def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | None) -> Mesh:
@@ -356,7 +356,7 @@ def _with_devices(parsed: _ParsedMesh, device_ids: tuple[int, ...] | _Iota | Non
         count = len(device_ids)
     if count != mesh.num_devices:
         raise TermError(
-            f"the mesh has {mesh.num_devices} places, but {count} device ids", parsed.opening.start_pos
+            f"the mesh has {mesh.num_devices} devices, but {count} device ids", parsed.opening.start_pos
         )
     return Mesh(mesh.axes, assignment)
 

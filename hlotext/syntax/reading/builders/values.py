@@ -142,10 +142,10 @@ def _label_places(labels: str, named: str, token: Any) -> tuple[int, int, tuple[
     places = {label: place for place, label in enumerate(labels) if label != "?"}
     spatial = [label for label in places if label.isdigit()]
     if len(places) != sum(label != "?" for label in labels):
-        raise TermError(f"a label stands twice in {labels}", token.start_pos)
+        raise TermError(f"a label appears twice in {labels}", token.start_pos)
     if sorted(spatial) != [str(i) for i in range(len(spatial))] or not places.keys() >= set(named):
         raise TermError(
-            f"{labels} needs {named[0]}, {named[1]} and the spatial dimensions from 0 on without a gap",
+            f"{labels} needs {named[0]}, {named[1]} and consecutive spatial dimensions from 0",
             token.start_pos,
         )
     return places[named[0]], places[named[1]], tuple(places[str(i)] for i in range(len(spatial)))
@@ -169,7 +169,7 @@ def unique_fields(fields: list[Field], what: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields:
         if field.name in found:
-            raise TermError(f"{field.name} stands twice in this {what}", field.token.start_pos)
+            raise TermError(f"{field.name} appears twice in this {what}", field.token.start_pos)
         found[field.name] = field.value
     return found
 
@@ -289,7 +289,9 @@ class ValueBuilder:
         for part in token.split("x"):
             numbers = [integer(text) for text in part.split("_")]
             if len(numbers) != 2:
-                raise TermError(f"a window's pad is low_high for each dimension, not {part}", token.start_pos)
+                raise TermError(
+                    f"a window's pad must be low_high for each dimension, not {part}", token.start_pos
+                )
             pads.append((numbers[0], numbers[1]))
         return Field("pad", pads, name)
 
