@@ -26,11 +26,11 @@ HEAD = '"""{doc} Made from the opcode table by `python -m tests.stubs`."""\n\n'
 
 PLAIN = {
     "whole number": "int",
-    "list of whole numbers": "Sequence[int]",
-    "list of whole numbers, or list of such lists": "Sequence[int] | Sequence[Sequence[int]]",
+    "list of integers": "Sequence[int]",
+    "list of integers, or list of such lists": "Sequence[int] | Sequence[Sequence[int]]",
     "list of pairs": "Sequence[tuple[int, int]]",
     "true or false": "bool",
-    "list of true or false": "Sequence[bool]",
+    "list of booleans": "Sequence[bool]",
     "number": "float",
     "text": "str",
     "computation": "Computation",
@@ -189,10 +189,10 @@ def matcher_stub() -> str:
 
 
 READ = {
-    "list of whole numbers": "tuple[int, ...]",
-    "list of whole numbers, or list of such lists": "tuple[int, ...] | tuple[tuple[int, ...], ...]",
+    "list of integers": "tuple[int, ...]",
+    "list of integers, or list of such lists": "tuple[int, ...] | tuple[tuple[int, ...], ...]",
     "list of pairs": "tuple[tuple[int, int], ...]",
-    "list of true or false": "tuple[bool, ...]",
+    "list of booleans": "tuple[bool, ...]",
     "list of computations": "tuple[Computation, ...]",
     "list of instructions": "tuple[Instruction, ...]",
     "list of shapes": "tuple[Shape, ...]",

@@ -92,7 +92,7 @@ def test_a_fault_that_needs_a_name_or_a_constant(folder: Path) -> None:
     with pytest.raises(bugreport.BugReportError, match="keep-constants"):
         bugreport.make(one, constant)
     assert "1234.5" in bugreport.make(one, constant, keep_constants=True).script
-    with pytest.raises(bugreport.BugReportError, match="without the names"):
+    with pytest.raises(bugreport.BugReportError, match="without the module's names"):
         bugreport.make(one, ("sh", "-c", "! grep -q acme {}"), keep_constants=True)
 
 
@@ -131,7 +131,7 @@ def test_the_user_of_this_machine(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert "home" not in machine_words()  # or every path below /home would tell who it was
     monkeypatch.setenv("HOME", "/home/grace")
     (one,) = dumps.open(folder).compilations
-    with pytest.raises(bugreport.BugReportError, match="user name in line"):
+    with pytest.raises(bugreport.BugReportError, match="user name on line"):
         bugreport.make(one, ("sh", "-c", "! grep -q ' dot(' {} # grace"))
 
 

@@ -203,7 +203,7 @@ def test_values_inside_fusions_have_no_size_in_memory() -> None:
     names = {match["instruction"] for match in json.loads(found.stdout)["matches"]}
     assert names
     assert not names & inside
-    assert "in fusions and functions of elements" in run("grep", "_", TPU, "--min-bytes", "16KiB").stderr
+    assert "in fusions and reducers" in run("grep", "_", TPU, "--min-bytes", "16KiB").stderr
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def test_constants_and_parameters_match_as_they_are_written(tmp_path: Path) -> N
         found = json.loads(run("grep", pattern, path, "--format", "json").stdout)["matches"]
         assert [one["instruction"] for one in found] == names, pattern
     for pattern, said in {
-        "constant({1, 2})": "a constant is matched by one value",
-        "constant($x)": "a constant is matched by one value",
+        "constant({1, 2})": "a constant is matched by the single value",
+        "constant($x)": "a constant is matched by the single value",
         "parameter($x)": "the parentheses of a parameter contain its number",
         "negate($x, $y)": "negate takes one operand, but has 2",
     }.items():

@@ -141,11 +141,11 @@ def test_a_text_that_is_cut_before_its_entry_is_said_to_be(tmp_path: Path, comma
     (tmp_path / "m.txt").write_text(TWO)
     name, *more = command
     told = run(name, tmp_path / "m.txt", *more).stderr
-    assert "no ENTRY; second, the last computation, is taken for it" in told
-    assert "the text is probably cut before ENTRY" in told
+    assert "no ENTRY; assuming the last computation, second" in told
+    assert "the text is probably truncated before ENTRY" in told
     (tmp_path / "m.txt").write_text("HloModule m" + TWO[TWO.index("\n") :])
     told = run(name, tmp_path / "m.txt", *more).stderr
-    assert "note: no ENTRY; second, the last computation, is taken for it" in told
+    assert "note: no ENTRY; assuming the last computation, second" in told
     assert "probably" not in told
 
 

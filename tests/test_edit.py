@@ -474,9 +474,7 @@ def test_what_takes_a_place_waits_as_the_old_one_did() -> None:
     b.replace_with(Builder.before(b).cosine(module.entry["y"]))
     assert "cosine(y), control-predecessors={a}" in str(module)
     module = hlo.parse(text)
-    with pytest.raises(
-        hlo.EditError, match="b runs behind a, and y cannot: y would depend on its own result"
-    ):
+    with pytest.raises(hlo.EditError, match="b runs after a, and y cannot: y would depend on its own result"):
         module.entry["b"].replace_with(module.entry["y"])
     assert str(module) == text
     module.entry["b"].replace_with(module.entry["x"])

@@ -213,7 +213,7 @@ def test_parts_of_arrays() -> None:
     assert parts[0].tolist() == parts[1].tolist() == array[:3].tolist()
     assert parts[2, 2].tolist() == [0, 0, 0, 0]
     assert joined(parts, root.shape, root.sharding).tolist() == array.tolist()
-    with pytest.raises(NotExecutable, match="does not say how"):
+    with pytest.raises(NotExecutable, match="does not show how"):
         cut(array, root.shape, None, (3, 4), 4)
 
 

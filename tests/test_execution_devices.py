@@ -117,7 +117,7 @@ def test_other_numbers_of_devices() -> None:
     before, after = hlo.parse(text), hlo.parse(f"HloModule m, num_partitions=2\n\n{text}")
     for compare in (assert_equivalent, largest_difference):
         with pytest.raises(
-            (AssertionError, NotExecutable), match="on 1 device, the other on 2 devices: devices=1"
+            (AssertionError, NotExecutable), match="on 1 device, the other on 2 devices; devices=1"
         ):
             compare(before, after)
     assert largest_difference(before, after, devices=1) == 0
@@ -208,7 +208,7 @@ def test_a_region_that_cannot_run_says_why() -> None:
         plain(module, devices=1)
     text = str(module)
     for old, new, why in (
-        ('@mesh, [{\\"i\\"}', '@other, [{\\"i\\"}', "its mesh other is not of 4 devices"),
+        ('@mesh, [{\\"i\\"}', '@other, [{\\"i\\"}', "its mesh other does not have 4 devices"),
         ('{\\"j\\", ?}', '{\\"j\\":(1)2}', "along part of an axis"),
         ("in_shardings", "no_shardings", "does not specify how its arrays are sharded"),
     ):

@@ -80,29 +80,29 @@ REFUSED: dict[str, tuple[Callable[[hlo.Module], None], str]] = {
     "negative parameter number": (set_field("parameter_number", -1, "x"), "must be 0 or more, not -1"),
     "parameter number of an add": (set_field("parameter_number", 0), "only a parameter has a number"),
     "name with blanks": (set_field("name", "1 bad name"), "take '__bad_name'|cannot name an instruction"),
-    "name with a brace": (set_field("name", "x{y", "inner"), "take 'x_y'"),
-    "module name with a comma": (set_field("name", "a b,c", "module"), "take 'a_b_c'"),
+    "name with a brace": (set_field("name", "x{y", "inner"), "use 'x_y'"),
+    "module name with a comma": (set_field("name", "a b,c", "module"), "use 'a_b_c'"),
     "name that is a type": (set_field("name", "f32"), "it is a keyword"),
-    "number as a sharding": (set_attribute("sharding", 3.5), "sharding of a is Sharding, not 3.5"),
-    "text that is no sharding": (set_attribute("sharding", "{x"), "sharding of a is Sharding"),
+    "number as a sharding": (set_attribute("sharding", 3.5), "expected Sharding as sharding of a, not 3.5"),
+    "text that is no sharding": (set_attribute("sharding", "{x"), "expected Sharding as sharding of a"),
     "field that metadata lacks": (set_attribute("metadata", {"name": "x"}), "no field 'name'"),
-    "text that is no metadata": (set_attribute("metadata", "x"), "metadata of a is Metadata"),
+    "text that is no metadata": (set_attribute("metadata", "x"), "expected Metadata as metadata of a"),
     "number in frontend attributes": (
         set_attribute("frontend_attributes", {"a": 1}),
-        "is FrontendAttributes",
+        "expected FrontendAttributes",
     ),
-    "text as dimensions": (set_attribute("dimensions", "0", "b"), "is list of whole numbers"),
+    "text as dimensions": (set_attribute("dimensions", "0", "b"), "expected list of integers"),
     "attribute of no opcode": (set_attribute("dimensoins", (0,), "b"), "did you mean `dimensions`"),
-    "raw value of an unknown attribute": (set_attribute("x", RawValue("{")), "cannot be read again"),
+    "raw value of an unknown attribute": (set_attribute("x", RawValue("{")), "cannot be read back"),
     "None": (set_attribute("metadata", None), "delete the attribute"),
     "text that is no shape": (set_field("shape", "f32[2"), "shape of a cannot be read"),
     "another shape": (set_field("shape", "f32[2]"), "a: add produces"),
     "text as operands": (set_field("operands", "ab"), "list of instructions"),
     "value of an add": (set_field("literal", hlo.parse_literal("1", "f32[]")), "only a constant has a value"),
     "value of another shape": (set_field("literal", hlo.parse_literal("{1,2}", "f32[2]"), "k"), "not f32"),
-    "thread with a quote": (set_field("execution_thread", 'a"b', "inner"), "thread of inner is a word"),
+    "thread with a quote": (set_field("execution_thread", 'a"b', "inner"), "thread of inner must consist of"),
     "opcode that is none": (set_field("opcode", "sinee"), "did you mean `sine`"),
-    "text as a count": (lambda m: m.attributes.__setitem__("replica_count", "two"), "is whole number"),
+    "text as a count": (lambda m: m.attributes.__setitem__("replica_count", "two"), "expected integer"),
     "header attribute of no name": (lambda m: m.attributes.__setitem__("replicas", 2), "takes no attribute"),
     "unused in a fusion": (unused, "nothing in the fusion"),
     "another root of a fusion": (set_field("root", "n", "fused"), "nothing in the fusion"),
@@ -564,6 +564,6 @@ def test_an_op_line_that_takes_more_to_say_becomes_a_module() -> None:
     assert str(module) == "r = f32[4] negate(f32[4] x)"
     line = "r = f32[4] fusion(f32[4] x), kind=kLoop, calls=body"
     module = hlo.parse(line)
-    with pytest.raises(hlo.EditError, match="r names body, which is not there"):
+    with pytest.raises(hlo.EditError, match="r refers to body, which is missing"):
         module.name = "m"
     assert str(module) == line

@@ -117,11 +117,11 @@ def test_values_are_converted() -> None:
     shape = hlo.parse_shape("bf16[2]{0}")
     assert layout.to_memory([1, 2.5], shape).astype(np.float32).tolist() == [1, 2.5]
     assert layout.to_memory(np.array([1.0, 0.0]), hlo.parse_shape("pred[2]{0}")).tolist() == [True, False]
-    with pytest.raises(layout.LayoutError, match=r"the array of s8.*cannot hold"):
+    with pytest.raises(layout.LayoutError, match=r"the array of s8.*cannot represent"):
         layout.to_memory([1, 300], hlo.parse_shape("s8[2]{0}"))
-    with pytest.raises(layout.LayoutError, match="cannot hold"):
+    with pytest.raises(layout.LayoutError, match="cannot represent"):
         layout.to_memory([1.0, float("nan")], hlo.parse_shape("s32[2]{0}"))
-    with pytest.raises(layout.LayoutError, match="cannot hold"):
+    with pytest.raises(layout.LayoutError, match="cannot represent"):
         layout.to_memory([1, 2], hlo.parse_shape("pred[2]{0}"))
 
 

@@ -82,9 +82,9 @@ def test_scalar() -> None:
     ("ranges", "problem"),
     [
         ([(0, 17)], "the slice of .*has length 1, not 2"),
-        ([(0, 18), (0, 1)], r"range of dimension 0 .*\[0:18\] is outside"),
-        ([(0, 1), (5, 4)], r"range of dimension 1 .*\[5:4\] is outside"),
-        ([(-1, 1), (0, 1)], "range of dimension 0 .*is outside"),
+        ([(0, 18), (0, 1)], r"range of dimension 0 .*\[0:18\] is out of range"),
+        ([(0, 1), (5, 4)], r"range of dimension 1 .*\[5:4\] is out of range"),
+        ([(-1, 1), (0, 1)], "range of dimension 0 .*is out of range"),
         ([(0, 1, 0), (0, 1)], r"\[0:1:0\] has a stride of less than 1"),
         ([(0, 1), (0,)], "needs a start, a limit"),
         ([(0, 1), (0, 1.5)], "is not an integer"),

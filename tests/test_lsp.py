@@ -186,7 +186,7 @@ def test_hover_of_an_instruction() -> None:
         "Python: /home/me/train.py:7",
         "op_name: jit(f)/mul",
         "memory: ",
-        "live from moment",
+        "live from step",
         "users: 1: t",
     ):
         assert piece in text
@@ -312,7 +312,7 @@ def test_session() -> None:
             assert {one.code for one in found_codes} >= {"V101"}
             client.edit(URI, 6, (0, 0), (0, 9), "HloModul")
             [finding] = await client.diagnostics(6)
-            assert "should begin with `HloModule`" in finding.message
+            assert "must start with `HloModule`" in finding.message
             assert finding.range.end.line == 0
 
     run(work)

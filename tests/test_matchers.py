@@ -307,7 +307,7 @@ def test_a_constant_is_matched_with_a_number_or_a_literal() -> None:
     instruction = hlo.parse_instruction("c = s32[2] constant({1, 2})")
     assert instruction.literal is not None
     assert m.constant(instruction.literal).matches(instruction)
-    with pytest.raises(TypeError, match="not with 'x'"):
+    with pytest.raises(TypeError, match="not 'x'"):
         m.constant("x")  # type: ignore[arg-type]
 
 

@@ -399,7 +399,7 @@ def test_drivers_of_xla_leave_fusions_and_hand_options_on() -> None:
     assert asked == [("b", 7), ("b", 7)]
     assert rewrite.apply_rules(module, [asks]) == {}
     assert ("y", None) in asked
-    with pytest.raises(ValueError, match="driver is worklist, post-order, once, not twice"):
+    with pytest.raises(ValueError, match="driver must be one of worklist, post-order, once, not twice"):
         rewrite.apply_rules(module, [asks], driver="twice")
 
 

@@ -215,7 +215,7 @@ def test_the_baseline_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             source = ROOT / f"corpus/tpu/{name}.v5e_2x2x1.after_optimizations.txt"
             (tmp_path / "dumps" / build / source.name).write_bytes(source.read_bytes())
     result = run("lint", "dumps/b2", "--isolated", "--baseline", str(tmp_path))
-    assert (result.exit_code, "is no dataset" in result.stderr) == (2, True)
+    assert (result.exit_code, "is not a dataset" in result.stderr) == (2, True)
     assert run("table", "dumps", "-o", "tables", "-j", "1").exit_code == 0
     result = run("lint", "dumps/b2", "--isolated", "--baseline", "tables")
     assert (result.exit_code, "lacks findings of build b2" in result.stderr) == (2, True)

@@ -274,7 +274,7 @@ def test_older_forms_and_unknown_kinds_are_read() -> None:
 @pytest.mark.parametrize("text", ["", "HloModule m\n", "hello: world", "thunk", "\n" * 1000])
 def test_what_lists_no_thunks_is_refused(text: str) -> None:
     """A ThunkError, nothing else."""
-    with pytest.raises(thunks.ThunkError, match="lists no thunks"):
+    with pytest.raises(thunks.ThunkError, match="has no thunks"):
         thunks.parse(text)
 
 

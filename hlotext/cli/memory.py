@@ -365,7 +365,7 @@ def _show(
     spaces = shown.memory_spaces()
     if asked.memory_space not in spaces:
         there = ", ".join(map(str, spaces)) or "none"
-        raise NotFound(f"{found.label}: no memory space {asked.memory_space}; there is {there}")
+        raise NotFound(f"{found.label}: no memory space {asked.memory_space}; known: {there}")
     explanations, outcomes, time = asked.explanations(), list(asked.outcomes()), asked.time
     platform = found.computed.backend.value if found.computed.backend is not None else "unknown platform"
     chip = f" {shown.chip.name}{_other_than(found)}" if shown.chip is not None else ""

@@ -35,7 +35,7 @@ def figures(context: click.Context, parameter: click.Parameter, value: str | Non
     names = NAMES if value == ANY else tuple(map(str.strip, value.split(",")))
     for name in names:
         if name not in NAMES:
-            raise click.BadParameter(f"{name}: there is {', '.join(NAMES)}; any")
+            raise click.BadParameter(f"{name}; expected {', '.join(NAMES)} or any")
     return names
 
 

@@ -287,7 +287,7 @@ def _attribute(kind: AttributeType, name: str, value: object, where: str, shape:
     except (TypeError, OverflowError):  # not hashable, or no number of any size
         pass
     except RecursionError:
-        raise EditError(f"{where} must be {kind.words}, not one nested so deeply") from None
+        raise EditError(f"{where} is nested too deeply") from None
     except ValueError as error:
         raise _refusal(kind, value, where, error) from None
     try:
@@ -298,7 +298,7 @@ def _attribute(kind: AttributeType, name: str, value: object, where: str, shape:
 
 def _refusal(kind: AttributeType, value: object, where: str, error: Exception) -> EditError:
     why = f": {error}" if isinstance(error, ValueError) and str(error) else ""
-    return EditError(f"{where} must be {kind.words}, not {shown(value)}{why}")
+    return EditError(f"expected {kind.words} as {where}, not {shown(value)}{why}")
 
 
 _OF_NODES = {
@@ -322,7 +322,9 @@ def _nodes(kind: AttributeType, value: object, where: str) -> Any:
             return tuple(dict.fromkeys(found)) if wanted is Instruction else found
     elif kind.form is Multiplicity.INSTRUCTIONS and isinstance(value, Instruction):
         return (value,)
-    raise EditError(f"{where} must be {kind.words} of the module, not {shown(value)}", "see `Module.find`")
+    raise EditError(
+        f"expected {kind.words} of the module as {where}, not {shown(value)}", "see `Module.find`"
+    )
 
 
 def _raw(kind: AttributeType, value: RawValue, where: str) -> Any:

@@ -75,4 +75,4 @@ def _column(dataset: Dataset, query: str) -> set[str]:
 
 def _unknown(message: str, word: str, known: Collection[str]) -> str:
     meant = did_you_mean(word, sorted(known))
-    return f"{message}: {meant}" if meant else f"{message}; there is {', '.join(sorted(known)[-5:])}"
+    return f"{message}: {meant}" if meant else f"{message}; there are {', '.join(sorted(known)[-5:])}"

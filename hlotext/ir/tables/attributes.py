@@ -62,17 +62,15 @@ def _one(rule: str, *names: str) -> AttributeType:
 
 
 _KINDS = (
-    AttributeType("integer", "whole number", ("int",)),
-    AttributeType("int_list", "list of whole numbers", ("int",), Multiplicity.LIST),
-    AttributeType(
-        "slice_sizes", "list of whole numbers, or list of such lists", ("int",), Multiplicity.NUMBERS
-    ),
+    AttributeType("integer", "integer", ("int",)),
+    AttributeType("int_list", "list of integers", ("int",), Multiplicity.LIST),
+    AttributeType("slice_sizes", "list of integers, or list of such lists", ("int",), Multiplicity.NUMBERS),
     AttributeType("source_target_pairs", "list of pairs", ("int",), Multiplicity.PAIRS),
-    AttributeType("boolean", "true or false", ("bool",)),
-    AttributeType("bool_list", "list of true or false", ("bool",), Multiplicity.LIST),
-    AttributeType("bool_or_list", "list of true or false", ("bool",), Multiplicity.LIST),
+    AttributeType("boolean", "boolean", ("bool",)),
+    AttributeType("bool_list", "list of booleans", ("bool",), Multiplicity.LIST),
+    AttributeType("bool_or_list", "list of booleans", ("bool",), Multiplicity.LIST),
     AttributeType("number", "number", ("float",)),
-    AttributeType("string", "text", ("str",)),
+    AttributeType("string", "string", ("str",)),
     AttributeType("computation", "computation", (), Multiplicity.COMPUTATION),
     AttributeType("computation_list", "list of computations", (), Multiplicity.COMPUTATIONS),
     AttributeType("instruction_list", "list of instructions", (), Multiplicity.INSTRUCTIONS),

@@ -1,7 +1,7 @@
--- Operations that are in a build and were not, or were fewer, in an earlier one
--- $build = : the build; the newest without it
--- $old = : the earlier one; the one right before it without it
--- $opcode = : only of this opcode
+-- Operations that are new in a build, or more frequent than in an earlier one
+-- $build = : the build (default: the newest)
+-- $old = : the earlier build (default: the previous one)
+-- $opcode = : only this opcode
 with counts as (
     select
         m.program,

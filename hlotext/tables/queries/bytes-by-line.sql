@@ -1,5 +1,5 @@
 -- Bytes that each Python line writes, over all modules of a build
--- $build = : the build; the newest without it
+-- $build = : the build (default: the newest)
 select
     i.file,
     i.line,

@@ -1,5 +1,5 @@
 -- Bytes that each opcode writes, over all modules of a build
--- $build = : the build; the newest without it
+-- $build = : the build (default: the newest)
 select
     i.opcode,
     count(*) as instructions,

@@ -1,4 +1,4 @@
--- What each build of each module costs: memory, operations, bytes sent, least time, instructions, warnings of the linter
+-- Cost of each build of each module: memory, operations, bytes sent, minimum time, instructions, lint warnings
 with cost as (select module, sum(flops) as flops from costs group by module),
 sent as (
     select module, sum(coalesce(wire_bytes, 0) * coalesce(runs, 1)) as wire_bytes from collectives group by module

@@ -1,5 +1,5 @@
--- What the linter finds, by code
--- $build = : the build; the newest without it
+-- Lint findings, by code
+-- $build = : the build (default: the newest)
 select f.code, f.rule, f.severity, count(*) as findings, count(distinct m.path) as modules, sum(f.bytes) as bytes
 from findings f
 join modules m using (module)

@@ -1,7 +1,7 @@
--- Operations that were in an earlier build and are no longer, or fewer
--- $build = : the build; the newest without it
--- $old = : the earlier one; the one right before it without it
--- $opcode = : only of this opcode
+-- Operations of an earlier build that are gone, or less frequent
+-- $build = : the build (default: the newest)
+-- $old = : the earlier build (default: the previous one)
+-- $opcode = : only this opcode
 with counts as (
     select
         m.program,

@@ -1,6 +1,6 @@
 -- Modules that write more or fewer bytes than in an earlier build
--- $build = : the build; the newest without it
--- $old = : the earlier one; the one right before it without it
+-- $build = : the build (default: the newest)
+-- $old = : the earlier build (default: the previous one)
 with sums as (
     select m.program, m.build, count(*) as instructions, sum(i.written_bytes * coalesce(i.runs, 1)) as written
     from instructions i

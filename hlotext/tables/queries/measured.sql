@@ -1,5 +1,5 @@
--- The operations of profiler traces that took longest, each beside its least time where the chip is known
--- $rows = 20: how many operations
+-- Longest operations in profiler traces, with their minimum time if the chip is known
+-- $rows = 20: number of operations
 with slowest as (
     select module, id, name, any_value(runs) as runs, max(seconds) as seconds, sum(kernels) as kernels, sum(launch_seconds) as launch_seconds
     from measured

@@ -1,6 +1,6 @@
--- Modules that a build has and an earlier one had not, and the other way round
--- $build = : the build; the newest without it
--- $old = : the earlier one; the one right before it without it
+-- Modules added or removed since an earlier build
+-- $build = : the build (default: the newest)
+-- $old = : the earlier build (default: the previous one)
 with pairs as (select * from compared($build, $old)),
 new as (select distinct program from programs join pairs using (program) where status = 'ok' and build = pairs.new),
 old as (select distinct program from programs join pairs using (program) where status = 'ok' and build = pairs.old)

@@ -1,6 +1,6 @@
--- The instructions whose results most others take
--- $build = : the build; the newest without it
--- $rows = 20: how many
+-- Instructions with the most users
+-- $build = : the build (default: the newest)
+-- $rows = 20: number of rows
 select m.name as module, i.name as instruction, i.opcode, i.shape, count(*) as users
 from operands o
 join instructions i on i.module = o.module and i.id = o.operand

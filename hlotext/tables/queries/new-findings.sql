@@ -1,6 +1,6 @@
--- What the linter finds in a build, and did not find in an earlier one
--- $build = : the build; the newest without it
--- $old = : the earlier one; the one right before it without it
+-- Lint findings in a build that an earlier one did not have
+-- $build = : the build (default: the newest)
+-- $old = : the earlier build (default: the previous one)
 with pairs as (select * from compared($build, $old)),
 before as (
     select f.fingerprint as key from findings f join programs m using (module) join pairs on pairs.program = m.program

@@ -1,6 +1,6 @@
--- The arrays that lose most memory to padding
--- $build = : the build; the newest without it
--- $rows = 20: how many
+-- Arrays that waste most memory on padding
+-- $build = : the build (default: the newest)
+-- $rows = 20: number of rows
 select
     m.name as module, i.name as instruction, i.shape, i.bytes, i.padded_bytes, i.padded_bytes - i.bytes as lost
 from instructions i

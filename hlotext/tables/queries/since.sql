@@ -1,5 +1,5 @@
--- Which modules got more of an opcode, and since which build
--- $opcode = all-gather: which opcode, or what it runs for an asynchronous one; all-gather stands for all-gather-start too
+-- Modules that gained instances of an opcode, and since which build
+-- $opcode = all-gather: the opcode, or the wrapped one of an asynchronous operation; all-gather includes all-gather-start
 with counts as (
     select
         m.program,

@@ -1,6 +1,6 @@
--- Which builds cost more than the one before, in which figure, and which operation brought most of it
+-- Builds that cost more than the previous one, by figure, with the main responsible operation
 -- $build = : only this build
--- $percent = 0: only what grew by more than this
+-- $percent = 0: only growth above this percentage
 -- $rows = 1: how many operations of each build, module and figure; new collectives stand below them
 with long as (
     unpivot (

@@ -33,7 +33,7 @@ ROWS: tuple[Opcode, ...] = (
         "batch-norm-inference",
         Family.NORMALIZATION,
         Arity(5, 5),
-        "Normalizes each feature with the mean and variance given.",
+        "Normalizes each feature with the given mean and variance.",
         "f32[2,4] batch-norm-inference(f32[2,4] x, f32[4] s, f32[4] o, f32[4] m, f32[4] v), "
         "epsilon=0.001, feature_index=1",
         attributes=a.BATCH_NORM,
@@ -45,7 +45,7 @@ ROWS: tuple[Opcode, ...] = (
         "batch-norm-training",
         Family.NORMALIZATION,
         Arity(3, 3),
-        "Normalizes each feature over the batch; gives output, mean and variance.",
+        "Normalizes each feature over the batch; returns output, mean and variance.",
         "(f32[2,4], f32[4], f32[4]) batch-norm-training(f32[2,4] x, f32[4] s, f32[4] o), "
         "epsilon=0.001, feature_index=1",
         attributes=a.BATCH_NORM,
@@ -130,7 +130,7 @@ ROWS: tuple[Opcode, ...] = (
         "ragged-dot",
         Family.CONTRACTION,
         Arity(3, 3),
-        "A dot for each group of rows; operand 2 holds the groups' sizes along the ragged dimension.",
+        "A dot for each group of rows; operand 2 contains the group sizes along the ragged dimension.",
         "f32[6,3] ragged-dot(f32[6,4] x, f32[2,4,3] y, s32[2] sizes), lhs_contracting_dims={1}, "
         "rhs_contracting_dims={1}, "
         "lhs_ragged_dims={0}, rhs_group_dims={0}",
@@ -150,7 +150,7 @@ ROWS: tuple[Opcode, ...] = (
         "reduce",
         Family.REDUCTION,
         Arity(2, None, Count.EVEN),
-        "Combines the elements along some dimensions with a computation: N arrays, then N initial values.",
+        "Reduces dimensions with a computation; operands are N arrays, then N initial values.",
         f"f32[2] reduce(f32[2,4] x, f32[] init), dimensions={{1}}, to_apply={ADD}",
         attributes=(a.DIMENSIONS, a.TO_APPLY),
         shape_rule="reduce",
@@ -163,7 +163,7 @@ ROWS: tuple[Opcode, ...] = (
         "reduce-window",
         Family.REDUCTION,
         Arity(2, None, Count.EVEN),
-        "Combines the elements of each position of a sliding window: N arrays, then N initial values.",
+        "Reduces the elements of each position of a sliding window; operands are N arrays, then N initial values.",
         f"f32[3] reduce-window(f32[4] x, f32[] init), window={{size=2}}, to_apply={ADD}",
         attributes=(a.WINDOW, a.TO_APPLY),
         shape_rule="reduce_window",
@@ -178,7 +178,7 @@ ROWS: tuple[Opcode, ...] = (
         "rng",
         Family.RANDOM,
         Arity(),
-        "Random numbers from a distribution whose two parameters are the operands.",
+        "Random numbers from a distribution with the two operands as parameters.",
         "f32[4] rng(f32[] low, f32[] high), distribution=rng_uniform",
         attributes=(a.required("distribution"),),
         shape_rule="rng",
@@ -199,7 +199,7 @@ ROWS: tuple[Opcode, ...] = (
         "rng-get-and-update-state",
         Family.RANDOM,
         Arity(0, 0),
-        "The device's global random state, which then moves on by delta.",
+        "The device's global random state, which is then advanced by delta.",
         "u64[2] rng-get-and-update-state(), delta=1",
         attributes=(a.required("delta"),),
         shape_rule="rng_state",
@@ -225,8 +225,8 @@ ROWS: tuple[Opcode, ...] = (
         "scan",
         Family.REDUCTION,
         Arity(1, None, Count.CALLED_PARAMETERS),
-        "Runs a computation along one dimension of the inputs, handing carries from step to step; "
-        "gives outputs, then carries.",
+        "Runs a computation along one dimension of the inputs, passing carries from step to step; returns outputs, then "
+        "carries.",
         f"(f32[4], f32[]) scan(f32[4] x, f32[] c), dimensions={{0}}, num_carries=1, "
         f"is_associative=false, to_apply={SCAN_STEP}",
         attributes=(
@@ -246,7 +246,7 @@ ROWS: tuple[Opcode, ...] = (
         "select-and-scatter",
         Family.REDUCTION,
         Arity(3, 3),
-        "Selects one element in each window of operand 0 and combines operand 1's values into those places.",
+        "Selects one element in each window of operand 0 and combines operand 1's values into those positions.",
         f"f32[4] select-and-scatter(f32[4] x, f32[2] s, f32[] init), window={{size=2 stride=2}}, "
         f"select={LESS}, scatter={ADD}",
         attributes=(a.WINDOW, a.called("select"), a.called("scatter")),
@@ -260,7 +260,7 @@ ROWS: tuple[Opcode, ...] = (
         "sort",
         Family.SORTING,
         Arity(1),
-        "The operands reordered together along one dimension so that neighbours satisfy the comparator.",
+        "The operands reordered together along one dimension so that neighbors satisfy the comparator.",
         f"f32[4] sort(f32[4] x), dimensions={{0}}, to_apply={LESS}",
         attributes=(a.DIMENSIONS, a.flag("is_stable"), a.TO_APPLY),
         shape_rule="sort",
