@@ -25,14 +25,14 @@ PACKAGE = ROOT / "hlotext"
 HEAD = '"""{doc} Made from the opcode table by `python -m tests.stubs`."""\n\n'
 
 PLAIN = {
-    "whole number": "int",
+    "integer": "int",
     "list of integers": "Sequence[int]",
     "list of integers, or list of such lists": "Sequence[int] | Sequence[Sequence[int]]",
     "list of pairs": "Sequence[tuple[int, int]]",
-    "true or false": "bool",
+    "boolean": "bool",
     "list of booleans": "Sequence[bool]",
     "number": "float",
-    "text": "str",
+    "string": "str",
     "computation": "Computation",
     "list of computations": "Sequence[Computation]",
     "list of instructions": "Sequence[Instruction]",

@@ -97,12 +97,12 @@ def test_a_line_named_as_on_the_left_takes_from_that_instruction() -> None:
 
 
 WRONG = {
-    "negate(x) => x": "column 8: there is no opcode x: write \\$x for an arbitrary operand",
+    "negate(x) => x": "column 8: there is no opcode x: write \\$x for any operand",
     "negate($x)": "column 11: expected =>",
     "negate($x) => $y": r"column 15: the left side does not capture \$y, but \$x",
     "negate($x) => abs": "column 15: abs needs all of its operands",
     "negate($x) => abs(_)": "column 19: _ does not say",
-    "negate($x) => add-*($x)": r"column 15: (add-\* says nothing|no opcode is like)",
+    "negate($x) => add-*($x)": r"column 15: (add-\* does not say|no opcode is like)",
     "negate($x) => abs(custom-call($x))": "column 19: the operands of custom-call do not determine its shape",
     "negate($x) => abs($x), dimensions={0}": "column 24: abs has no attribute dimensions",
     "transpose($x), dimensions={1,0} => transpose($x), dimensions=$D": r"captures no \$D as the text",

@@ -32,7 +32,7 @@ def unknown_opcode(word: str) -> str | None:
     if word in opcodes.OPCODES:
         return None
     meant = did_you_mean(word, opcodes.OPCODES)
-    return _said(f"there is no opcode {word}", meant or f"write ${word} for an arbitrary operand")
+    return _said(f"there is no opcode {word}", meant or f"write ${word} for any operand")
 
 
 def unknown_attribute(opcode: str | None, name: str) -> str | None:

@@ -70,7 +70,7 @@ def read_rules(text: str, name: str = "rules.toml") -> tuple[FileRule, ...]:
     ['twice']
     >>> read_rules('[twice]\\nrule = "add($x, x) => $x"', "r.toml")
     Traceback (most recent call last):
-    hlotext.rewrite.rule_files.RuleFileError: r.toml:2: twice: column 9: there is no opcode x: write $x for an arbitrary operand
+    hlotext.rewrite.rule_files.RuleFileError: r.toml:2: twice: column 9: there is no opcode x: write $x for any operand
     """
     try:
         tables = tomllib.loads(text)

@@ -67,7 +67,7 @@ def rule(text: str, name: str | None = None) -> RewriteRule:
     ROOT abs = f32[4] abs(x)
     >>> rule("negate(x) => x")
     Traceback (most recent call last):
-    hlotext.matchers.pattern.PatternError: column 8: there is no opcode x: write $x for an arbitrary operand
+    hlotext.matchers.pattern.PatternError: column 8: there is no opcode x: write $x for any operand
     """
     source = Text(text)
     arrow = _arrow(source)
