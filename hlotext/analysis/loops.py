@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import attrs
 
@@ -101,12 +102,28 @@ def _invariant(loop: Instruction) -> frozenset[Instruction]:
     return frozenset(found)
 
 
-def operands_first(body: Computation) -> list[Instruction]:
+def operands_first(body: Computation) -> Sequence[Instruction]:
     """The instructions in an order in which operands come before users; the text's order where that is one."""
+    module = body.module
+    if module is None:
+        return _operands_first(body)
+    known = _orders(module)
+    if body not in known:
+        known[body] = _operands_first(body)
+    return known[body]
+
+
+@fact
+def _orders(module: Module) -> dict[Computation, Sequence[Instruction]]:
+    """The answers of `operands_first`, filled in as it is asked."""
+    return {}
+
+
+def _operands_first(body: Computation) -> Sequence[Instruction]:
     seen: set[Instruction] = set()
-    for instruction in body:
-        for operand in instruction.operands:
-            if operand not in seen and operand.computation is body:
+    for instruction in body._instructions:
+        for operand in instruction._operands:
+            if operand not in seen and operand._computation is body:
                 return instruction_post_order(body)
         seen.add(instruction)
-    return list(body)
+    return body.instructions

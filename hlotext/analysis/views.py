@@ -17,7 +17,9 @@ _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin."""
 
 
-@attrs.frozen
+@attrs.define(
+    unsafe_hash=True
+)  # never changed: made by the hundred thousand, and what checks that takes most of the time
 class Value:
     """Result of an instruction inside these fusions, outermost first."""
 
@@ -31,7 +33,8 @@ class Value:
 
     def operands(self) -> list[Value]:
         """The operands as values inside the same fusions; `entered` steps from a fusion's parameter to its operand."""
-        return [Value(operand, self.fusions) for operand in self.instruction.operands]
+        fusions = self.fusions
+        return [Value(operand, fusions) for operand in self.instruction._operands]
 
 
 def entered(value: Value, known: Container[Instruction] = ()) -> Value:
@@ -43,39 +46,44 @@ def entered(value: Value, known: Container[Instruction] = ()) -> Value:
     return value if one is value.instruction else Value(one, fusions)
 
 
+_ENTERED = traits.TUPLES | traits.DONES | {"fusion", "parameter"}
+"""Opcodes of results whose origin may stand inside or outside of a fusion, or in a tuple."""
+
+
 def _entered(
     one: Instruction, fusions: tuple[Instruction, ...], known: Container[Instruction] = ()
 ) -> tuple[Instruction, tuple[Instruction, ...]]:
     for _ in range(_MOST_STEPS):
-        opcode = one.opcode
-        if not fusions and one in known:
+        opcode = one._head.opcode
+        if opcode not in _ENTERED or (not fusions and one in known):
             break
         if opcode == "fusion":
             bodies = one.called_computations
-            if not bodies or not len(bodies[0]) or (root := bodies[0].root).opcode == "tuple":
+            if not bodies or not bodies[0]._instructions or (root := bodies[0].root)._head.opcode == "tuple":
                 break
             one, fusions = root, (*fusions, one)
         elif opcode == "parameter":
-            number, handed = one.parameter_number, fusions[-1].operands if fusions else ()
-            if number is None or number >= len(handed):
+            number, handed = one._head.argument, fusions[-1]._operands if fusions else ()
+            if type(number) is not int or number >= len(handed):
                 break
             one, fusions = handed[number], fusions[:-1]
         elif opcode == "async-done":
             wrapped = one.async_wrapped_instruction
-            if wrapped is None or wrapped.opcode != "fusion":
+            if wrapped is None or wrapped._head.opcode != "fusion":
                 break
             one, fusions = wrapped, (*fusions, one.async_chain[0])
-        elif opcode == "get-tuple-element" and one.operands:
-            made, index = one.operands[0], one.attributes.get("index")
-            while made.opcode in ("opt-barrier", "copy") and made.operands:
-                made = made.operands[0]
+        elif opcode == "get-tuple-element" and one._operands:
+            made, index = one._operands[0], one._attributes.get("index")
+            while made._head.opcode in ("opt-barrier", "copy") and made._operands:
+                made = made._operands[0]
             if not isinstance(index, int):
                 break
-            if made.opcode == "tuple" and index < len(made.operands):
-                one = made.operands[index]
+            opcode = made._head.opcode
+            if opcode == "tuple" and index < len(made._operands):
+                one = made._operands[index]
                 continue
-            bodies = made.called_computations if made.opcode == "fusion" else ()
-            given = bodies[0].root.operands if bodies and bodies[0].root.opcode == "tuple" else ()
+            bodies = made.called_computations if opcode == "fusion" else ()
+            given = bodies[0].root._operands if bodies and bodies[0].root._head.opcode == "tuple" else ()
             if index >= len(given):
                 break
             one, fusions = given[index], (*fusions, made)
@@ -89,8 +97,9 @@ def source(value: Value, through: Iterable[str]) -> Value:
     passed = through if isinstance(through, frozenset) else frozenset(through)
     one, fusions = value.instruction, value.fusions
     for _ in range(_MOST_STEPS):
-        one, fusions = _entered(one, fusions)
-        if one.opcode not in passed or not (operands := one.operands):
+        if one._head.opcode in _ENTERED:
+            one, fusions = _entered(one, fusions)
+        if one._head.opcode not in passed or not (operands := one._operands):
             break
         one = operands[0]
     return value if one is value.instruction else Value(one, fusions)

@@ -15,6 +15,8 @@ from hlotext.ir.nodes.module import Module
 
 _DECIDING = {"compare": slice(None), "select": slice(1), "dynamic-slice": slice(1, None)}
 """Opcodes whose operands decide which elements are used or zero, with these operands."""
+ENTERED = ROLES.keys() | {"call", "fusion"}
+"""Opcodes whose computations are looked into, as parts of the instruction."""
 _OF_ITS_OWN = frozenset({"gather", "scatter"})
 """Opcodes that pick elements for which equal ones are not taken."""
 
@@ -58,9 +60,12 @@ class Alike:
 
     def opcodes(self, instruction: Instruction) -> frozenset[str]:
         """The opcodes of `parts_of`: the instruction's, or those in the fusion, call or asynchronous body, nested too."""
-        if not _is_entered(instruction):
+        if instruction.opcode not in ENTERED:
             return frozenset({instruction.opcode})
-        return frozenset().union(*map(self._opcodes_in, instruction.called_computations))
+        bodies = instruction.called_computations
+        if len(bodies) == 1:
+            return self._opcodes_in(bodies[0])
+        return frozenset().union(*map(self._opcodes_in, bodies))
 
     def _opcodes_in(self, body: Computation) -> frozenset[str]:
         first = self._first[body]
@@ -80,10 +85,6 @@ class Alike:
             return Likeness(first, operands)
         key = (first, *[one for n, one in enumerate(operands) if n in deciding])
         return Likeness(key, tuple(one for n, one in enumerate(operands) if n not in deciding))
-
-
-def _is_entered(one: Instruction) -> bool:
-    return one.opcode in ("fusion", "call") or one.opcode in ROLES
 
 
 def _deciding(body: Computation) -> frozenset[int] | None:

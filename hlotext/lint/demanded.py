@@ -45,6 +45,12 @@ class _Walk:
         self.found: dict[Instruction, Asked] = {}
         self._zeros = zeros(module)
         self._alike = alike(module)
+        self._shared = {
+            callee
+            for callee, edges in call_graph(module).callers.items()
+            if any((edge.computation, edge.place) != (edges[0].computation, edges[0].place) for edge in edges)
+        }
+        """Computations that several instructions call."""
         self._places: dict[Computation, list[int]] = {}
         """Where fusions stand in bodies, of equal ones the first."""
         self._known: dict[Hashable, _Body] = {}
@@ -60,18 +66,21 @@ class _Walk:
             wanted = apart[one] if one in apart else pending.get(one)
             if wanted is not None:
                 self.found[one] = wanted
-            if opcode == "parameter":
+            if opcode == "get-tuple-element":
+                made, index = one.operands[0], one.attributes.get("index", 0)
+                parts = apart.get(made)
+                if parts is None and made not in pending and _is_taken_apart(made):
+                    parts = apart[made] = {}
+                if parts is None:
+                    pending[made] = None
+                else:
+                    parts[index] = self._both(parts[index], wanted) if index in parts else wanted
+            elif opcode == "parameter":
                 if one in pending or one in apart:
                     given[one.parameter_number or 0] = wanted
-            elif opcode == "get-tuple-element":
-                made, index = one.operands[0], one.attributes.get("index", 0)
-                if made in apart or (made not in pending and _is_taken_apart(made)):
-                    parts = apart.setdefault(made, {})
-                    parts[index] = self._both(parts[index], wanted) if index in parts else wanted
-                else:
-                    pending[made] = None
             elif wanted is None and opcode not in _NARROWING:
-                pending.update(dict.fromkeys(one.operands))
+                for operand in one.operands:
+                    pending[operand] = None
             else:
                 for operand, more in self._operands(one, wanted, fusions):
                     pending[operand] = self._both(pending[operand], more) if operand in pending else more
@@ -95,7 +104,7 @@ class _Walk:
                 (operand, wanted.get(number) if isinstance(wanted, dict) else None)
                 for number, operand in enumerate(one.operands)
             )
-        if opcode == "fusion" and (bodies := one.called_computations) and len(bodies[0].callers) == 1:
+        if opcode == "fusion" and (bodies := one.called_computations) and bodies[0] not in self._shared:
             given = self._inside(one, bodies[0], wanted, fusions)
             return [(operand, given[n]) for n, operand in enumerate(one.operands) if n in given]
         if isinstance(wanted, dict):  # a reduction or sort of several arrays reads them alike
@@ -112,13 +121,14 @@ class _Walk:
             return dict.fromkeys(range(len(fusion.operands)))
         likeness = self._alike.of(fusion, body) if not fusions else None
         masks = self._zeros.masks_of(likeness.others) if likeness is not None else None
-        if likeness is None or masks is None or any(len(each.callers) > 1 for each in self._inner(body)):
+        if likeness is None or masks is None or not self._shared.isdisjoint(self._inner(body)):
             return self.enter(body, wanted, (*fusions, fusion))
         key = likeness.key, masks, _key(wanted)
         known = self._known.get(key)
         if known is not None:
-            inside = [each.instructions for each in (body, *self._inner(body))] if known.found else []
-            self.found.update((inside[n][place], asked) for n, place, asked in known.found)
+            if known.found:
+                inside = [each.instructions for each in (body, *self._inner(body))]
+                self.found.update([(inside[n][place], asked) for n, place, asked in known.found])
             return known.given
         given = self.enter(body, wanted, (*fusions, fusion))
         found = [
@@ -147,7 +157,9 @@ class _Walk:
 def _key(asked: Asked) -> Hashable:
     """Equal for the same demands."""
     if isinstance(asked, dict):
-        return tuple((n, _key(part)) for n, part in sorted(asked.items()))
+        return tuple(
+            [(n, _key(part) if isinstance(part, dict) else id(part)) for n, part in sorted(asked.items())]
+        )
     return id(asked)
 
 
@@ -160,10 +172,12 @@ _NARROWING = (
 
 
 def _is_taken_apart(made: Instruction) -> bool:
-    return not made.is_root and all(
-        user.opcode == "get-tuple-element" and isinstance(user.attributes.get("index"), int)
-        for user in made.users
-    )
+    if made.is_root:
+        return False
+    for user in made.user_view:
+        if user.opcode != "get-tuple-element" or not isinstance(user.attributes.get("index"), int):
+            return False
+    return True
 
 
 def _alike(wanted: dict[int, Asked], one: Instruction) -> Demand | None:

@@ -20,6 +20,8 @@ from hlotext.lint.taken_apart import updates_of
 _OWN = frozenset({"partition-id", "replica-id"})
 EQUALISING = frozenset({"all-gather", "all-reduce", "collective-broadcast"})
 """Kinds whose results all devices of a group have alike."""
+_PURE = ROLES.keys() | {"tuple", "constant"} | {"iota"}
+"""Opcodes of which nothing is asked but equal operands."""
 _MOST_ROUNDS = 20
 
 
@@ -41,42 +43,44 @@ class Equal:
         purity: EqualPurity,
         replicated: Collection[Instruction],
     ) -> None:
-        self._context = context
+        self._begun = context.communication_of
         self._replicated = replicated
         self._groups = groups
         self._name = name
         self._purity = purity
         self._given: dict[Computation, tuple[bool, ...]] = {}
+        self._is_form_equal: dict[tuple[int, int], bool] = {}
         self.found: set[Instruction] = set()
         self._run(context.module.entry, None)
 
     def _run(self, computation: Computation, state: Sequence[bool] | None) -> None:
         """Goes through a computation; `state` says which elements of its parameter are equal, None for the entry."""
+        found = self.found
         for one in computation:
-            if one in self.found:
-                self.found.discard(one)
-            if self._is_equal(one, state):
-                self.found.add(one)
+            found.discard(one)
+            if one.opcode == "get-tuple-element":
+                is_equal = self._is_element_equal(one, state)
+            else:
+                is_equal = self._is_equal(one, state)
+            if is_equal:
+                found.add(one)
 
     def _is_equal(self, one: Instruction, state: Sequence[bool] | None) -> bool:
-        opcode = one.opcode
+        opcode, found = one.opcode, self.found
         if opcode == "parameter":
             return state is None and self._is_argument_equal(one)
-        if opcode == "get-tuple-element":
-            return self._is_element_equal(one, state)
         if opcode in _OWN:
             return False
-        begun = self._context.communication_of.get(one)
+        begun = self._begun.get(one)
         if begun is not None:
             return self._is_sent_equal(begun)
-        if opcode in ROLES:
-            return all(operand in self.found for operand in one.operands)
         if opcode == "while":
             self._loop(one)
             return False
-        if opcode in ("tuple", "constant", "iota"):
-            return all(operand in self.found for operand in one.operands)
-        return all(operand in self.found for operand in one.operands) and self._purity.is_pure(one)
+        for operand in one.operands:
+            if operand not in found:
+                return False
+        return opcode in _PURE or self._purity.is_pure(one)
 
     def _is_sent_equal(self, one: Communication) -> bool:
         if all(operand in self.found for operand in one.start.operands) and one.kind in EQUALISING:
@@ -87,11 +91,12 @@ class Equal:
         made, index = one.operands[0], one.attributes.get("index")
         if not isinstance(index, int):
             return False
-        if made.opcode == "parameter" and state is not None:
+        opcode = made.opcode
+        if opcode == "parameter" and state is not None:
             return index < len(state) and state[index]
-        if made.opcode == "tuple":
+        if opcode == "tuple":
             return made.operands[index] in self.found
-        if made.opcode == "while":
+        if opcode == "while":
             body = made.attributes.get("body")
             given = self._given.get(body, ()) if isinstance(body, Computation) else ()
             return index < len(given) and given[index]
@@ -125,8 +130,13 @@ class Equal:
             return True
         if not isinstance(sharding, OpSharding):
             return False
-        part = _parts(sharding, parameter)
-        return part is not None and all(len({part.get(d) for d in group}) == 1 for group in self._groups)
+        key = id(sharding), id(parameter.shape)  # of equal texts one object
+        if key not in self._is_form_equal:
+            part = _parts(sharding, parameter)
+            self._is_form_equal[key] = part is not None and all(
+                len({part.get(d) for d in group}) == 1 for group in self._groups
+            )
+        return self._is_form_equal[key]
 
 
 def _parts(sharding: OpSharding, parameter: Instruction) -> dict[int, str] | None:

@@ -20,7 +20,7 @@ def of_sum(
     context: Context,
 ) -> Report | None:
     """X (W + A B) with a narrow A is X W + (X A) B, without a matrix as large as W for each A; None for others."""
-    merged = source(outer.operands[side], SAME)
+    merged = outer.origins[side]
     if merged.instruction.opcode != "add" or _has_other_users(merged, outer.dot):
         return None
     terms = merged.operands()

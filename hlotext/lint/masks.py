@@ -12,8 +12,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotext.analysis import fact
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.lint.selectors import selector
 from hlotext.lint.values import Value, entered, formula, is_counted
@@ -49,20 +51,38 @@ def kept_part(mask: Value) -> Rate | None:
     """The part of a mask that is true: exact to two digits where positions and constants alone tell, of one-hot rows one in
     so many; None where it is not known."""
     inner, dimensions = unbroadcast(mask)
+    home = inner.instruction.computation
+    if home is None or home.module is None:
+        return None
+    known = _found_before(home.module)  # all layers share one mask
+    if inner not in known:
+        known[inner] = _kept_part(inner)
+    found = known[inner]
+    return attrs.evolve(found, dimensions=dimensions) if found is not None else None
+
+
+@fact
+def _found_before(module: Module) -> dict[Value, Rate | None]:
+    """The answers of `_kept_part`, filled in as it is asked."""
+    return {}
+
+
+def _kept_part(inner: Value) -> Rate | None:
+    """The same of what is repeated to make a mask, of no dimensions."""
     shape = inner.instruction.shape
     if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
         return None
     if is_counted(inner):
         found = _evaluated(inner, shape)
         return (
-            Rate(found[0], dimensions, formula(inner), True, (found[1], found[2]))
+            Rate(found[0], frozenset(), formula(inner), True, (found[1], found[2]))
             if found is not None
             else None
         )
     one_hot = selector(inner)
     if one_hot is None or not one_hot.classes:
         return None
-    return Rate(1 / one_hot.classes, dimensions, formula(inner), False)
+    return Rate(1 / one_hot.classes, frozenset(), formula(inner), False)
 
 
 def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:

@@ -10,7 +10,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.lint.helpers import is_product_call
 from hlotext.lint.rule import Context
-from hlotext.lint.values import Value, entered, source
+from hlotext.lint.values import Value, source
 
 SAME = frozenset({"bitcast", "copy", "convert", "reshape", "transpose"})
 """Opcodes behind which a matrix is still that matrix, perhaps turned."""
@@ -36,6 +36,8 @@ class Multiplication:
 class Product(Multiplication):
     """One product of two matrices, or of batches of them."""
 
+    origins: tuple[Value, Value]
+    """The operands, seen through what leaves a matrix that matrix (`SAME`)."""
     batch: int
     """Elements of the dimensions that both operands have and that are not summed."""
     rows: int
@@ -88,14 +90,16 @@ def _product(dot: Instruction, graph: CallGraph) -> Product | None:
         return None
     batch, rows, columns, summed = sizes
     one = _multiplication(dot, fusions)
-    return Product(one.dot, one.whole, one.operands, batch, rows, summed, columns)
+    left, right = one.operands
+    origins = source(left, SAME), source(right, SAME)
+    return Product(one.dot, one.whole, one.operands, origins, batch, rows, summed, columns)
 
 
 def product_behind(
     value: Value, found: dict[tuple[Instruction, tuple[Instruction, ...]], Product]
 ) -> Product | None:
     """The product that a value is, perhaps turned or narrowed; None for any other value."""
-    made = source(entered(value), SAME)
+    made = source(value, SAME)
     return found.get((made.instruction, made.fusions))
 
 
@@ -108,6 +112,8 @@ def concatenated(value: Value) -> tuple[list[Value], int] | None:
     one, shape = made.instruction, made.instruction.shape
     if one.opcode == "concatenate":
         return made.operands(), one.attributes.get("dimensions", (0,))[0]
+    if one.opcode != "maximum":
+        return None
     pending: list[Value] = [made]
     pads: list[Value] = []
     while pending:

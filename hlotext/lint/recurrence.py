@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hlotext.analysis.loops import operands_first
 from hlotext.ir.nodes.instruction import Instruction
@@ -39,7 +39,7 @@ def apart_from_state(rounds: Rounds, purity: Purity, fixed: Collection[int]) -> 
 
 
 def _made_of(
-    slots: Collection[int], rounds: Rounds, order: list[Instruction], purity: Purity
+    slots: Collection[int], rounds: Rounds, order: Sequence[Instruction], purity: Purity
 ) -> frozenset[Instruction]:
     found: set[Instruction] = set()
     for one in order:

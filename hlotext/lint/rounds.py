@@ -8,11 +8,10 @@ import attrs
 
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.loops import operands_first
-from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.window import SliceDimension, SliceDimensions
-from hlotext.lint.alike_fusions import alike
+from hlotext.lint.alike_fusions import ENTERED, alike
 from hlotext.lint.helpers import is_callback, is_librarys
 from hlotext.lint.rule import Context
 from hlotext.lint.values import Value, entered
@@ -290,13 +289,14 @@ def _multiplied(
 
 def parts_of(instruction: Instruction) -> Iterator[Instruction]:
     """Yields the instruction, or the instructions of the fusion or call, nested ones included."""
-    pending, seen = [instruction], {instruction}
+    pending, entered_bodies = [instruction], set[Computation]()
     while pending:
         one = pending.pop()
-        if one.opcode in ("fusion", "call") or one.opcode in ROLES:
+        if one.opcode in ENTERED:
             for body in one.called_computations:
-                pending += [inner for inner in body if inner not in seen]
-                seen.update(body)
+                if body not in entered_bodies:
+                    entered_bodies.add(body)
+                    pending += body
         else:
             yield one
 

@@ -109,10 +109,11 @@ def uses(value: Instruction, through: Iterable[str] = ()) -> Iterator[tuple[Inst
 
 def is_entered(user: Instruction) -> bool:
     """True for a fusion, and for what starts one to run beside the rest."""
-    if user.opcode == "async-start":
+    opcode = user.opcode
+    if opcode == "async-start":
         wrapped = user.async_wrapped_instruction
         return wrapped is not None and wrapped.opcode == "fusion" and bool(user.called_computations)
-    return user.opcode == "fusion" and bool(user.called_computations)
+    return opcode == "fusion" and bool(user.called_computations)
 
 
 def _end(fusion: Instruction) -> Instruction:
@@ -290,17 +291,18 @@ def consumers(value: Value, through: Collection[str] = ()) -> Iterator[tuple[Val
         found: list[Value] = []
         if fusions and one.is_root:
             found.append(Value(_end(fusions[-1]), fusions[:-1]))
-        for user in one.users:
+        for user in one.user_view:
+            opcode = user.opcode
             for number, operand in enumerate(user.operands):
                 if operand is not one:
                     continue
                 if is_entered(user):
-                    inside = user.called_computations[0].parameters
+                    inside = user.called_computations[0]
                     found += [Value(p, (*fusions, user)) for p in inside if p.parameter_number == number]
-                elif user.opcode == "tuple" and fusions and user.is_root:
+                elif opcode == "tuple" and fusions and user.is_root:
                     parts = [part for part in fusions[-1].users if part.attributes.get("index") == number]
                     found += [Value(part, fusions[:-1]) for part in parts]
-                elif user.opcode in passed:
+                elif opcode in passed:
                     found.append(Value(user, fusions))
                 else:
                     yield Value(user, fusions), number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 
 import attrs
 import numpy as np
@@ -44,30 +44,39 @@ class Zeros:
         for computation in call_graph(module).stepped:
             if not computation.is_fusion_body:
                 for one in operands_first(computation):
-                    if self._is_full(one):
+                    if one.opcode not in _ASKED or self._is_full(one):
                         self._full.add(one)
 
     def nonzero_part(self, value: Value) -> Rate | None:
         """The part of a value that may not be zero; None where all of it may be."""
+        if self._is_nonzero(value):
+            return None
+        inner, dimensions = unbroadcast(value)
+        return Rate(self._nonzero(inner, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
+
+    def part(self, value: Value) -> float | None:
+        """The part of the elements of a value, or of what is repeated to make it, that may not be zero; None for all."""
+        return None if self._is_nonzero(value) else self._nonzero(unbroadcast(value)[0], _DEEPEST)
+
+    def _is_nonzero(self, value: Value) -> bool:
+        """True if no element of a value is known to be zero."""
         place = self._place(value)
         if place is not None:
             if place not in self._is_place_full:
                 self._is_place_full[place] = self._nonzero(value, _DEEPEST) >= 1
-            if self._is_place_full[place]:
-                return None
-        elif self._nonzero(value, _DEEPEST) >= 1:
-            return None
-        inner, dimensions = unbroadcast(value)
-        return Rate(self._nonzero(inner, _DEEPEST), dimensions, ("nonzero", formula(inner)), False)
+            return self._is_place_full[place]
+        return self._nonzero(value, _DEEPEST) >= 1
 
     def mask_of(self, value: Value, is_low: bool = False) -> Rate | None:
         """The mask of positions outside of which a value is zero, or so low that its exponential is: softmax neither
         multiplies nor adds anything there. None where there is none."""
         return self._mask(value, is_low, _DEEPEST)
 
-    def masks_of(self, results: Iterable[Instruction]) -> Hashable:
+    def masks_of(self, results: Collection[Instruction]) -> Hashable:
         """The masks of positions of these results, which stand in no fusion, equal for equal ones; None where one may be zero
         otherwise."""
+        if self.are_full(results):
+            return ()
         found: list[tuple[Rate | None, Rate | None] | None] = []
         for one in results:
             if one in self._full:
@@ -93,10 +102,11 @@ class Zeros:
         return likeness.key, self._alike.number(value.instruction)
 
     def _is_full(self, one: Instruction) -> bool:
+        """True for a result of which nothing is known to be zero or masked, of an opcode of `_ASKED`."""
         opcode, operands = one.opcode, one.operands
-        if opcode not in _ASKED:
+        if opcode == "get-tuple-element" and operands[0] in self._full:
             return True
-        if opcode == "tuple" or (opcode == "get-tuple-element" and operands[0] in self._full):
+        if opcode == "tuple":
             return self.are_full(operands)
         if opcode == "fusion" and (bodies := one.called_computations):
             likeness = self._alike.of(one, bodies[0])

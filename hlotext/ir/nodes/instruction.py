@@ -374,21 +374,21 @@ class Instruction:
         value: Any = attributes.callee if type(attributes) is CallAttributes else attributes.get(names[0])
         if type(value) is tuple:
             return tuple([callee for _, callee in self.callees()])
-        return (value,) if hasattr(value, "execution_thread") else ()
+        return (value,) if hasattr(value, "_execution_thread") else ()
 
     def callees(self) -> Iterator[tuple[str, Computation]]:
         """Attribute name and computation of every call, in XLA's order."""
         attributes = self._attributes
         if type(attributes) is CallAttributes:
-            if hasattr(attributes.callee, "execution_thread"):
+            if hasattr(attributes.callee, "_execution_thread"):
                 yield attributes.called, attributes.callee
             return
         for name in opcodes.CALLED_NAMES.get(self._head.opcode, self._attributes):
             value: Any = self._attributes.get(name)
             if type(value) is tuple:
                 # Only a list of computations has entries that can be entered.
-                yield from ((name, callee) for callee in value if hasattr(callee, "execution_thread"))
-            elif hasattr(value, "execution_thread"):
+                yield from ((name, callee) for callee in value if hasattr(callee, "_execution_thread"))
+            elif hasattr(value, "_execution_thread"):
                 yield name, value
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import ClassVar
 
 import attrs
@@ -27,10 +26,9 @@ class HighestPrecision(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         found: list[tuple[Instruction, str, int, int]] = []
-        for instruction in chain.from_iterable(context.module.computations):
-            if instruction.opcode not in ("dot", "convolution") or not _is_wide(
-                instruction
-            ):  # it is not a product of wide operands
+        every = context.census.instructions
+        for instruction in [one for one in every if one.opcode in ("dot", "convolution")]:
+            if not _is_wide(instruction):  # it is not a product of wide operands
                 continue
             if (
                 not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction)

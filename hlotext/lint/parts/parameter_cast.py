@@ -10,7 +10,7 @@ import attrs
 from hlotext.analysis import Backend, byte_text, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import is_argument, only_does, pieces, size_of
+from hlotext.lint.helpers import is_argument, pieces, size_of
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -18,18 +18,17 @@ from hlotext.lint.rule import Context, Report, Rule
 class ParameterCast(Rule):
     severity = Severity.NOTE
     needs_optimized = True
-    opcodes = frozenset({"convert", "fusion"})
 
     min_bytes: ClassVar[int] = 1 << 20
     """Bytes of the argument from which on it is worth a finding."""
 
-    def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
-        if (
-            not context.is_stepped(instruction)
-            or not only_does(instruction, "convert", context)
-            or not instruction.operands
-        ):  # it is not a conversion in the schedule
-            return
+    def check_module(self, context: Context) -> Iterator[Report]:
+        fused = [one for one, opcode in context.fused_work.items() if opcode == "convert"]
+        for one in (*context.census.by_opcode.get("convert", ()), *fused):
+            if context.is_stepped(one) and one.operands:  # it is not a conversion in the schedule
+                yield from self._of(one, context)
+
+    def _of(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         argument = instruction.operands[0]
         size, result = size_of(argument.shape), written_bytes(instruction)
         if any(user is not instruction for user in argument.users):  # the argument has other uses

@@ -32,30 +32,38 @@ class RecomputedProducts(Rule):
         by_opcode = context.census.by_opcode
         products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
         products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
-        total, again = 0, Counter[str]()
-        first: Instruction | None = None
+        found: list[tuple[Instruction, str]] = []
         known: dict[tuple[object, ...], Instruction] = {}
+        said: dict[tuple[object, ...], Instruction] = {}
         pairs: list[tuple[Instruction, Instruction]] = []
         for product in products:
-            flops = context.flops(product)
-            total += flops
             fusions = fusions_around(product, context)
             why = ""
             if is_computed_again(product):
                 continue  # jax.checkpoint says what is computed again
             if any(".remat" in one.name for one in (product, *fusions)):
                 why = "by the compiler, for lack of memory"
-            elif (key := _key(product, fusions)) in known:
-                why = "because the program contains the same product more than once"
-                if product.computation is known[key].computation and not fusions:
-                    pairs.append((product, known[key]))
             else:
-                known[key] = product
-            if why and flops:  # it is computed once
+                key = _key(product, fusions)
+                before = known.setdefault(key, product)
+                if before is not product:  # attributes are written out only where all else is the same
+                    said.setdefault((*key, _written(before)), before)
+                same = product if before is product else said.setdefault((*key, _written(product)), product)
+                if same is not product:
+                    why = "because the program contains the same product more than once"
+                    if product.computation is same.computation and not fusions:
+                        pairs.append((product, same))
+            if why:  # it is computed once
+                found.append((product, why))
+        again, first = Counter[str](), None
+        for product, why in found:
+            if flops := context.flops(product):
                 again[why] += flops
                 first = first or product
-        twice = again.total()
-        if first is None or twice < max(self.min_flops, self.share * total):  # too little is computed twice
+        if first is None:  # no product is computed twice
+            return
+        twice, total = again.total(), sum(map(context.flops, products))
+        if twice < max(self.min_flops, self.share * total):  # too little is computed twice
             return
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         yield Report(
@@ -70,12 +78,19 @@ class RecomputedProducts(Rule):
         )
 
 
+_SAME = frozenset({"bitcast", "copy"})
+
+
 def _key(product: Instruction, fusions: tuple[Instruction, ...]) -> tuple[object, ...]:
-    """Key that equal products share: where they run, their operands, and their attributes."""
+    """Key that equal products share: where they run, and their operands."""
     home: Computation | None = fusions[0].computation if fusions else product.computation
     taken = []
     for operand in product.operands:
-        value = source(Value(operand, fusions), ("bitcast", "copy"))
+        value = source(Value(operand, fusions), _SAME)
         taken.append((value.instruction, value.fusions, operand.shape))
-    attributes = tuple((name, str(value)) for name, value in product.attributes.items())
-    return home, product.opcode, product.shape, tuple(taken), attributes
+    return home, product.opcode, product.shape, tuple(taken)
+
+
+def _written(product: Instruction) -> tuple[tuple[str, str], ...]:
+    """The attributes of a product as they are written."""
+    return tuple((name, str(value)) for name, value in product.attributes.items())

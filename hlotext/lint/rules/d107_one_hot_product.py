@@ -33,10 +33,11 @@ class OneHotProduct(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         priced: set[Instruction] = set()
-        nonzero_part = zeros(context.module).nonzero_part
-        for product in products(context):
+        part_of = zeros(context.module).part
+        every = products(context)
+        for product in every:
             for side, value in enumerate(product.operands):
-                found = selector(value)
+                found = selector(product.origins[side])
                 if (
                     found is not None and found.classes >= _LEAST
                 ):  # no factor of a product is seen to be one-hot
@@ -44,12 +45,14 @@ class OneHotProduct(Rule):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
                     break
-                rate = nonzero_part(value) if found is None else None
-                if rate is not None and rate.part <= _SPARSE:  # no factor of a product is seen to be one-hot
-                    yield _of_sparse(product, value, rate.part, context)
+                part = part_of(value) if found is None else None
+                if part is not None and part <= _SPARSE:  # no factor of a product is seen to be one-hot
+                    yield _of_sparse(product, value, part, context)
                     break
+        dots = {product.dot for product in every}
         for convolution in context.census.by_opcode.get("convolution", ()):
-            yield from _of_diagonal_kernel(convolution, context)
+            if convolution not in dots:
+                yield from _of_diagonal_kernel(convolution, context)
 
 
 def _report(

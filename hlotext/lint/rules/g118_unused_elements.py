@@ -49,15 +49,14 @@ class UnusedElements(Rule):
         saved: dict[Instruction, float] = {}
         main: dict[Instruction, Instruction] = {}
         for one in context.graph.sequential_instructions():
-            if (
-                one.opcode not in _WORK and one.opcode != "sort"
-            ):  # it is no product or sort, nor what is made of them
+            opcode = one.opcode
+            if opcode not in _WORK and opcode != "sort":  # it is no product or sort, nor what is made of them
                 continue
             opcodes = bodies.opcodes(one)
             if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
                 yield _of_sort(sort, one, context)
             elif (
-                one.opcode != "sort" and (found := _unused(one, opcodes, asked)) is not None
+                opcode != "sort" and (found := _unused(one, opcodes, asked)) is not None
             ):  # all that it computes is used
                 main[one], kept = found
                 read = sum(
@@ -131,7 +130,8 @@ def _unused(
 def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked, float]:
     """Demand for a result, or for an operand of a product that is zero where a mask of positions says so; with the least
     part of the work that this takes in blocks."""
-    found = [(asked.get(one), fraction(asked.get(one), one.shape, by_blocks=True))]
+    own = asked.get(one)
+    found = [(own, 1.0 if own is None else fraction(own, one.shape, by_blocks=True))]
     for operand in one.operands if one.opcode in _PRODUCTS else ():
         each = asked.get(operand)
         if not isinstance(each, Demand) or not each.masks or operand.shape is None:

@@ -12,7 +12,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of
 from hlotext.lint.low_rank import of_sum
-from hlotext.lint.products import SAME, Product, concatenated, product_behind, products
+from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import selector, written
@@ -41,7 +41,8 @@ class ProductOrder(Rule):
         uses: dict[Product, list[_Use]] = {}
         for outer in every:
             for side in (0, 1):
-                inner = product_behind(outer.operands[side], found)
+                origin = outer.origins[side]
+                inner = found.get((origin.instruction, origin.fusions))
                 if inner is not None and inner is not outer:
                     uses.setdefault(inner, []).append((outer, side))
                 if (report := of_sum(outer, side, found, context)) is not None:
@@ -133,7 +134,7 @@ def _of_repeated_rows(
     With it go the products of its gradient, which then are of the table's rows likewise.
     Not on TPU, where the gather is the dear part and the product hides behind it.
     """
-    made = source(product.operands[side], SAME)
+    made = product.origins[side]
     gather = made.instruction
     if gather.opcode != "gather" or product.batch != 1 or context.backend is Backend.TPU:
         return None
@@ -170,7 +171,7 @@ def _is_gradient(other: Product, gather: Instruction, rows: int, row: int) -> bo
     if table is None or other.batch != 1:
         return False
     if rows == other.summed:
-        made = [source(operand, SAME).instruction for operand in other.operands]
+        made = [origin.instruction for origin in other.origins]
         return any(one.opcode == "gather" and one.operands[0].shape == table for one in made)
     if rows not in (other.rows, other.columns) or row not in (other.rows, other.columns):
         return False
@@ -184,8 +185,8 @@ def _is_table(scatter: Instruction, table: Shape) -> bool:
 
 def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report | None:
     """Rows that were broadcast, such as all pairs of rows side by side, are multiplied: once would do for each row."""
-    joined = concatenated(product.operands[side])
-    parts, along = joined if joined is not None else ([product.operands[side]], -1)
+    joined = concatenated(product.origins[side])
+    parts, along = joined if joined is not None else ([product.origins[side]], -1)
     parts = [source(part, SAME) for part in parts]
     kept, summed = 0.0, 0
     for part in parts:

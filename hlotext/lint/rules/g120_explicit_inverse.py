@@ -29,8 +29,7 @@ class ExplicitInverse(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         uses: dict[Instruction, list[tuple[Product, int]]] = {}
         for product in products(context):
-            for side, operand in enumerate(product.operands):
-                made = source(operand, SAME)
+            for side, made in enumerate(product.origins):
                 if not made.fusions and _is_solve(made.instruction):  # no factor is the result of a solve
                     uses.setdefault(made.instruction, []).append((product, side))
         for inverse, found in uses.items():

@@ -30,8 +30,8 @@ class ProductWithTriangle(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         for product in products(context):
-            for side, value in enumerate(product.operands):
-                if size_of(value.instruction.shape) and _is_triangle(value, product.summed):
+            for side, origin in enumerate(product.origins):
+                if size_of(product.dot.operands[side].shape) and _is_triangle(origin, product.summed):
                     yield from _report(product, side, context)
 
 

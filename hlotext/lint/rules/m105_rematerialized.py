@@ -27,9 +27,9 @@ class Rematerialized(Rule):
     """Share of all written bytes from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not any(
-            ".remat" in instruction.name for instruction in context.census.instructions
-        ):  # nothing is rematerialized
+        if not [
+            one for one in context.census.instructions if ".remat" in one.name
+        ]:  # nothing is rematerialized
             return
         first: Instruction | None = None
         total = again = count = 0
