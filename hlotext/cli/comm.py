@@ -163,7 +163,7 @@ def _cell(total: cost.TrafficTotal | None) -> str:
 
 def _show_causes(report: Output, causes: Sequence[dumps.CollectiveCause], limit: int) -> None:
     """Why collectives are there, those with the same reason together, and what would spare them."""
-    groups = wording.groups(one for one in causes if wording.is_told(one))
+    groups = sorted(wording.groups(causes), key=lambda group: not wording.is_told(group[0]))
     if not groups:
         return
     report.heading("Causes")

@@ -8,8 +8,8 @@ import attrs
 
 import hlotext as hlo
 from hlotext.dumps.collectives.following import Step, sources
-from hlotext.dumps.collectives.partitioner import Partitioner
 from hlotext.dumps.collectives.places import Places, is_constraint, op_name_of
+from hlotext.dumps.collectives.shardings import Shardings
 from hlotext.dumps.collectives.specs import Spec, dimensions_of
 from hlotext.ir.tables import opcodes
 
@@ -81,10 +81,10 @@ def _listed(passed: _Passed) -> tuple[hlo.Instruction, ...]:
 class Annotations:
     """Finds annotations in the text before partitioning, and follows shardings to them."""
 
-    def __init__(self, partitioner: Partitioner, places: Places) -> None:
-        self._partitioner = partitioner
+    def __init__(self, shardings: Shardings, places: Places) -> None:
+        self._shardings = shardings
         self._places = places
-        self.module = partitioner.sides.before.module
+        self.module = shardings.text.module
         self._results = self._fixed_results()
         self._stops: dict[str | None, dict[Step, _Stop]] = {}
         """The arrays on the ways of each axis: many ways lead through the same ones."""
@@ -97,7 +97,7 @@ class Annotations:
         """The annotation that an array before partitioning has itself: an argument's or a constraint's."""
         if node.opcode not in _ANNOTATED:
             return None
-        spec, dimensions = self._partitioner.spec(node), dimensions_of(node)
+        spec, dimensions = self._shardings.spec(node), dimensions_of(node)
         if spec is None or dimensions is None:
             return None
         if node.opcode == "parameter" and node.computation is not None and node.computation.is_entry:
@@ -178,7 +178,7 @@ class Annotations:
     def _has(self, node: hlo.Instruction, dimension: int, axis: str | None) -> bool:
         if axis is None:
             return True
-        spec = self._partitioner.spec(node)
+        spec = self._shardings.spec(node)
         return spec is not None and dimension < spec.rank and axis in spec.axes[dimension]
 
     # ---- forwards
@@ -189,7 +189,7 @@ class Annotations:
 
         Through operations that keep the placement: elementwise ones, transposes, elements of tuples.
         """
-        spec = self._partitioner.spec(node)
+        spec = self._shardings.spec(node)
         if spec is None:
             return None
         seen = {node}
@@ -224,7 +224,7 @@ class Annotations:
             user
         ) != dimensions_of(node):
             return None
-        found = self._partitioner.spec(user)
+        found = self._shardings.spec(user)
         if found is None or found.axes != tuple(spec.axes[d] for d in order):
             return None
         return order
@@ -245,7 +245,7 @@ class Annotations:
                     g is home.root for g in user.user_view if g.opcode == "get-tuple-element"
                 ):
                     number = 0
-        spec, dimensions = self._partitioner.spec(node), dimensions_of(node)
+        spec, dimensions = self._shardings.spec(node), dimensions_of(node)
         if number is None or not self.is_fixed(number) or spec is None or dimensions is None:
             return None
         return Site("result", f"result[{number}]", None, node, spec, dimensions)

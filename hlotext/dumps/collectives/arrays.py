@@ -14,8 +14,8 @@ from hlotext.analysis import DeviceMesh
 from hlotext.analysis.call_graph import call_graph
 from hlotext.dumps.collectives.annotations import Annotations, Site
 from hlotext.dumps.collectives.factors import Rule, rule_of, rule_of_alike
-from hlotext.dumps.collectives.partitioner import Partitioner
 from hlotext.dumps.collectives.places import is_constraint
+from hlotext.dumps.collectives.shardings import Shardings, sharding_of
 from hlotext.dumps.collectives.specs import Dims, Spec, Specs, dimensions_of
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.tables import opcodes, traits
@@ -69,15 +69,15 @@ class Operation:
 class Arrays:
     """The arrays of a text before partitioning."""
 
-    def __init__(self, partitioner: Partitioner, annotations: Annotations) -> None:
-        assert partitioner.mesh is not None
-        self._partitioner = partitioner
+    def __init__(self, shardings: Shardings, annotations: Annotations) -> None:
+        assert shardings.mesh is not None
+        self._shardings = shardings
         self._annotations = annotations
-        self._parts = self._parts_of(partitioner.mesh)
+        self._parts = self._parts_of(shardings.mesh)
         """The axes that each axis is taken as: itself, or parts of it where shardings use parts."""
         self.sizes = {name: size for parts in self._parts.values() for name, size in parts}
         self._specs = Specs(
-            attrs.evolve(partitioner.mesh, names=tuple(self.sizes), sizes=tuple(self.sizes.values()))
+            attrs.evolve(shardings.mesh, names=tuple(self.sizes), sizes=tuple(self.sizes.values()))
         )
         self._values: dict[object, Value] = {}
         self.results: dict[int, Value] = {}
@@ -91,9 +91,9 @@ class Arrays:
 
     def _parts_of(self, mesh: DeviceMesh) -> dict[str, list[tuple[str, int]]]:
         """The axes, cut into their prime factors if a sharding uses a part of one."""
-        sides, spec = self._partitioner.sides, self._partitioner.spec
+        spec = self._shardings.spec
         is_cut = any(
-            spec(node) is None and (found := sides.sharding(node)) is not None and "manual" not in str(found)
+            spec(node) is None and (found := sharding_of(node)) is not None and "manual" not in str(found)
             for computation in self._annotations.module.computations
             for node in computation
             if dimensions_of(node)
@@ -116,11 +116,15 @@ class Arrays:
         found = self._values.get(key)
         if found is None:
             assert node.shape is not None
-            spec = self._specs.of(self._partitioner.sides.sharding(node), len(dimensions))
+            spec = self._specs.of(sharding_of(node), len(dimensions))
             width = node.shape.element_type.byte_width
             found = Value(dimensions, float(width), spec.axes if spec is not None else None, node)
             self._values[key] = found
         return found
+
+    def is_of(self, node: hlo.Instruction, other: hlo.Instruction) -> bool:
+        """True if two instructions are one array, passed on."""
+        return dimensions_of(node) == dimensions_of(other) and self.value(node) is self.value(other)
 
     def _key(self, node: hlo.Instruction) -> object:
         """The key of an array: the operation that made it, if it only was passed on."""
@@ -226,8 +230,9 @@ class Arrays:
         arrays = [self._used(one, n) if one.is_constant else one for n, one in enumerate(arrays)]
         whole = [dimensions_of(one) or () for one in node.operands]
         told = [one.dimensions if one is not None else () for one in results]
+        is_copy = is_constraint(node)  # before partitioning it is one; in the program it is a custom call
         try:
-            rule = rule_of(node, whole, told or [()])
+            rule = rule_of_alike(told[0]) if is_copy else rule_of(node, whole, told or [()])
         except (IndexError, ValueError):
             rule = None
         if rule is not None and (len(arrays) < len(operands) or len(made) < len(results)):
@@ -236,7 +241,7 @@ class Arrays:
         if all(one.is_constant for one in arrays) and (arrays or _is_constant(node)):
             for one in made:
                 one.is_constant = True
-        self._operation(node.opcode, arrays, made, rule, runs, node)
+        self._operation("copy" if is_copy else node.opcode, arrays, made, rule, runs, node)
 
     def _used(self, value: Value, number: int) -> Value:
         """A constant for one that reads it.
@@ -318,7 +323,7 @@ class Arrays:
                     value.fixed = value.now
         for computation in (module.entry, *self._entered):
             for one in computation:
-                if is_constraint(one) and one.opcode == "copy":
+                if is_constraint(one):
                     self._pin(one)
 
     def _pin(self, node: hlo.Instruction) -> None:
@@ -347,7 +352,7 @@ class Arrays:
                 continue
             fixed = None
             if self._annotations.is_fixed(n):
-                spec = self._specs.of(self._partitioner.result_sharding(n), len(value.dimensions))
+                spec = self._specs.of(self._shardings.result_sharding(n), len(value.dimensions))
                 fixed = spec.axes if spec is not None else None
             made = Value(value.dimensions, value.width, fixed or value.now, None, fixed)
             self._values["result", n] = self.results[n] = made

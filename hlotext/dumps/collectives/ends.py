@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +12,22 @@ import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of
 from hlotext.analysis.communication import KINDS
 from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives.ends_reasons import is_in_shard_map, may_sum, unknown, unknown_sum, worded
 from hlotext.dumps.collectives.finals import kin_of
+from hlotext.dumps.collectives.foreseen import Foreseen, is_foreseeable
 from hlotext.dumps.collectives.keys import Key, Keys, Text
 from hlotext.dumps.collectives.partitioner import SUMMING, SUMS, WINDOWED
 from hlotext.dumps.collectives.places import Places, asked_kind, is_constraint, op_name_of
-from hlotext.dumps.collectives.producers import MOST, VIEWS, argument_of, behind_views, joined, maker
+from hlotext.dumps.collectives.producers import (
+    HANDS_ON,
+    VIEWS,
+    argument_of,
+    behind_views,
+    is_read_so,
+    joined,
+    maker,
+    reader_of,
+)
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -29,22 +39,19 @@ from hlotext.dumps.collectives.records import (
     PROGRAM,
     RESHARD,
     RESULT,
-    UNKNOWN,
     CollectiveCause,
     Confidence,
     Place,
     Reason,
 )
 from hlotext.dumps.collectives.specs import Specs, dimensions_of
-from hlotext.dumps.collectives.walking import MOVES
-from hlotext.ir.tables import opcodes
+from hlotext.dumps.collectives.walking import is_marked
+from hlotext.ir.tables import traits
 from hlotext.ir.values.named_sharding import NamedSharding
 from hlotext.ir.values.sharding import Sharding
 
-_TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
-"""JAX's operations that take a slice of a stacked argument, or rearrange what they take: they need no sharding themselves."""
-_HANDS_ON = _TAKES | {"convert_element_type", "copy", "expand_dims", "transpose"}
-"""Operations behind which the one that needs a sharding is looked for."""
+_VIEWING = VIEWS | traits.SLICES | traits.TUPLES | {"opt-barrier"}
+"""Their opcodes in the program."""
 _Sized = tuple[str, int | None]
 """The kind of a collective, and the elements of an array that it takes."""
 
@@ -58,22 +65,30 @@ def collectives(
 ) -> tuple[CollectiveCause, ...]:
     """Causes of the collectives, as far as the first and last texts show them."""
     keys = Keys()
-    told = _Ends(Text(after, keys), Text(before, keys) if before is not None else None, mesh)
+    told = _Ends(Text(after, keys), Text(before, keys) if before is not None else None, mesh, begun)
     notes = (note,) if mesh is not None else (note, wording.NO_MESH)
     return tuple(CollectiveCause(one.instruction, one, told.reasons(one), notes) for one in begun)
 
 
 class _Ends:
-    def __init__(self, final: Text, program: Text | None, mesh: DeviceMesh | None) -> None:
+    def __init__(
+        self, final: Text, program: Text | None, mesh: DeviceMesh | None, begun: Sequence[Communication]
+    ) -> None:
         self.final = final
         self.program = program
         self.mesh = mesh
         self.specs = Specs(mesh) if mesh is not None else None
         self.places = Places(final)
         self.program_places = Places(program or final)
+        self.foreseen = (
+            Foreseen(program.module.clone(), mesh, final, begun)
+            if program is not None and mesh is not None and is_foreseeable(program.module)
+            else None
+        )
         self._by_short: dict[object, list[hlo.Instruction]] = defaultdict(list)
         self._asking: dict[tuple[hlo.Instruction, str, int | None], hlo.Instruction] = {}
         """The collectives that the program itself has, by what makes their operands, their kind and size."""
+        self._is_marked = any(is_marked(one.instruction) or is_marked(one.start) for one in begun)
         for node in program.module.instructions() if program is not None else ():
             self._by_short[self._short(node)].append(node)
             if (kind := KINDS.get(node.opcode)) is not None:
@@ -115,7 +130,7 @@ class _Ends:
         return tuple(
             self._of_operand(one, operand, axes)
             if own is None
-            else _worded(
+            else worded(
                 PROGRAM,
                 None,
                 self.program_places.of(own),
@@ -147,73 +162,137 @@ class _Ends:
         made = maker(operand)
         if self._is_told_by_name(one):
             user = self.places.of(one.start)
-            return _worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
+            return worded(PROGRAM, None, user, self._place(made), axes, None, MEDIUM)
         if one.kind in SUMS:
             place, key = self._place(made), self.final.key_of(made)
-            if place is not None and _is_in_shard_map(
+            if place is not None and is_in_shard_map(
                 place
             ):  # of its parts the combined one names the first alone
-                return _unknown_sum(place, axes, "is in a shard_map, which may request the sum itself")
-            if place is not None and not _may_sum(place, self._candidates(made, key) if key else []):
-                return _unknown_sum(place, axes)
-            return _worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
-        return _worded(RESHARD, OPERATION, None, self._place(made), axes, self._have(made), LOW)
+                return unknown_sum(place, axes, "is in a shard_map, which may request the sum itself")
+            if place is not None and not may_sum(place, self._candidates(made, key) if key else []):
+                return unknown_sum(place, axes)
+            return worded(PARTIAL, None, place, place, axes, None, MEDIUM if place is not None else LOW)
+        return worded(RESHARD, OPERATION, None, self._place(made), axes, self._have(made), LOW)
 
     def _single(self, one: Communication, operand: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
-        node = one.instruction
-        key = self.final.key_of(node) or self.final.key_of(one.start)
-        named = node if self.final.key_of(node) is not None else one.start
-        made = maker(operand) if operand is not None else None
-        if operand is not None and key is not None and self._is_marked(one):
-            made = maker(operand, self.final, key)
-        argument = argument_of(made) if made is not None and one.kind not in SUMS else None
-        tensor = self._place(argument or made)
-        have = self._have(argument or made)
-        if key is None:
-            if one.kind in SUMS:
-                return _worded(PARTIAL, None, tensor, tensor, axes, None, LOW)
-            inside = self._place(self._reader(one, None)) if one.loop is not None else None
-            if inside is not None:
-                return _worded(RESHARD, OPERATION, inside, tensor, axes, have, LOW)
-            return _worded(RESHARD, RESULT, None, tensor, axes, have, MEDIUM if have else LOW)
-        is_asked = self._is_told_by_name(one)
-        if not is_asked and (found := self._constrained(one, tensor, axes)) is not None:
-            asking, want = found
-            return _worded(RESHARD, CONSTRAINT, asking, tensor, axes, have, MEDIUM, want)
-        if one.kind not in SUMS and not is_asked and self._is_of_tensor(one, made, key):
-            reader = self._reader(one, key)
-            user = self._place(reader)
-            wanted = CONSTRAINT if user is not None and _is_constraint(user) else OPERATION
-            # A constraint before the reader leaves no operation in the text: only the program shows that there is none.
-            is_shown = user is not None and (self.program is not None or wanted == CONSTRAINT)
-            surest: Confidence = MEDIUM if is_shown else LOW
-            return _worded(RESHARD, wanted, user, tensor, axes, have, surest)
-        candidates = self._candidates(named, key)
-        exact = candidates[0] if len(candidates) == 1 else None
-        user = attrs.evolve(self.places.of(named), opcode=_opcode(candidates), instruction=exact)
+        named = one.instruction if self.final.key_of(one.instruction) is not None else one.start
+        key = self.final.key_of(named)
+        candidates = self._candidates(named, key) if key is not None else []
+        user = self.places.of(named)
+        if key is not None:
+            exact = candidates[0] if len(candidates) == 1 else None
+            user = attrs.evolve(user, opcode=_opcode(candidates), instruction=exact)
+        if (foreseen := self._foreseen(one, axes)) is not None:
+            return foreseen
         # What else has its name only moves its data.
-        if any(
-            (kind := KINDS.get(c.opcode)) is not None and kin_of(kind) == kin_of(one.kind) for c in candidates
-        ):
-            return _worded(PROGRAM, None, user, tensor, axes, None, HIGH)
-        if is_asked:
-            return _worded(PROGRAM, None, user, tensor, axes, None, MEDIUM)
+        kinds = {kin_of(kind) for c in candidates if (kind := KINDS.get(c.opcode)) is not None}
+        if kin_of(one.kind) in kinds or self._is_told_by_name(one):
+            taken = user.instruction.operands[:1] if user.instruction is not None else ()
+            tensor = self.program_places.of(taken[0]) if taken else None
+            return worded(PROGRAM, None, user, tensor, axes, None, HIGH if candidates else MEDIUM)
+        made = maker(operand) if operand is not None else None
         if one.kind in SUMS:
-            if not _may_sum(user, candidates):
-                return _unknown_sum(user, axes)
-            summing = [c for c in candidates if c.opcode in SUMMING]
-            sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
-            return _worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
-        if one.kind == "collective-permute" and any(c.opcode in WINDOWED for c in candidates):
-            return _worded(HALO, None, user, tensor, axes, have, MEDIUM)
-        is_slice = argument is not None and argument is not made and user.label in _TAKES
-        if is_slice or (self.program is None and user.label in _HANDS_ON):
-            place = self._place(self._reader(one, key))
-            who = place if place is not None and place.op_name else None
-            return _worded(RESHARD, OPERATION, who, tensor, axes, have, MEDIUM if candidates else LOW)
-        wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
-        sure = HIGH if have is not None and exact is not None and self._reads(exact, made) else MEDIUM
-        return _worded(RESHARD, wanted, user, tensor, axes, have, sure if candidates else LOW)
+            return (
+                self._sum(user, candidates, made, axes) if key is not None else self._unnamed_sum(made, axes)
+            )
+        return self._moved(one, user, candidates, made, key, axes)
+
+    @staticmethod
+    def _sum(
+        user: Place,
+        candidates: Sequence[hlo.Instruction],
+        made: hlo.Instruction | None,
+        axes: tuple[str, ...],
+    ) -> Reason:
+        if not may_sum(user, candidates):
+            return unknown_sum(user, axes)
+        summing = [c for c in candidates if c.opcode in SUMMING]
+        sure: Confidence = HIGH if len(summing) == 1 else MEDIUM
+        return worded(PARTIAL, None, user, user, axes, None, sure if candidates else LOW)
+
+    def _unnamed_sum(self, made: hlo.Instruction | None, axes: tuple[str, ...]) -> Reason:
+        user = self._place(made) if made is not None and made.opcode in SUMMING else None
+        return worded(PARTIAL, None, user, user, axes, None, LOW)
+
+    def _moved(
+        self,
+        one: Communication,
+        user: Place,
+        candidates: Sequence[hlo.Instruction],
+        made: hlo.Instruction | None,
+        key: Key | None,
+        axes: tuple[str, ...],
+    ) -> Reason:
+        """The reason of a collective that sums nothing.
+
+        Until June 2026 XLA gave it the name of the operation that needs it; since then mostly that of the tensor.
+        """
+        argument = argument_of(made) if made is not None else None
+        tensor, have = self._place(argument), self._have(argument)
+        if key is None:
+            if one.loop is None and one.kind != "collective-permute":
+                return worded(
+                    RESHARD, RESULT, None, tensor or self._place(made), axes, have, MEDIUM if have else LOW
+                )
+            return (
+                worded(RESHARD, OPERATION, None, tensor, axes, have, LOW) if tensor else unknown(None, axes)
+            )
+        if (found := self._constrained(one, tensor or self._place(made), axes)) is not None:
+            asking, want = found
+            return worded(RESHARD, CONSTRAINT, asking, tensor or self._place(made), axes, have, MEDIUM, want)
+        if one.kind == "collective-permute":
+            if not self._is_marked and any(c.opcode in WINDOWED for c in candidates):
+                return worded(HALO, None, user, tensor, axes, have, MEDIUM)
+            return unknown(
+                user,
+                axes,
+                "may read over the edges of its shards, or need its operand in a different sharding",
+            )
+        hands_on = user.label in HANDS_ON or (
+            bool(candidates) and all(c.opcode in _VIEWING for c in candidates)
+        )
+        is_of_argument = argument is not None and op_name_of(argument) == user.op_name
+        if not self._is_marked or (argument is not None and not hands_on and not is_of_argument):
+            who = None if is_of_argument or (hands_on and argument is not None) else user
+            exact = user.instruction
+            wanted = CONSTRAINT if exact is not None and is_constraint(exact) else OPERATION
+            is_read = have is not None and exact is not None and self._reads(exact, made)
+            sure: Confidence = HIGH if is_read else MEDIUM if candidates else LOW
+            return worded(RESHARD, wanted, who, tensor, axes, have, sure)
+        if self._is_of_tensor(one, made, key):
+            place = self._place(reader_of(one, self.final, key))
+            wanted = CONSTRAINT if place is not None and _is_constraint(place) else OPERATION
+            # A constraint before the reader leaves no operation in the text: only the program shows that there is none.
+            if place is not None and (self.program is not None or wanted == CONSTRAINT):
+                return worded(RESHARD, wanted, place, tensor or self._place(made), axes, have, MEDIUM)
+        if tensor is not None:
+            return worded(RESHARD, OPERATION, None, tensor, axes, have, MEDIUM if candidates else LOW)
+        return unknown(
+            user, axes, "may need its operand in a different sharding, or have its result needed so"
+        )
+
+    def _foreseen(self, one: Communication, axes: tuple[str, ...]) -> Reason | None:
+        """The reason that the program's annotations give, where only one array has to be moved so."""
+        move = self.foreseen.moves.get(one) if self.foreseen is not None else None
+        if move is None or self.foreseen is None:
+            return None
+        of, name = self.foreseen.places.of, op_name_of(one.instruction)
+        users = sorted(move.users, key=lambda user: op_name_of(user) != name)
+        wanted = RESULT if not users else CONSTRAINT if is_constraint(users[0]) else OPERATION
+        made = Reason(
+            RESHARD,
+            wanted,
+            attrs.evolve(of(users[0]), instruction=None) if users else None,
+            attrs.evolve(of(move.tensor), instruction=None),
+            axes,
+            str(move.have),
+            str(move.want),
+            HIGH,
+            "",
+            readers=max(1, len(users)),
+            result=move.results[0] if not users else None,
+        )
+        return attrs.evolve(made, because=wording.sentence(made))
 
     def _constrained(
         self, one: Communication, tensor: Place | None, axes: tuple[str, ...]
@@ -243,60 +322,19 @@ class _Ends:
         What the partitioner writes has the name of what needs it or of its tensor, which may be a collective itself: then
         it is marked or of another kind.
         """
-        if self.program is not None or self._is_marked(one):
+        if self.program is not None or is_marked(one.instruction) or is_marked(one.start):
             return False
         kind = asked_kind(op_name_of(one.start)) or asked_kind(op_name_of(one.instruction))
         return kind is not None and kin_of(kind) == kin_of(one.kind)
 
-    @staticmethod
-    def _is_marked(one: Communication) -> bool:
-        marks = (one.instruction.frontend_attributes, one.start.frontend_attributes)
-        return any(each.get("is_spmd_generated") == "true" for each in marks)
-
     def _is_of_tensor(self, one: Communication, made: hlo.Instruction | None, key: Key) -> bool:
         """True for a collective that carries the metadata of its tensor, as XLA writes them since June 2026."""
-        if not self._is_marked(one):
-            return False
-        if made is None or self.final.key_of(made) != key:
+        is_by_partitioner = is_marked(one.instruction) or is_marked(one.start)
+        if not is_by_partitioner or made is None or self.final.key_of(made) != key:
             return False
         if made.opcode == "parameter" or self.program is None or one.kind == "all-gather":
-            return not self._is_read_so(one, key)
+            return not is_read_so(one, self.final, key)
         return any(c.opcode == made.opcode for c in self._candidates(made, key))
-
-    def _reader(self, one: Communication, key: Key | None) -> hlo.Instruction | None:
-        """The first operation with other metadata that computes with what a collective gives, inside fusions too."""
-        queue = list(one.start.user_view) or list(one.instruction.user_view)
-        seen: set[hlo.Instruction] = set()
-        for node in queue:
-            if node in seen or len(seen) > MOST:
-                continue
-            seen.add(node)
-            if node.opcode == "fusion" and node.called_computations:
-                inside = node.called_computations[0].parameters
-                for number, operand in enumerate(node.operands):
-                    if (operand in seen or operand in (one.start, one.instruction)) and number < len(inside):
-                        queue.extend(inside[number].user_view)
-                continue
-            found = self.final.key_of(node)
-            label = op_name_of(node).rpartition("/")[2]
-            if found is not None and found != key and label not in _HANDS_ON:
-                return node
-            home = node.computation
-            if node.is_root and home is not None and home.is_fusion_body:
-                for caller in home.callers:
-                    seen.add(caller)
-                    queue.extend(caller.user_view)
-            queue.extend(node.user_view)
-        return None
-
-    def _is_read_so(self, one: Communication, key: Key) -> bool:
-        """True if an operation that computes, with the collective's own metadata, reads what it gives."""
-        for user in one.start.user_view:
-            bodies = user.called_computations if user.opcode == "fusion" else ()
-            inside = [node for body in bodies for node in body.instructions] or [user]
-            if any(self.final.key_of(n) == key and n.opcode not in (*MOVES, *VIEWS) for n in inside):
-                return not user.opcode.endswith("-done")
-        return False
 
     def _reads(self, user: hlo.Instruction, made: hlo.Instruction | None) -> bool:
         """True if an operation of the program reads an argument itself, with nothing in between."""
@@ -361,39 +399,3 @@ def _opcode(candidates: list[hlo.Instruction]) -> str:
 
 def _elements(node: hlo.Instruction) -> int | None:
     return node.shape.element_count if node.shape is not None and node.shape.is_array else None
-
-
-def _may_sum(place: Place, candidates: list[hlo.Instruction]) -> bool:
-    """False for what is known to sum nothing, such as a concatenation, for which the partitioner adds shards up."""
-    if candidates:
-        return any(one.opcode in SUMMING for one in candidates)
-    opcode = place.label.replace("_", "-")
-    return opcode not in opcodes.OPCODES or opcode in SUMMING
-
-
-_SHARD_MAP = re.compile(r"\bshard_map\b")
-
-
-def _is_in_shard_map(place: Place) -> bool:
-    return _SHARD_MAP.search(place.op_name.rpartition("/")[0]) is not None
-
-
-def _unknown_sum(place: Place, axes: tuple[str, ...], what: str = "does not sum") -> Reason:
-    """A sum that nothing shows the reason of: neither the operation, nor what is known of it."""
-    doubt = f"it was created for {place}, which {what}"
-    made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
-    return attrs.evolve(made, because=wording.sentence(made))
-
-
-def _worded(
-    cause: str,
-    wanted_by: str | None,
-    user: Place | None,
-    tensor: Place | None,
-    axes: tuple[str, ...],
-    have: str | None,
-    confidence: Confidence,
-    want: str | None = None,
-) -> Reason:
-    made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "")
-    return attrs.evolve(made, because=wording.sentence(made))

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 
 import hlotext as hlo
 from hlotext.dumps.collectives.keys import Key, Keys, Path, Text
+from hlotext.dumps.collectives.shardings import sharding_of
 from hlotext.ir.nodes.computation import Computation
-from hlotext.ir.values.sharding import Sharding
 
 Leaves = tuple[tuple[int, ...], ...]
-_MOST_TUPLES = 64
-"""Maximum number of tuples followed for the sharding of an element."""
 
 
 def _arrays(computation: Computation) -> list[int]:
@@ -47,43 +45,6 @@ class Sides:
 
     # ---- before
 
-    def sharding(self, node: hlo.Instruction, index: int | None = None) -> Sharding | None:
-        """The sharding of an array before partitioning; None means replicated. Of a tuple that of one of its arrays."""
-        found = node.sharding
-        if found is None and node.opcode == "get-tuple-element" and index is None:
-            return self._of_element(node)
-        if found is None or node.shape is None:
-            return None
-        if not node.shape.is_tuple:
-            return found.tuple_elements[0] if found.is_tuple and len(found.tuple_elements) == 1 else found
-        each = found.for_shape(node.shape).tuple_elements
-        return each[index] if index is not None and index < len(each) else None
-
-    def _of_element(self, node: hlo.Instruction) -> Sharding | None:
-        """The sharding of an element that compact texts do not write out: that of its tuple."""
-        for _ in range(_MOST_TUPLES):
-            index = node.attributes.get("index")
-            source = node.operands[0] if node.operands else None
-            if source is None or not isinstance(index, int) or source.shape is None:
-                return None
-            if source.sharding is not None:
-                if node.shape is None or node.shape.is_tuple:
-                    return None
-                before = [
-                    max(1, sum(1 for _ in one.leaves())) if one.is_tuple else 1
-                    for one in source.shape.tuple_shapes
-                ]
-                each = source.sharding.for_shape(source.shape).tuple_elements
-                place = sum(before[:index])
-                return each[place] if place < len(each) else None
-            if source.opcode == "tuple" and index < len(source.operands):
-                node = source.operands[index]
-                if node.sharding is not None or node.opcode != "get-tuple-element":
-                    return node.sharding
-            else:
-                return None
-        return None
-
     def local(self, node: hlo.Instruction) -> Leaves:
         """Local shape of an operation of the text before partitioning."""
         found = self._local.get(node)
@@ -91,7 +52,7 @@ class Sides:
             shape = node.shape
             sharding = node.sharding
             if sharding is None and shape is not None and not shape.is_tuple:
-                sharding = self.sharding(node)
+                sharding = sharding_of(node)
             if shape is not None and sharding is not None:
                 try:
                     shape = sharding.for_shape(shape).shard_shape(shape)

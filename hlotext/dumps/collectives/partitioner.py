@@ -23,7 +23,8 @@ from hlotext.dumps.collectives.records import (
     RESULT,
     UNKNOWN,
 )
-from hlotext.dumps.collectives.specs import Spec, Specs, dimensions_of, placements
+from hlotext.dumps.collectives.shardings import Shardings, sharding_of
+from hlotext.dumps.collectives.specs import Spec, dimensions_of, placements
 from hlotext.dumps.collectives.walking import MOVES, Way, backward, forward, last_of, reading
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Family
@@ -82,14 +83,12 @@ class Written:
         return self.users[0] if len(self.users) == 1 else None
 
 
-class Partitioner:
-    """The partitioner's output, collective by collective."""
+class Partitioner(Shardings):
+    """The partitioner's output, collective by collective, and the shardings that it was given."""
 
     def __init__(self, sides: Sides, mesh: DeviceMesh | None) -> None:
+        super().__init__(sides.before, mesh)
         self.sides = sides
-        self.mesh = mesh
-        self.specs = Specs(mesh) if mesh is not None else None
-        self._spec_of: dict[hlo.Instruction, Spec | None] = {}
         self.written: list[Written] = []
         self._unnamed = [
             one
@@ -108,16 +107,6 @@ class Partitioner:
 
     def _axes(self, one: Communication) -> tuple[str, ...]:
         return axes_of(self.sides.after.module, one, self.mesh) or ()
-
-    def spec(self, node: hlo.Instruction) -> Spec | None:
-        """The spec of an array before partitioning; None without a mesh, and where no PartitionSpec says it."""
-        if node not in self._spec_of:
-            dimensions = dimensions_of(node)
-            found = None
-            if self.specs is not None and dimensions is not None:
-                found = self.specs.of(self.sides.sharding(node), len(dimensions))
-            self._spec_of[node] = found
-        return self._spec_of[node]
 
     # ---- one collective
 
@@ -176,7 +165,7 @@ class Partitioner:
             self._placed(part, part.users[0])
 
     def _placed(self, part: Written, node: hlo.Instruction) -> None:
-        part.have_sharding = self.sides.sharding(node)
+        part.have_sharding = sharding_of(node)
         part.have = self.spec(node)
 
     def _candidates(self, found: hlo.Instruction, named: list[hlo.Instruction]) -> list[hlo.Instruction]:
@@ -236,7 +225,7 @@ class Partitioner:
         part.tensor = part.user
         if part.users and dimensions_of(part.users[0]) is not None:
             part.want = self.spec(part.users[0])
-            part.want_sharding = self.sides.sharding(part.users[0])
+            part.want_sharding = sharding_of(part.users[0])
 
     def _find_tensor(self, part: Written, back: Way) -> None:
         """The tensor that is moved: what makes the data that comes to the collective."""
@@ -328,7 +317,7 @@ class Partitioner:
         if tensor is None or user is None:
             return
         if _is_placed_alike(user, tensor):
-            part.want, part.want_sharding = self.spec(user), self.sides.sharding(user)
+            part.want, part.want_sharding = self.spec(user), sharding_of(user)
         elif reader is not None and part.have is not None and self.mesh is not None:
             part.want = self._told_by_shape(part, back, on, reader)
         if part.have is not None and part.want is not None:
@@ -417,15 +406,6 @@ class Partitioner:
 
     def _has_result_sharding(self) -> bool:
         return len(self.sides.before.module.entry) > 0
-
-    def result_sharding(self, number: int) -> Sharding | None:
-        root = self.sides.before.module.entry.root
-        if root.shape is not None and root.shape.is_tuple:
-            found = self.sides.sharding(root, number)
-            if found is None and root.sharding is None and root.opcode == "tuple":
-                return self.sides.sharding(root.operands[number])
-            return found
-        return self.sides.sharding(root)
 
 
 def _wanted_by(users: Iterable[hlo.Instruction]) -> str:

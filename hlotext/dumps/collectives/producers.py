@@ -1,15 +1,28 @@
-"""From an array of the final text back to what computed it: through views, fusions and slices."""
+"""From an array of the final text back to what computed it, and on to what reads it: through views, fusions and slices."""
 
 from __future__ import annotations
 
 import hlotext as hlo
+from hlotext.analysis import Communication
 from hlotext.dumps.collectives.following import element_of, passed_to
 from hlotext.dumps.collectives.keys import Key, Text
 from hlotext.dumps.collectives.places import op_name_of
+from hlotext.dumps.collectives.walking import MOVES
 from hlotext.ir.tables import traits
 
 VIEWS = traits.REARRANGES_ELEMENTS | traits.COPY_HALVES | {"convert"}
 _SLICES = VIEWS | {"slice", "dynamic-slice"}
+TAKES = frozenset({"squeeze", "dynamic_slice", "slice", "reshape"})
+"""JAX's operations that take a slice of a stacked argument, or rearrange what they take: they need no sharding themselves."""
+HANDS_ON = TAKES | {
+    "convert_element_type",
+    "copy",
+    "expand_dims",
+    "transpose",
+    "remat2",
+    "optimization_barrier",
+}
+"""Operations behind which the one that needs a sharding is looked for."""
 MOST = 64
 _MOST_SLICED = 400
 """Instructions that are visited on the way to the argument which an array is a slice of."""
@@ -85,3 +98,40 @@ def argument_of(node: hlo.Instruction) -> hlo.Instruction | None:
     found = ends.pop() if len(ends) == 1 and not stack else None
     is_argument = found is not None and found.opcode == "parameter" and op_name_of(found)
     return found if is_argument else None
+
+
+def reader_of(one: Communication, text: Text, key: Key | None) -> hlo.Instruction | None:
+    """The first operation with other metadata that computes with what a collective gives, inside fusions too."""
+    queue = list(one.start.user_view) or list(one.instruction.user_view)
+    seen: set[hlo.Instruction] = set()
+    for node in queue:
+        if node in seen or len(seen) > MOST:
+            continue
+        seen.add(node)
+        if node.opcode == "fusion" and node.called_computations:
+            inside = node.called_computations[0].parameters
+            for number, operand in enumerate(node.operands):
+                if (operand in seen or operand in (one.start, one.instruction)) and number < len(inside):
+                    queue.extend(inside[number].user_view)
+            continue
+        found = text.key_of(node)
+        label = op_name_of(node).rpartition("/")[2]
+        if found is not None and found != key and label not in HANDS_ON:
+            return node
+        home = node.computation
+        if node.is_root and home is not None and home.is_fusion_body:
+            for caller in home.callers:
+                seen.add(caller)
+                queue.extend(caller.user_view)
+        queue.extend(node.user_view)
+    return None
+
+
+def is_read_so(one: Communication, text: Text, key: Key) -> bool:
+    """True if an operation that computes, with the collective's own metadata, reads what it gives."""
+    for user in one.start.user_view:
+        bodies = user.called_computations if user.opcode == "fusion" else ()
+        inside = [node for body in bodies for node in body.instructions] or [user]
+        if any(text.key_of(n) == key and n.opcode not in (*MOVES, *VIEWS) for n in inside):
+            return not user.opcode.endswith("-done")
+    return False

@@ -9,6 +9,7 @@ import attrs
 import hlotext as hlo
 from hlotext.dumps.collectives.keys import Key
 from hlotext.dumps.collectives.pairing import Sides, leaves_of
+from hlotext.dumps.collectives.shardings import sharding_of
 from hlotext.ir.tables import opcodes, traits
 from hlotext.ir.tables.opcode import Family
 
@@ -243,7 +244,7 @@ def _moved_by_others(sides: Sides, end: hlo.Instruction) -> list[hlo.Instruction
         if one.opcode in MOVES and sides.local(one) == leaves_of(end)
     ]
     found = sides.narrowed(named, end) if named else []
-    return found if len({(one.opcode, str(sides.sharding(one))) for one in found}) == 1 else []
+    return found if len({(one.opcode, str(sharding_of(one))) for one in found}) == 1 else []
 
 
 def _in_its_place(sides: Sides, collective: hlo.Instruction) -> list[hlo.Instruction]:

@@ -12,6 +12,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
 from hlotext.ir.values.configs import FrontendAttributes
+from hlotext.ir.values.metadata import Metadata
 from hlotext.rewrite.kit.annotations import NOT_COPIED, derived_attributes
 from hlotext.rewrite.kit.control import CONTROL
 from hlotext.rewrite.kit.edits import Editor
@@ -55,11 +56,13 @@ class CallInliner(Pass):
     """Only what is called in one place, or is marked to be inlined early."""
     platform: str = attrs.field(default="", validator=is_platform)
     """`cpu`, `gpu` or `tpu`, whose compilers differ; empty: TPU where the text shows it, else all others."""
+    names_calls: bool = False
+    """Names inlined instructions after their calls too, with the frames of these, as Shardy's inliner does."""
 
     def run(self, module: Module) -> PassResult:
         sites = {c: len(c.calls) for c in module.computations}
         on_tpu = is_for_tpu(module, self.platform)
-        inliner = Inliner(module, InstructionBudget(self.name, module))
+        inliner = Inliner(module, InstructionBudget(self.name, module), self.names_calls)
         count = 0
         for computation in post_order(module.computations):
             if computation.is_sugared:
@@ -101,9 +104,10 @@ class CallInliner(Pass):
 class Inliner(Editor):
     """Puts what calls call in their places."""
 
-    def __init__(self, module: Module, growth: InstructionBudget) -> None:
+    def __init__(self, module: Module, growth: InstructionBudget, names_calls: bool = False) -> None:
         super().__init__(module)
         self.growth = growth
+        self.names_calls = names_calls
 
     def inline(self, computation: Computation, calls: list[Instruction]) -> None:
         """Puts the bodies of calls in their places (`CallInliner::Inline`)."""
@@ -123,6 +127,8 @@ class Inliner(Editor):
             shape = old.shape
             assert shape is not None
             own = derived_attributes(old, old.opcode, shape, own)
+            if self.names_calls and old.metadata is not None and call.metadata is not None:
+                own["metadata"] = _named_after(old.metadata, call.metadata)
             waits = (*(nodes[p] for p in old.control_predecessors), *outer)
             if waits:
                 own[CONTROL] = tuple(dict.fromkeys(waits))
@@ -144,3 +150,11 @@ class Inliner(Editor):
                 typed=False,
             )
         self.replace(call, nodes[callee.root], remove_unused=False)
+
+
+def _named_after(own: Metadata, call: Metadata) -> Metadata:
+    """Metadata of what is inlined, with the scopes of its call and the frames that called it."""
+    names = [name for name in (call.op_name, own.op_name) if name]
+    return attrs.evolve(
+        own, op_name="/".join(names), stack_frame_id=call.stack_frame_id or own.stack_frame_id
+    )

@@ -1,0 +1,59 @@
+"""Reasons that the texts before and after optimization give, in words, and what must be said to be unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+import hlotext as hlo
+from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives.partitioner import SUMMING
+from hlotext.dumps.collectives.records import LOW, UNKNOWN, Confidence, Place, Reason
+from hlotext.ir.tables import opcodes
+
+
+def may_sum(place: Place, candidates: Sequence[hlo.Instruction]) -> bool:
+    """False for what is known to sum nothing, such as a concatenation, for which the partitioner adds shards up."""
+    if candidates:
+        return any(one.opcode in SUMMING for one in candidates)
+    opcode = place.label.replace("_", "-")
+    return opcode not in opcodes.OPCODES or opcode in SUMMING
+
+
+_SHARD_MAP = re.compile(r"\bshard_map\b")
+
+
+def is_in_shard_map(place: Place) -> bool:
+    return _SHARD_MAP.search(place.op_name.rpartition("/")[0]) is not None
+
+
+def unknown_sum(place: Place, axes: tuple[str, ...], what: str = "does not sum") -> Reason:
+    """A sum that nothing shows the reason of: neither the operation, nor what is known of it."""
+    doubt = f"it was created for {place}, which {what}"
+    made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
+    return attrs.evolve(made, because=wording.sentence(made))
+
+
+def unknown(place: Place | None, axes: tuple[str, ...], what: str = "") -> Reason:
+    """A collective that the texts name nothing for but the operation whose metadata it has."""
+    doubt = (
+        f"the text names only {place}, which {what}" if place is not None else "the text names nothing for it"
+    )
+    made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
+    return attrs.evolve(made, because=wording.sentence(made))
+
+
+def worded(
+    cause: str,
+    wanted_by: str | None,
+    user: Place | None,
+    tensor: Place | None,
+    axes: tuple[str, ...],
+    have: str | None,
+    confidence: Confidence,
+    want: str | None = None,
+) -> Reason:
+    made = Reason(cause, wanted_by, user, tensor, axes, have, want, confidence, "")
+    return attrs.evolve(made, because=wording.sentence(made))
