@@ -287,7 +287,7 @@ def _first(compilation: Compilation, node: hlo.Instruction, birth: Birth) -> Cau
 def _purpose(stage: str) -> str:
     """The purpose of a stage, as a reason."""
     what = next((row.what for row in stages if row.name == stage), "")
-    return f"a pass in this stage added it: the stage {what[0].lower()}{what[1:]}" if what else ""
+    return f"a pass in this stage added it; the stage {what[0].lower()}{what[1:].rstrip('.')}" if what else ""
 
 
 def _taken_over(compilation: Compilation, birth: Birth) -> str:

@@ -34,11 +34,12 @@ lies between 8, inlined, and 17, not inlined (inferred from its dumps)."""
 
 @attrs.frozen
 class CallInliner(Pass):
-    """Puts the instructions of called computations in the place of each `call` (XLA's `CallInliner`).
+    """Inlines called computations at each `call` (XLA's `CallInliner`).
 
-    Callees first, so that one walk suffices; then what nothing uses or calls any more goes (`HloDCE`). Calls stay that have
-    a backend configuration, that an asynchronous operation runs, whose frontend attribute `inlineable` says so, whose
-    body Shardy needs, and those on other execution threads; for TPU also those of large computations called repeatedly.
+    Callees come first, so that one traversal suffices; then unused instructions and computations are removed (`HloDCE`). Not
+    inlined are calls that have a backend config, run in an asynchronous operation, are marked by the frontend attribute
+    `inlineable`, have a body that Shardy needs, or run on another execution thread; on TPU also repeated calls of large
+    computations.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }  ENTRY e { x = f32[] parameter(0)"

@@ -20,10 +20,10 @@ from hlotext.rewrite.passes.properties import FLAT_CALL_GRAPH
 
 @attrs.frozen
 class FlattenCallGraph(Pass):
-    """Copies computations so that each is called in one place (XLA's `FlattenCallGraph`).
+    """Clones computations so that each is called in one place (XLA's `FlattenCallGraph`).
 
-    That holds of all that is called: branches and bodies of loops, and what a reduce or a sort applies. Callees come first;
-    their second and later callers, in the order of the text, get copies, and with them copies of all that is called below.
+    This covers every kind of call: branches, loop bodies, and the computations of reduces and sorts. Callees come first;
+    second and later callers, in text order, get clones, together with clones of everything called below.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }  ENTRY e { x = f32[] parameter(0)"

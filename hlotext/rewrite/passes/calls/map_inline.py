@@ -16,7 +16,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class MapInline(Pass):
-    """Makes a map whose computation is one operation of its parameters that operation (XLA's `MapInliner`).
+    """Replaces a map of a single operation with that operation (XLA's `MapInliner`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] subtract(b, a) }"

@@ -19,10 +19,10 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 @attrs.frozen
 class RenameFusions(Pass):
-    """Names fusions by what they mainly do, as `loop_add_fusion` with `fused_add` (XLA's `RenameFusions`, for GPU).
+    """Names fusions after their main operation, `loop_add_fusion` with `fused_add` (XLA's `RenameFusions`, for GPU).
 
-    Custom fusions keep their names. The numbers behind equal names are given in the order of the text; XLA gives them in the
-    order of its vectors, which the text does not tell.
+    Custom fusions keep their names. Numbers that make names unique are assigned in text order; XLA uses the order of its
+    vectors, which the text does not show.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { p = f32[4] parameter(0)  ROOT s = f32[4] sine(p) }"
@@ -61,11 +61,11 @@ class RenameFusions(Pass):
 
 @attrs.frozen
 class RenameInstructions(Pass):
-    """Puts `.0` behind the names of what may be fused (XLA's `AddTrackingSuffixToInstructionNames`, for GPU).
+    """Appends `.0` to the names of fusible instructions (XLA's `AddTrackingSuffixToInstructionNames`, for GPU).
 
-    Then a name tells whether an instruction is still as it was before fusion. Where that name is taken the next free number
-    stands there, of those that the text shows; names that went before are not known. A name that ends in a number and `.0`
-    has its suffix already.
+    The name then shows whether an instruction is unchanged since before fusion. If that name is taken, the next free number
+    visible in the text is used; names of removed instructions are unknown. A name that ends in a number and `.0` already has
+    its suffix.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  sin.1 = f32[4] sine(x)  ROOT cos = f32[4] cosine(sin.1) }")

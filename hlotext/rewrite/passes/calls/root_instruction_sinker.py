@@ -16,10 +16,9 @@ from hlotext.rewrite.passes.loops.loop_rebuilding import LoopEditor
 
 @attrs.frozen
 class RootInstructionSinker(Pass):
-    """Makes the last instruction of each scheduled computation its root (XLA's `RootInstructionSinker`).
+    """Makes the root the last instruction of each scheduled computation (XLA's `RootInstructionSinker`).
 
-    A root that stands further up is made anew at the end: a tuple of its elements, or a bitcast. Modules that are not
-    scheduled stay as they are.
+    An earlier root is recreated at the end as a tuple of its elements, or a bitcast. Unscheduled modules are not changed.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("HloModule m, is_scheduled=true  ENTRY e { p = f32[] parameter(0)  ROOT x = f32[] parameter(1)"

@@ -30,10 +30,10 @@ MAX_KEPT_ELEMENTS = 16
 class Anonymize(Pass):
     """Removes everything that identifies a module's origin, so that it can be shared.
 
-    Names become opcodes and numbers, names of mesh axes numbers; metadata, source files, original values, notes of the front
-    end (but for those that say how arguments lie, and XLA's own with words of its own), and the settings of custom calls,
-    infeeds and outfeeds go, as does the metadata inside of shardings. Constants of more than 16 elements become zeros, so
-    that weights and tables do not go along. Shapes, shardings and custom call targets (see `targets`) stay.
+    Names become opcodes and numbers, mesh axis names become numbers. Metadata (also inside shardings), source files, original
+    values, frontend attributes (except those that describe argument layouts, and XLA's own with predefined values), and the
+    settings of custom calls, infeeds and outfeeds are removed. Constants of more than 16 elements become zeros, so that
+    weights and tables are not disclosed. Shapes, shardings and custom call targets (see `targets`) remain.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('ENTRY mine { ROOT x = f32[] parameter(0), metadata={op_name="plan"} }')

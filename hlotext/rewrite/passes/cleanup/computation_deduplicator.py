@@ -22,9 +22,9 @@ MAX_ELEMENTS = 1024
 
 @attrs.frozen
 class ComputationDeduplicator(Pass):
-    """Makes callers of equal computations call one of them (XLA's `HloComputationDeduplicator`).
+    """Makes callers of equal computations share one of them (XLA's `HloComputationDeduplicator`).
 
-    The entry, large computations, those with large constants, and what collectives call stay.
+    Not merged are the entry, large computations, computations with large constants, and those called by collectives.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT n = f32[] sine(p) }"

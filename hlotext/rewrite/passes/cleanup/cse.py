@@ -24,13 +24,13 @@ from hlotext.rewrite.passes.compilation_stage import has_been_fused, is_tpu
 
 @attrs.frozen
 class CommonSubexpressionElimination(Pass):
-    """Keeps the first of several instructions that compute the same (`HloCSE`).
+    """Keeps the first of several instructions that compute the same value (`HloCSE`).
 
-    First constants of the same value are merged, to the bit; a value that the text leaves out is like no other. Then,
-    operands before users, whatever has the same opcode, shape, operands (in any order where it does not matter),
-    attributes except notes, and no other sharding. Called computations are the same where they compute the same. Equal
-    iotas count as one operand but stay, as does whatever else has no operands (but partition and replica numbers), has
-    an effect or a control dependency, or is marked to be fused. Computations that nothing calls stay as they are.
+    First merges constants that are bitwise equal; an elided value equals no other. Then, operands before users, merges
+    instructions with equal opcode, shape, operands (in any order if commutative), attributes other than metadata, and
+    compatible sharding. Called computations are equal if they compute the same. Equal iotas count as one operand but are
+    kept, as are other instructions without operands (except partition and replica ids), with side effects or control
+    dependencies, or marked for fusion. Uncalled computations are not changed.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  a = f32[] sine(x)  b = f32[] sine(x)  ROOT r = f32[] add(a, b) }")

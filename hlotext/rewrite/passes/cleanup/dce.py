@@ -24,11 +24,11 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class DeadCodeElimination(Pass):
-    """Takes out instructions that nothing uses and that have no effect, and computations that nothing calls (`HloDCE`).
+    """Removes unused instructions without side effects, and uncalled computations (`HloDCE`).
 
-    Parameters stay, as do instructions with control dependencies, and an asynchronous operation with an effect up to its
-    done. Fusions lose the parameters and the outputs that nothing uses. One walk over each computation from its end, so the
-    time is proportional to the module.
+    Parameters and instructions with control dependencies are kept, and so is an asynchronous operation with a side effect, up
+    to its done. Unused parameters and outputs of fusions are removed. Each computation is traversed once from its end, so the
+    time is linear in the module.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  y = f32[] negate(x)  z = f32[] sine(y)  ROOT r = f32[] cosine(x) }")

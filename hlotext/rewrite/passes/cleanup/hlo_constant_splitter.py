@@ -19,7 +19,7 @@ from hlotext.rewrite.passes.compilation_stage import is_for_tpu
 
 @attrs.frozen
 class HloConstantSplitter(Pass):
-    """Gives each user of a constant one of its own (XLA's `HloConstantSplitter`); the old one stays, for DCE.
+    """Duplicates constants so that each has one user (XLA's `HloConstantSplitter`); the original is left for DCE.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { c = f32[] constant(2)  x = f32[] sine(c)  y = f32[] cosine(c)  ROOT r = f32[] add(x, y) }")

@@ -18,10 +18,10 @@ from hlotext.rewrite.passes.simplify.tuple_simplifier import TupleSimplifier
 
 @attrs.frozen
 class HloModuleDCE(Pass):
-    """Takes out elements of loops that nothing needs in the whole module (XLA's `HloModuleDCE`).
+    """Removes loop elements that nothing in the module needs (XLA's `HloModuleDCE`).
 
-    Liveness goes through tuples, loops and calls. Dead elements are handed on as they are, so that the passes for loops,
-    tuples and dead code, which come next, take them out.
+    Liveness is propagated through tuples, loops and calls. Dead elements are forwarded unchanged, so that the passes for
+    loops, tuples and dead code, which run next, remove them.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('''

@@ -22,7 +22,7 @@ _SHARDING_NOTES = "xla.sdy."
 
 @attrs.frozen
 class StripMetadata(Pass):
-    """Takes out where instructions come from: metadata, original values, statistics, the stack-frame tables.
+    """Removes the origin of instructions: metadata, original values, statistics, stack-frame tables.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('ENTRY e { ROOT x = f32[] parameter(0), metadata={op_name="x"} }')
@@ -43,9 +43,9 @@ class StripMetadata(Pass):
 
 @attrs.frozen
 class RemoveShardings(Pass):
-    """Takes out shardings, Shardy's notes, and custom calls that only carry them, as for one device.
+    """Removes shardings, Shardy's attributes, and custom calls that only carry shardings, as for a single device.
 
-    Calls that change between a whole and its shards stay where the shapes differ, since they compute something then.
+    Calls that convert between a whole array and its shards are kept if the shapes differ, since they then compute something.
     """
 
     name: ClassVar[str] = "remove-shardings"
@@ -83,10 +83,10 @@ class RemoveShardings(Pass):
 
 @attrs.frozen
 class CanonicalNames(Pass):
-    """Names every instruction by its opcode and a number, in the order of the text; computations too.
+    """Names every instruction and computation by its opcode and a number, in text order.
 
-    Two modules that differ in names alone become equal. Bodies behind the short spelling of asynchronous operations keep
-    their names, which the text does not show, and so do computations that Shardy knows by theirs (`xla.sdy...`).
+    Modules that differ only in names become equal. Bodies behind the short spelling of asynchronous operations keep their
+    names, which the text does not show, and so do computations that Shardy refers to by name (`xla.sdy...`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY main { p = f32[] parameter(0)  ROOT abc = f32[] sine(p) }")

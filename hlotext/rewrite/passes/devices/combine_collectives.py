@@ -26,12 +26,12 @@ _NOTES = traits.PROVENANCE | traits.ANNOTATIONS | traits.IDENTIFIERS | {"to_appl
 
 @attrs.frozen
 class CombineCollectives(Pass):
-    """Makes one collective of several that do the same between the same devices, and of which none needs another.
+    """Merges independent collectives that perform the same operation on the same devices.
 
-    The same are opcode, element type, groups, dimensions, what the channel means, and the reduction, instruction by
-    instruction. In a computation they are joined in the order of the text, up to `max_bytes` of results and `max_count`, and
-    never with what needs one of them, be it by way of other combined ones. Unlike XLA's `all-reduce-combiner` and its like it
-    looks neither at the cost nor at shardings: what has a sharding, a control dependency or several results already stays.
+    Opcode, element type, groups, dimensions, channel semantics and reduction must be equal. Within a computation they are
+    merged in text order, up to `max_bytes` of results and `max_count`, and never with a (transitive) user. Unlike XLA's `all-
+    reduce-combiner` and similar passes, it considers neither cost nor shardings: instructions with a sharding, a control
+    dependency or several results are not changed.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }  ENTRY e {"

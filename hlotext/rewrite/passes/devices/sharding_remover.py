@@ -28,9 +28,9 @@ SHAPES = frozenset({"SPMDShardToFullShape", "SPMDFullToShardShape"})
 
 @attrs.frozen
 class ShardingRemover(Pass):
-    """Makes users of sharding custom calls take these calls' operands (XLA's `ShardingRemover`).
+    """Removes sharding custom calls by forwarding their operands (XLA's `ShardingRemover`).
 
-    Shardings stay where they are; `remove-shardings` takes them away too.
+    Shardings themselves are kept; `remove-shardings` removes them too.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)"

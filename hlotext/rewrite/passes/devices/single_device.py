@@ -24,13 +24,13 @@ _COLLECTIVES = traits.COLLECTIVE_KINDS - {"collective-reduce", "ragged-all-to-al
 
 @attrs.frozen
 class SingleDevice(Pass):
-    """Replaces collectives by what keeps shapes and lets the module run on one device.
+    """Replaces collectives with local operations of the same shapes, so that the module runs on one device.
 
     An all-reduce, all-to-all, permute or broadcast becomes its operand; an all-gather repeats its operand, a reduce-scatter
-    takes the first part; partition-id and replica-id become 0. The same for asynchronous ones, whether they have opcodes of
-    their own or are wrapped: the value stands where the done stood, and what the start was to wait for is waited for by
-    what was to wait for the done. Results differ from those of many devices: this is for running one device's program.
-    Transfers by send and recv stay, as do permutes into a part of a buffer and ragged all-to-alls.
+    takes the first slice; partition-id and replica-id become 0. Asynchronous collectives are treated alike, with opcodes of
+    their own or wrapped: the value replaces the done, and control dependencies of the start are passed to the successors of
+    the done. Results differ from those on many devices: this is for running one device's program alone. Send and recv are
+    kept, as are permutes into part of a buffer and ragged all-to-alls.
     """
 
     name: ClassVar[str] = "single-device"

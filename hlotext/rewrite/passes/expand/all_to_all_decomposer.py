@@ -19,7 +19,8 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class AllToAllDecomposer(Pass):
-    """Gives all-to-alls the parts of their array as operands, and joins the results (XLA's `AllToAllDecomposer`).
+    """Decomposes array all-to-alls into ones with one operand per part, and concatenates the results (XLA's
+    `AllToAllDecomposer`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4,6] parameter(0)  ROOT a = f32[4,6] all-to-all(x), channel_id=1,"

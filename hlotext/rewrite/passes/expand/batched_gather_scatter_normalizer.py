@@ -26,9 +26,9 @@ from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
 
 @attrs.frozen
 class BatchedGatherScatterNormalizer(Pass):
-    """Makes batch dimensions of gathers and scatters part of the indices (XLA's `BatchedGatherScatterNormalizer`).
+    """Rewrites batch dimensions of gathers and scatters as index dimensions (XLA's `BatchedGatherScatterNormalizer`).
 
-    An iota for each batch dimension is prepended to the index vectors, which then index these dimensions too.
+    An iota per batch dimension is prepended to the index vectors, which then index these dimensions too.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[12,9] parameter(0)  i = s32[12,1] parameter(1)  ROOT g = f32[12] gather(x, i),"

@@ -26,10 +26,10 @@ NO_NEGATIVE_ZERO = ("fnuz",)
 
 @attrs.frozen
 class ComparisonExpander(Pass):
-    """Compares floats in their total order by their bits (XLA's `ComparisonExpander`).
+    """Expands total-order comparisons of floats into comparisons of their bits (XLA's `ComparisonExpander`).
 
-    The bits of a float as a whole number, all but the sign flipped for negative ones, have the order -NaN, -inf, ... -0, 0,
-    ... inf, NaN. Elements without a sign are compared as they are. Types of fewer than 8 bits stay.
+    The bits of a float as an integer, with all but the sign flipped for negative ones, have the order -NaN, -inf, ... -0, 0,
+    ... inf, NaN. Unsigned elements are compared directly. Types narrower than 8 bits are kept.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  y = f32[4] parameter(1)"

@@ -13,7 +13,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 @attrs.frozen
 class CseBarrierExpander(Pass):
-    """Makes users of optimization barriers take what goes into these (XLA's `OptimizationBarrierExpander`).
+    """Removes optimization barriers by forwarding their operands (XLA's `OptimizationBarrierExpander`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  b = f32[] opt-barrier(x)  ROOT y = f32[] sine(b) }")

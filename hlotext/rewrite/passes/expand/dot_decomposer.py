@@ -17,10 +17,10 @@ from hlotext.rewrite.passes.simplify.algebra.dots import DotNumbers, settings
 
 @attrs.frozen
 class DotDecomposer(Pass):
-    """Gives every dot batch dimensions in front, one contracting and at most one other dimension (XLA's `DotDecomposer`).
+    """Rewrites dots to batch dimensions first, one contracting and at most one other dimension (XLA's `DotDecomposer`).
 
-    Operands are transposed and reshaped to `[batch, rows, contracting]` and `[batch, contracting, columns]`, the result is
-    reshaped back; `algsimp` removes what did nothing. Dots that are of that form, dimensions in any order, stay.
+    Operands are transposed and reshaped to `[batch, rows, contracting]` and `[batch, contracting, columns]`, and the result
+    is reshaped back; `algsimp` removes no-ops. Dots that already have this form, with dimensions in any order, are kept.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[2,3,4] parameter(0)  y = f32[3,4] parameter(1)"

@@ -18,11 +18,11 @@ from hlotext.rewrite.passes.properties import LAYOUTS, is_plain
 
 @attrs.frozen
 class ReshapeDecomposer(Pass):
-    """Makes every reshape one that moves nothing: a bitcast, with copies where elements must move.
+    """Turns every reshape into a bitcast, with a copy where data must move.
 
-    XLA's `ReshapeDecomposer`: where the layouts make a reshape a bitcast it becomes one; else the operand is copied into the
-    layout aligned to the result, else the result from the layout aligned to the operand, else both pass through descending
-    layouts.
+    XLA's `ReshapeDecomposer`: a reshape whose layouts allow it becomes a bitcast; otherwise the operand is copied to the
+    layout aligned with the result, or the result is copied from the layout aligned with the operand, or both pass through
+    descending layouts.
     """
 
     name: ClassVar[str] = "reshape-decomposer"

@@ -27,7 +27,7 @@ S32, PRED = ELEMENT_TYPES["s32"], Shape(ELEMENT_TYPES["pred"])
 
 @attrs.frozen
 class SelectAndScatterExpander(Pass):
-    """Finds the selected element of each window with its place, and scatters there (XLA's `SelectAndScatterExpander`).
+    """Expands select-and-scatter into a reduce-window that finds indices, and a scatter (XLA's `SelectAndScatterExpander`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("g { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }"

@@ -25,10 +25,10 @@ PRED = Shape(ELEMENT_TYPES["pred"])
 
 @attrs.frozen
 class StableSortExpander(Pass):
-    """Makes stable sorts unstable ones that also compare the elements' places (XLA's `StableSortExpander`).
+    """Expands stable sorts into unstable ones that also compare indices (XLA's `StableSortExpander`).
 
-    The places are an iota among the operands, or one that is added. The comparator compares once more with each pair swapped:
-    where both say the same the values are equal, and the places decide.
+    The indices are an iota among the operands, or an added one. The comparator is evaluated a second time with each pair
+    swapped: if both results agree, the values are equal and the indices decide.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"

@@ -32,10 +32,10 @@ LOW = (1 << 16) - 1
 
 @attrs.frozen
 class TopkDecomposer(Pass):
-    """Sorts elements with their places, and takes the first ones (XLA's `TopkDecomposer`).
+    """Replaces topk with a sort of elements and indices, and slices (XLA's `TopkDecomposer`).
 
-    Where only the values are used they are sorted alone. Largest elements of bf16 are sorted as whole numbers that hold value
-    and place. Custom calls of `TopK` are sorted by the computation that they call.
+    If only the values are used, they are sorted alone. The largest bf16 elements are sorted as integers that hold value and
+    index. Custom calls of `TopK` are sorted with the computation that they call.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4,9] parameter(0)  ROOT t = (f32[4,2], s32[4,2]) topk(x), k=2, largest=true }")

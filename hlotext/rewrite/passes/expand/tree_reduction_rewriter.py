@@ -18,10 +18,10 @@ from hlotext.rewrite.passes.properties import is_descending, is_tiled
 
 @attrs.frozen
 class TreeReductionRewriter(Pass):
-    """Reduces windows of a size first, and then their results (XLA's `TreeReductionRewriter`).
+    """Splits long reductions into a reduce-window and a reduction of its results (XLA's `TreeReductionRewriter`).
 
-    So sums of many floats are more precise. Reductions of several values, of dimensions that fit into a window, and those for
-    which the CPU compiler calls a library (YNNPACK) stay, as do arrays in tiles.
+    This makes sums of many floats more precise. Not rewritten are reductions of several values, of dimensions that fit into
+    one window, and those that the CPU compiler passes to a library (YNNPACK), and tiled arrays.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("s { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"

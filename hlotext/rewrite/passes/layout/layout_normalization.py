@@ -32,13 +32,12 @@ from hlotext.rewrite.passes.properties import DESCENDING, LAYOUTS, is_descending
 
 @attrs.frozen
 class LayoutNormalization(Pass):
-    """Computes in descending layouts (XLA's `LayoutNormalization`).
+    """Rewrites operations to descending layouts (XLA's `LayoutNormalization`).
 
-    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`: the dimensions in the order in which they lie in memory. Operands
-    and results pass through bitcasts, which move nothing, as do the results of what is computed as it is: dots, reduces,
-    gathers, collectives. A copy into another layout is a transpose. Arrays with tiles stay, as do bodies of fusions and
-    asynchronous operations. Where
-    XLA asks for one layout and the module has several, operands are transposed first.
+    `f32[10,20,30]{2,0,1}` becomes `f32[20,10,30]{2,1,0}`: the dimensions in their physical order. Operands and results pass
+    through bitcasts, which move no data, as do the results of operations that are not rewritten: dots, reduces, gathers,
+    collectives. A copy to another layout becomes a transpose. Tiled arrays are kept, as are bodies of fusions and
+    asynchronous operations. Where XLA requires one layout and the module has several, operands are transposed first.
     """
 
     name: ClassVar[str] = "layout-normalization"
@@ -454,9 +453,9 @@ BITCASTS = (bitcast_twice, bitcast_to_same)
 
 @attrs.frozen
 class BitcastSimplifier(Pass):
-    """Reshapes and transposes that move nothing in memory become bitcasts, and bitcasts in a row one.
+    """Turns reshapes and transposes that move no data into bitcasts, and merges chains of bitcasts.
 
-    The bitcast part of XLA's `AlgebraicSimplifier` in its layout-sensitive mode.
+    The bitcast part of XLA's `AlgebraicSimplifier` in layout-sensitive mode.
     """
 
     name: ClassVar[str] = "bitcast-simplifier"

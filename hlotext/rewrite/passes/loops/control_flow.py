@@ -17,10 +17,10 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class WhileToOneTrip(Pass):
-    """Replaces every loop by one call of its body (XLA's tools call this control-flow flattening).
+    """Replaces every loop with one call of its body (control-flow flattening in XLA's tools).
 
-    For looking at, or timing, what a step does. Results are those of one trip, also for loops that would not run at all.
-    Conditions, and bodies that stand in place now, go unless something else calls them.
+    For inspecting or timing one step. Results are those of one iteration, also for loops that would not run at all.
+    Conditions and inlined bodies are removed unless something else calls them.
     """
 
     name: ClassVar[str] = "while-to-one-trip"

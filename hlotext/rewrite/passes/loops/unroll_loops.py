@@ -21,11 +21,12 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class UnrollLoops(Pass):
-    """Replaces loops whose trip count is known by as many copies of their body, inner loops first.
+    """Fully unrolls loops with known trip counts, inner loops first.
 
-    Known by `hlotext.analysis.trip_count`: as XLA noted it, or from the loop's own constants. Loops that send or receive
-    stay, since both ends count; so do longer ones, and those that would become too large. Copies of collectives get channels
-    of their own. Unlike XLA's `while-loop-unroller` it folds nothing: `tuple-simplifier` and `constant-folding` may follow.
+    Trip counts come from `hlotext.analysis.trip_count`: XLA's annotation, or the loop's own constants. Loops that send or
+    receive are kept, since both ends count, as are longer loops and those that would become too large. Clones of collectives
+    get their own channels. Unlike XLA's `while-loop-unroller` it folds nothing; `tuple-simplifier` and `constant-folding` may
+    follow.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('b { s = (s32[]) parameter(0)  n = s32[] get-tuple-element(s), index=0  m = s32[] multiply(n, n)'

@@ -26,10 +26,10 @@ from hlotext.rewrite.passes.loops.loop_rebuilding import (
 
 @attrs.frozen
 class WhileLoopConstantSinking(Pass):
-    """Makes loops compute with constants that they carry (XLA's `WhileLoopConstantSinking`).
+    """Sinks loop-carried constants into loops (XLA's `WhileLoopConstantSinking`).
 
-    Where an element of the state starts as a constant and the body hands it on, body and condition use a constant of their
-    own; the element stays, for `simplify-while-loops` to take out. Outer loops come first: constants reach inner ones.
+    If an element of the state starts as a constant and the body forwards it, body and condition use their own constant; the
+    element is left for `simplify-while-loops` to remove. Outer loops come first, so that constants reach inner ones.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('''

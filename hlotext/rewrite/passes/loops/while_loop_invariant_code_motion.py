@@ -35,11 +35,11 @@ MARKERS = frozenset({"SPMDFullToShardShape", "SPMDShardShapeToFull", "MoveToDevi
 
 @attrs.frozen
 class WhileLoopInvariantCodeMotion(Pass):
-    """Moves out of loops what is the same at each turn (XLA's `WhileLoopInvariantCodeMotion`).
+    """Hoists loop-invariant instructions out of loops (XLA's `WhileLoopInvariantCodeMotion`).
 
-    What depends on constants and on elements that the body hands on unchanged is computed in front of the loop, which
-    carries it as a further element. What merely moves data goes out only with something that uses it. Not out of loops that
-    run once or never. DCE and the tuple simplifier come last.
+    Instructions that depend only on constants and on elements that the body forwards unchanged are computed before the loop,
+    which carries them as additional elements. Instructions that only move data are hoisted only with a user. Loops that run
+    at most once are not changed. DCE and the tuple simplifier come last.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('''

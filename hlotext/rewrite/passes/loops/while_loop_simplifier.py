@@ -34,11 +34,11 @@ MADE = frozenset({"clone", "sunk", "wide"})
 
 @attrs.frozen
 class WhileLoopSimplifier(Pass):
-    """Takes out what loops carry for nothing, and loops that run once or never (XLA's `WhileLoopSimplifier`).
+    """Removes unused loop state, and loops that run at most once (XLA's `WhileLoopSimplifier`).
 
-    Of the first of these that fits, for each loop: an element that repeats another; tuples in tuples; elements that nothing
-    needs; constants that stay. Then constants that the body hands on are written into it, a loop that never runs becomes its
-    start and one that runs once its body; and counters that all count in step become one. Last comes DCE.
+    For each loop, the first of these that applies: duplicate elements, nested tuples, dead elements, constant elements. Then
+    constants that the body forwards are moved into it, a loop that never runs is replaced by its initial state and one that
+    runs once by its body, and counters that advance together are merged. DCE comes last.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse('''

@@ -20,9 +20,9 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class AllReducePromotion(Pass):
-    """Reduces over devices in a wider type what is too narrow for the compiler (XLA's `AllReducePromotion`).
+    """Promotes all-reduces of narrow types to a type the compiler supports (XLA's `AllReducePromotion`).
 
-    By default bf16 in f32, as the CPU compiler does; the GPU compiler promotes whole numbers of 16 bits to 32.
+    By default bf16 becomes f32, as in the CPU compiler; the GPU compiler promotes 16-bit integers to 32 bits.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("s { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] add(a, b) }"

@@ -47,11 +47,11 @@ class FloatTypeError(ValueError):
 
 @attrs.frozen
 class FloatNormalization(Pass):
-    """Computes in a wider type what the compiler cannot compute in a narrow one (XLA's `FloatNormalization`).
+    """Widens operations whose narrow float type the compiler does not support (XLA's `FloatNormalization`).
 
-    Operands are converted to the wide type and results back. Where narrow and wide values meet and must not, all become
-    narrow if that loses nothing, else wide. A conversion of a result that was made wide is left out, as XLA does where excess
-    precision is allowed: so results differ in precision. For GPU that is what one of Hopper's cannot do.
+    Operands are converted to the wide type and results back. Where narrow and wide values may not be mixed, all become narrow
+    if that loses nothing, otherwise wide. The conversion of a widened result is omitted, as XLA does where excess precision
+    is allowed, so results differ in precision. For GPU, the types that Hopper does not support are widened.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = bf16[4] parameter(0)  ROOT y = bf16[4] tanh(x) }")

@@ -15,10 +15,10 @@ from hlotext.rewrite.passes.base import Pass, PassResult
 
 @attrs.frozen
 class SimplifyFPConversions(Pass):
-    """Converts at once what is converted to one float type after another (XLA's `SimplifyFPConversions`).
+    """Merges chains of float conversions into one (XLA's `SimplifyFPConversions`).
 
-    What a narrower type in between would have rounded off is kept, so results differ in precision: XLA runs this where
-    excess precision is allowed.
+    The rounding by a narrower intermediate type is dropped, so results differ in precision: XLA runs this pass where excess
+    precision is allowed.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[4] parameter(0)  h = bf16[4] convert(x)  w = f32[4] convert(h)"

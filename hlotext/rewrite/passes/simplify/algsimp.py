@@ -46,9 +46,9 @@ PLATFORMS = {
 class AlgebraicSimplifier(Pass):
     """Applies the rules of `passes/algebra`, as XLA's `AlgebraicSimplifier` does.
 
-    Every instruction is visited, operands first; the first rule that fits is applied, and the walk is repeated until none
-    does. Each rule's docstring is its example, and names the handler that it is taken from. Once layouts are assigned, a
-    value takes another's place only with the same layout, and what moves nothing becomes a bitcast. Bodies of fusions stay.
+    Visits every instruction, operands first, and applies the first matching rule; repeats until no rule matches. Each rule's
+    docstring is its example and names the XLA handler that it comes from. Once layouts are assigned, a value is replaced only
+    by one with the same layout, and operations that move no data become bitcasts. Fusion bodies are not changed.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[] parameter(0)  z = f32[] constant(0)  ROOT r = f32[] add(x, z) }")

@@ -20,7 +20,7 @@ from hlotext.rewrite.passes.loops.loop_rebuilding import LoopEditor
 
 @attrs.frozen
 class ConditionalCanonicalizer(Pass):
-    """Makes what conditionals pass to their branches, and take from them, tuples (XLA's `ConditionalCanonicalizer`).
+    """Wraps branch operands and results of conditionals in tuples (XLA's `ConditionalCanonicalizer`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { a = f32[] parameter(0)  ROOT s = f32[] sine(a) }  g { b = f32[] parameter(0)"

@@ -23,12 +23,12 @@ Array = np.ndarray[Any, Any]
 
 @attrs.frozen
 class ConstantFolding(Pass):
-    """Replaces operations on constants by their value (XLA's `HloConstantFolding`).
+    """Replaces operations on constants with their value (XLA's `HloConstantFolding`).
 
     At least one operand must be a constant, and all others constants, broadcasts of constants or iotas: an operation on
-    nothing but broadcasts is better done before they are broadcast, and broadcasts themselves stay, since they say more in
-    less space. Loops stay, as does what has an effect or a control dependency, and what is too large. A parameter that all
-    callers of a computation give the same constant becomes that constant.
+    broadcasts only is better applied before broadcasting, and broadcasts themselves are kept as the more compact form. Loops,
+    side effects, control dependencies and large results are kept. A parameter that receives the same constant from all
+    callers becomes that constant.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { a = s32[2] constant({1, 2})  b = s32[2] constant({3, 4})  ROOT r = s32[2] multiply(a, b) }")

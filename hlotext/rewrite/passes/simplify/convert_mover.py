@@ -23,10 +23,10 @@ COMMUTING = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 @attrs.frozen
 class ConvertMover(Pass):
-    """Moves conversions so that data is moved in the narrower type (XLA's `ConvertMover`).
+    """Moves converts so that data is moved in the narrower type (XLA's `ConvertMover`).
 
-    Conversions to a wider type go behind a movement of data all of whose operands are converted so, or constants that lose
-    nothing; those to a narrower type go in front of it.
+    Widening converts move after a data movement if all its operands are converted this way, or are constants that lose
+    nothing; narrowing converts move before it.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f16[4] parameter(0)  c = f32[4] convert(x)  ROOT r = f32[2,2] reshape(c) }")

@@ -17,9 +17,9 @@ from hlotext.rewrite.passes.simplify.algebra.slices import ranges
 
 @attrs.frozen
 class DynamicDimensionSimplifier(Pass):
-    """Forwards what was concatenated, broadcast or reshaped only to be taken apart (XLA's `DynamicDimensionSimplifier`).
+    """Removes concatenates, broadcasts and reshapes that are undone later (XLA's `DynamicDimensionSimplifier`).
 
-    Such chains come of computing with sizes that are known at run time. What is passed by stays for DCE.
+    Such chains result from computing with run-time sizes. Bypassed instructions are left for DCE.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { n = s32[] parameter(0)  b = s32[1] reshape(n)  r = s32[] reshape(b)"

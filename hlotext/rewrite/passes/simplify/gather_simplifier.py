@@ -28,10 +28,10 @@ from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
 
 @attrs.frozen
 class GatherSimplifier(Pass):
-    """Gives gathers a matrix of indices and whole slices (XLA's `GatherSimplifier`).
+    """Rewrites gathers to a two-dimensional index array and full slices (XLA's `GatherSimplifier`).
 
-    The simple gather makes one slice, with every dimension of the operand, for each row of indices; reshapes and a transpose
-    make the old result of that. A gather from a scalar is a broadcast, one of empty slices a zero.
+    The simple gather takes one slice, with every operand dimension, per row of indices; reshapes and a transpose restore the
+    old result. A gather from a scalar becomes a broadcast, one of empty slices a zero.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[12,9] parameter(0)  i = s32[7,1] parameter(1)  ROOT g = f32[7,9] gather(x, i),"

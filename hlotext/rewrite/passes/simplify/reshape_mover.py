@@ -23,12 +23,12 @@ from hlotext.rewrite.passes.simplify.dimensions import is_identity, left_unmodif
 
 @attrs.frozen
 class ReshapeMover(Pass):
-    """Moves reshapes and transposes behind elementwise operations (XLA's `ReshapeMover`).
+    """Moves reshapes and transposes past elementwise operations (XLA's `ReshapeMover`).
 
-    `add(reshape(x), reshape(y))` becomes `reshape(add(x, y))`. An operation is taken where all its operands are
-    rearranged in one way, or are what can be had in the other sizes as cheaply: constants, broadcasts, a random number
-    used once. Those, and whatever is transposed, get an explicit inverse reshape or transpose, which `algsimp` removes.
-    All users of a rearranged operand must be taken, else nothing would be saved. One round; XLA repeats the pass.
+    `add(reshape(x), reshape(y))` becomes `reshape(add(x, y))`. An operation qualifies if all its operands are rearranged the
+    same way, or are as cheap to produce in the other shape: constants, broadcasts, a random number with one use. Those, and
+    transposed operands, get an explicit inverse reshape or transpose, which `algsimp` removes. All users of a rearranged
+    operand must qualify, since otherwise nothing is saved. Runs one round; XLA repeats the pass.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[2,3] parameter(0)  y = f32[2,3] parameter(1)  a = f32[6] reshape(x)"

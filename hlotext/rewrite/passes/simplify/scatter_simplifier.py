@@ -26,10 +26,10 @@ from hlotext.rewrite.passes.simplify.gather_scatter_utils import (
 
 @attrs.frozen
 class ScatterSimplifier(Pass):
-    """Gives scatters a matrix of indices and whole windows (XLA's `ScatterSimplifier`).
+    """Rewrites scatters to a two-dimensional index array and full windows (XLA's `ScatterSimplifier`).
 
-    Indices become a matrix with a row for each window, updates have the rows first and then every dimension of the operand,
-    those that the window lacked with size 1. Scatters of scalars, which XLA inlines, stay.
+    Indices become a matrix with one row per window; updates have the rows first and then every operand dimension, with size 1
+    where the window has none. Scatters of scalars, which XLA inlines, are kept.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { p = f32[] parameter(0)  ROOT q = f32[] parameter(1) }  ENTRY e { x = f32[5,8] parameter(0)"

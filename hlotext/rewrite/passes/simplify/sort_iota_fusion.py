@@ -19,7 +19,7 @@ from hlotext.rewrite.passes.loops.loop_rebuilding import LoopEditor
 
 @attrs.frozen
 class SortIotaFusion(Pass):
-    """Fuses sorts with the iotas among their operands (XLA's `SortIotaFusion`, for GPU).
+    """Fuses sorts with their iota operands (XLA's `SortIotaFusion`, for GPU).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  c = s32[] parameter(2)  d = s32[] parameter(3)"

@@ -18,7 +18,7 @@ from hlotext.rewrite.passes.base import Pass, PassResult, nonfusion_computations
 
 @attrs.frozen
 class SortSimplifier(Pass):
-    """Takes operands out of sorts that neither the comparator nor anything behind the sort uses (XLA's `SortSimplifier`).
+    """Removes sort operands that neither the comparator nor any user needs (XLA's `SortSimplifier`).
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("f { a = f32[] parameter(0)  b = f32[] parameter(1)  c = s32[] parameter(2)  d = s32[] parameter(3)"

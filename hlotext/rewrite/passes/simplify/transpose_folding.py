@@ -18,11 +18,11 @@ from hlotext.rewrite.passes.simplify.dimensions import is_identity
 
 @attrs.frozen
 class TransposeFolding(Pass):
-    """Makes dots and convolutions read the operands of transposes (XLA's `TransposeFolding`).
+    """Folds transposes into dots and convolutions (XLA's `TransposeFolding`).
 
-    A transpose that swaps the two dimensions of a matrix, batch dimensions aside, goes: the dot contracts the other
-    dimension. Of a convolution the numbers of the dimensions change, where that is asked for. The compilers have further
-    conditions of their own, such as which library computes the dot.
+    A transpose that swaps the two matrix dimensions, apart from batch dimensions, is removed and the dot contracts the other
+    dimension. For a convolution the dimension numbers change, if requested. Compilers have further conditions, such as which
+    library computes the dot.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[3,2] parameter(0)  y = f32[3,4] parameter(1)"

@@ -49,7 +49,7 @@ RULES = (element_of_tuple, tuple_of_elements)
 
 @attrs.frozen
 class TupleSimplifier(Pass):
-    """Takes elements from where they were put into a tuple, and tuples from where they were taken apart.
+    """Forwards tuple elements to their users, and tuples rebuilt from their own elements.
 
     XLA's `TupleSimplifier`.
     """

@@ -20,9 +20,10 @@ SHAPE_MARKER = "xla.sdy.LocalToGlobalShape"
 
 @attrs.frozen
 class ZeroSizedHloElimination(Pass):
-    """Makes what has no elements a constant (XLA's `ZeroSizedHloElimination`).
+    """Replaces arrays without elements with constants (XLA's `ZeroSizedHloElimination`).
 
-    Effects, dynamic sizes and control dependencies keep an instruction; users of a parameter take a constant for it.
+    Instructions with side effects, dynamic sizes or control dependencies are kept; users of a parameter use a constant
+    instead.
 
     >>> import hlotext as hlo
     >>> m = hlo.parse("ENTRY e { x = f32[0,4] parameter(0)  ROOT y = f32[0,4] sine(x) }")
