@@ -26,15 +26,15 @@ SHARED = "shared"
 
 ERROR: dict[str, Any] = {
     "type": "object",
-    "description": "One thing that went wrong.",
+    "description": "One error.",
     "properties": {
         "kind": {
             "enum": ["usage", "unreadable", "not-found", "impossible", "internal"],
-            "description": "A wrong command line; input that cannot be read; a name that is not there; a question without an "
+            "description": "A wrong command line; unreadable input; an unknown name; a question without an "
             "answer; a defect of hlotext.",
         },
-        "message": {"type": "string", "description": "The same line that stands on standard error."},
-        "file": {"type": "string", "description": "The input that it is about, where it is about one."},
+        "message": {"type": "string", "description": "The line printed on standard error."},
+        "file": {"type": "string", "description": "The input concerned, if any."},
         "line": {"type": "integer", "minimum": 1},
         "column": {"type": "integer", "minimum": 1},
         "code": {
@@ -81,7 +81,7 @@ def schema(command: str) -> dict[str, Any]:
             "errors": {
                 "type": "array",
                 "items": {"$ref": "#/$defs/error"},
-                "description": "What went wrong, if anything did; the exit status is then not 0.",
+                "description": "Errors, if any; the exit status is then not 0.",
             },
         },
         "required": ["version"],
