@@ -154,5 +154,5 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(main, ["dump", "why", str(file), "-i", "nosuch"]).exit_code == 1
     paths = [f"tests/data/steps/spmd.{when}.txt" for when in ("before", "after")]
     result = CliRunner().invoke(main, ["explain", *paths, "--pass", "spmd-partitioner"])
-    assert "what each device holds" in result.output
+    assert "per-device shapes" in result.output
     assert "communication that came" in result.output

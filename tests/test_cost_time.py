@@ -300,7 +300,7 @@ def test_the_order_by_time_with_vmem_is_in_the_title() -> None:
     text = run(
         "cost", ROOT / "corpus" / "tpu" / "data_parallel.v5e_2x2x1.after_codegen.txt", "--chip", "v5e"
     ).stdout
-    assert ("Core (all runs), largest with VMEM first" in text) == (
+    assert ("Core (all runs), sorted by time with VMEM" in text) == (
         "with VMEM" in text.split("Core (all runs)")[1]
     )
     assert "with VMEM" in text

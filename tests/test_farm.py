@@ -369,7 +369,7 @@ def test_steps_of_a_dump_are_told(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_said(tmp_path: Path) -> None:
-    """One line for places that are not there, packages that are not installed, files that are none of a dataset."""
+    """One line for places that are not there, packages that are not installed, files that do not match a dataset."""
     for place, message in (
         ("nosuch", "nosuch does not exist"),
         ("-", "standard input has no name"),

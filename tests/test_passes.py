@@ -261,7 +261,7 @@ TEXT = "ENTRY e {\n  x = f32[] parameter(0)\n  y = f32[] sine(x)\n  ROOT r = f32
 
 
 @pytest.mark.parametrize(
-    ("pass_", "message"), [(Breaks(), "breaks left a module that is wrong"), (Raises(), "raised KeyError")]
+    ("pass_", "message"), [(Breaks(), "breaks produced an ill-formed module"), (Raises(), "raised KeyError")]
 )
 def test_a_pass_that_fails_is_named_and_undone(pass_: Pass, message: str, tmp_path: Path) -> None:
     module = hlo.parse(TEXT)
@@ -322,7 +322,7 @@ def test_a_pass_is_blamed_for_what_was_mended_before() -> None:
             return PassResult(True)
 
     text = "ENTRY e { x = f32[4] parameter(0)  y = f32[5] sine(x)  ROOT r = f32[4] negate(x) }"
-    with pytest.raises(PassError, match="breaks-again left a module that is wrong: V101"):
+    with pytest.raises(PassError, match="breaks-again produced an ill-formed module: V101"):
         Pipeline((*parse_passes("dce"), BreaksAgain())).run(hlo.parse(text))
 
 

@@ -147,7 +147,7 @@ def test_tuples() -> None:
     each = hlo.parse_sharding("{{devices=[2,1]<=[2]}, {devices=[4]<=[4]}, {replicated}}")
     assert str(each.shard_shape(shape)) == "(f32[4,4]{1,0}, (f32[2]{0}, token[]))"
     assert hlo.parse_sharding("{replicated}").shard_shape(shape) == shape
-    with pytest.raises(ValueError, match="3 shardings are none of a tuple of 1"):
+    with pytest.raises(ValueError, match="3 shardings do not match a tuple of 1"):
         each.shard_shape(hlo.parse_shape("(f32[8])"))
     with pytest.raises(ValueError, match="one array"):
         each.shard_shape(hlo.parse_shape("f32[8]"))
@@ -156,7 +156,7 @@ def test_tuples() -> None:
 
 
 BAD = {
-    ("{devices=[2,4]<=[8]}", "f32[8]"): "2 dimensions is none of an array of 1",
+    ("{devices=[2,4]<=[8]}", "f32[8]"): "2 dimensions does not match an array of 1",
     ("{manual}", "f32[8]"): "does not say",
     ("{unknown}", "f32[8]"): "does not say",
     ("{devices=[2]<=[2]}", "f32[?]"): "unbounded",

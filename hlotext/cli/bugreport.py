@@ -36,7 +36,7 @@ from hlotext.syntax.source.inputs import decode, read_data, several
     "--include", metavar="FILE", multiple=True, help="A file that COMMAND needs, to include in the report."
 )
 @click.option("--keep-constants", is_flag=True, help="Keep the constants of the module.")
-@click.option("--no-flags", is_flag=True, help="Leave XLA_FLAGS alone.")
+@click.option("--no-flags", is_flag=True, help="Do not set XLA_FLAGS.")
 @click.option("--timeout", default=60.0, show_default=True, help="Time limit per run of COMMAND, in seconds.")
 @click.option("--max-tests", default=500, show_default=True, help="Maximum number of runs of COMMAND.")
 @click.option("--yes", is_flag=True, help="Write without asking.")

@@ -202,7 +202,7 @@ def _instructions(lines: Lines) -> Listing[cost.InstructionTime]:
 def _show_instructions(report: Output, found: cost.Estimate, limit: int, lines: Lines) -> None:
     shown = found.instructions[: limit or None]
     is_weighed = any(one.weight > one.seconds for one in shown)
-    title = "Core (all runs), largest with VMEM first" if is_weighed else "Core (all runs)"
+    title = "Core (all runs), sorted by time with VMEM" if is_weighed else "Core (all runs)"
     without = () if is_weighed else ("with VMEM",)
     table = _instructions(lines).table(title, found.instructions, limit, without=without)
     report.table(table)

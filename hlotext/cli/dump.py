@@ -319,7 +319,9 @@ def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, 
         return
     out = output()
     for name, links in found.items():
-        out.heading(f"{name} {'became' if forward else 'comes from'}" + ("" if links else " nothing known"))
+        out.heading(
+            f"{name} {'became' if forward else 'comes from'}" + ("" if links else " unknown operations")
+        )
         out.table(_LINKS.table("operations", links, _ROWS))
 
 
@@ -382,7 +384,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
             facts.append(("stage", cause.step.stage))
         facts += [("evidence" if not number else "", line) for number, line in enumerate(cause.evidence)]
         if len(cause.candidates) > 1:
-            facts.append(("one of", ", ".join(cause.candidates)))
+            facts.append(("candidates", ", ".join(cause.candidates)))
         facts.append(("chain", cause.chain))
         out.facts([*facts, *why_output.facts(own)])
 

@@ -25,7 +25,7 @@ def opened(path: str) -> dumps.DumpFolder:
     if not folder.compilations:
         if os.path.isdir(path):
             raise Unreadable(
-                f"{path} holds no files named as --xla_dump_to names them: module_0001.NAME.STAGE.txt"
+                f"{path} has no files named like those of --xla_dump_to (module_0001.NAME.STAGE.txt)"
             )
         raise Unreadable(f"{path} is not a dump folder; for one module: hlotext show {path}")
     return folder

@@ -88,7 +88,7 @@ class _Asked:
 @click.option(
     "--min-bytes",
     metavar="SIZE",
-    help="Only instructions that write a result of at least this size to memory: 4096, 1MiB.",
+    help="Only instructions that write at least this many bytes to memory: 4096, 1MiB.",
 )
 @click.option("--why", metavar="NAME", help="Explain why the instruction of this name does not match.")
 @click.option(

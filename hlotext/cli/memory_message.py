@@ -59,7 +59,7 @@ def explained(place: str, message: messages.Message, dump: str | None) -> Explai
     if len(fitting) != 1:
         known = ", ".join(one.name for one in whole[:5])
         if message.module:
-            raise Unreadable(f"{dump} does not hold module {message.module}: {known}")
+            raise Unreadable(f"{dump} does not contain module {message.module}: {known}")
         raise Unreadable(
             f"the message names no module, and {dump} holds several: {known}; give one file to --dump"
         )

@@ -34,7 +34,7 @@ def show_spaces(report: Output, shown: memory.Assignment) -> None:
             *([] if fast is None else [fast]),
             (
                 "static",
-                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} of them hold results), "
+                f"arguments {byte_text(zero.arguments)} ({byte_text(zero.aliased)} reused for results), "
                 f"results in their own memory {byte_text(zero.results)}, constants {byte_text(zero.constants)}",
             ),
         ]

@@ -26,12 +26,12 @@ from hlotext.rewrite.rule_files import RuleFileError, as_pass, load_rules
 @click.option(
     "--platform",
     type=click.Choice(PLATFORM_NAMES),
-    help="Compiler to imitate where compilers differ.  [default: from the text]",
+    help="Compiler to follow where compilers differ.  [default: from the text]",
 )
 @click.option(
     "--age",
     metavar="RELEASE|DATE",
-    help="XLA release or date to assume where the text does not show it: 0.10.2.",
+    help="XLA release or date to assume if the text does not show it: 0.10.2.",
 )
 @click.option(
     "-r",
@@ -85,7 +85,7 @@ def command(
     """
     if check_rules:
         if files or names or not rule_files:
-            raise click.UsageError("--check-rules takes only rule files (-r)")
+            raise click.UsageError("--check-rules accepts only rule files (-r)")
         _check(rule_files)
         return
     if not files:
@@ -117,7 +117,7 @@ def command(
 def _passes(names: str | None, rule_files: tuple[str, ...], platform: str, age: str) -> list[Pass]:
     """The rules as passes, then the passes."""
     if not names and not rule_files:
-        raise click.UsageError("give passes (-p) or rules (-r)")
+        raise click.UsageError("pass -p PASSES or -r RULES")
     try:
         return [
             *(as_pass(load_rules(path)) for path in rule_files),

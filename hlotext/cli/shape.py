@@ -55,7 +55,7 @@ _SHAPE = re.compile(r"[\[(-]")
     "num_devices",
     type=click.IntRange(1, MOST_DEVICES),
     metavar="N",
-    help="Number of devices, where the sharding does not give it.",
+    help="Number of devices, if the sharding does not determine it.",
 )
 @limit_option(_LIMIT)
 @FORMAT

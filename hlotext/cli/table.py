@@ -33,7 +33,7 @@ _MANY_PARTS = 16
 BUILD = click.option(
     "--build",
     metavar="NAME",
-    help="Build of the modules.  [default: the first folder below the given one, else that of the file]",
+    help="Build of the modules.  [default: the first subfolder of the given folder, or the file's folder]",
 )
 JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
 

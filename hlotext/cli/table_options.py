@@ -90,7 +90,8 @@ class TableOptions:
                 known = ", ".join(dict.fromkeys(filter(None, self.known.values())))
                 if not known:
                     raise click.UsageError(
-                        "--columns and --sort are for text tables, and this output has none", self.command
+                        "--columns and --sort apply to text tables, which this output does not have",
+                        self.command,
                     )
                 meant = (
                     did_you_mean(wanted, list(self.known))

@@ -292,7 +292,7 @@ def _mark(computation: Computation, unwraps: bool) -> Iterator[Decision]:
         yield Decision(
             names[0],
             SYNCHRONOUS,
-            f"nothing that takes time runs between it and {names[1]}",
+            f"no work runs between it and {names[1]}",
             (names[1],),
             source,
         )

@@ -40,7 +40,7 @@ class CpuBackend:
                 engine.set_operand({(): tuple(range(rank))}, i, 1, why)
             elif i.opcode in ("reduce-scatter", "all-gather"):
                 along = i.attributes["dimensions"][0]
-                why = f"{i.opcode} {i.name} needs its dimension {along} most major"
+                why = f"{i.opcode} {i.name} needs dimension {along} most major"
                 engine.set_instruction(_with_major(shape, along), i, why)
             else:
                 for number, operand in enumerate(i.operands):

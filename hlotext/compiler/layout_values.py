@@ -200,7 +200,7 @@ class Sources:
             given = self._of[i.operands[0]]
             found = {index: given.get((number, *index)) for index, _ in arrays_of(shape)}
             if None in found.values():
-                raise ValueError(f"{i.name} takes an element that {i.operands[0].name} does not have")
+                raise ValueError(f"{i.name} selects an element that {i.operands[0].name} does not have")
             return {index: buffer for index, buffer in found.items() if buffer is not None}
         if opcode == "copy" and shape.is_tuple:
             return dict(self._of[i.operands[0]])

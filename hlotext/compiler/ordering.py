@@ -127,7 +127,7 @@ class Ordering:
         if known is None:
             if len(computation) > MOST_INSTRUCTIONS:
                 raise ValueError(
-                    f"{computation.name} has {len(computation):,} instructions: too many to ask for all paths between them"
+                    f"{computation.name} has {len(computation):,} instructions: too many to compute all paths between them"
                 )
             place = {i: number for number, i in enumerate(computation)}
             reach: list[int] = []

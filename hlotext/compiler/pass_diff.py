@@ -198,8 +198,8 @@ class PassDiff:
             places = [place[o] for i in computation if (o := self.old_of.get(i)) in place]
             moved = len(places) - _longest_rise(places)
             if moved:
-                said = "in another order" if self.before.is_scheduled else "put in order"
-                part = Part("order", f"{len(places)} operations", f"{moved} of them elsewhere")
+                said = "in a different order" if self.before.is_scheduled else "ordered"
+                part = Part("order", f"{len(places)} operations", f"{moved} of them moved")
                 yield Change(ORDERED, f"computations {said}", computation.root, old.root, (part,))
 
     def _order_of_text(self) -> Iterator[Change]:
@@ -210,11 +210,13 @@ class PassDiff:
             yield Change(
                 ORDERED,
                 "computations of the text",
-                parts=(Part("order", "", "computations stand elsewhere"),),
+                parts=(Part("order", "", "computations are in a different order"),),
             )
         elif before != after:
             yield Change(
-                ORDERED, "operations of the text", parts=(Part("order", "", "operations stand elsewhere"),)
+                ORDERED,
+                "operations of the text",
+                parts=(Part("order", "", "operations are in a different order"),),
             )
 
     def adds_up(self) -> bool:

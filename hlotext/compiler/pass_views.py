@@ -213,7 +213,7 @@ def _partition_view(accounting: PassDiff, platform: str) -> Iterator[View]:
             rows.append((f"{i.name}{index}", i.opcode, whole, held, str(shard.sharding)))
     lines = list(_entry(before, after)) if was_whole else []
     yield View(
-        "what each device holds",
+        "per-device shapes",
         ("operation", "opcode", "whole", "per device", "sharding"),
         tuple(rows),
         tuple(lines),

@@ -131,7 +131,7 @@ class _Replay:
         for name in step.consumers:
             found, into = self._named.get(step.producer), self._named.get(name)
             if found is None or into is None or found[0] is not into[0]:
-                self._misfit(step, name, "there is no such instruction")
+                self._misfit(step, name, "no such instruction")
                 continue
             graph, producer = found
             consumer = into[1]

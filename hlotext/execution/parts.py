@@ -30,7 +30,7 @@ def cut(array: Array, whole: Shape, sharding: Sharding | None, part: tuple[int, 
         An array with one more dimension.
 
     Raises:
-        NotExecutable: The sharding does not say what a device holds, or something of another size.
+        NotExecutable: The sharding does not determine what a device holds, or something of another size.
     """
     slices = _slices(whole, sharding, part, devices)
     found: Array = np.zeros((devices, *part), array.dtype)

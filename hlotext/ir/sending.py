@@ -12,7 +12,8 @@ def check(function: Callable[..., Any], what: str) -> None:
     """Raises TypeError unless pickle finds a function again under its name: at the top of a module, or in a class."""
     if named(getattr(function, "__module__", None), getattr(function, "__qualname__", "")) is not function:
         raise TypeError(
-            f"{what} holds a function that another process cannot find: define it at the top of a module, or make this there"
+            f"{what} contains a function that another process cannot find; define it at module level, or create this in "
+            "that process"
         )
 
 

@@ -63,10 +63,10 @@ class ShapeReader:
         type_ = type_of_number(message.element_type)
         if type_ is TUPLE or type_ is BUFFER:
             if message.HasField("layout"):
-                raise ProtoError(f"a shape of type {type_} has no layout of its own")
+                raise ProtoError(f"a shape of type {type_} has no layout")
             parts = tuple([self.shape(part, depth + 1) for part in message.tuple_shapes])
             if type_ is BUFFER and (len(parts) != 1 or not parts[0].is_array):
-                raise ProtoError("a buffer holds exactly one array")
+                raise ProtoError("a buffer contains exactly one array")
             return Shape(type_, tuple_shapes=parts)
         if not type_.number and not message.element_type:
             raise ProtoError("a shape has no element type")

@@ -86,7 +86,7 @@ def _iota(sizes: tuple[int, ...], reshape: tuple[int, ...], order: tuple[int, ..
 def _type(number: int) -> ShardingType:
     word = pool.enum_names("ShardingType").get(number)
     if word is None:
-        raise ProtoError(f"there is no sharding of type {number}")
+        raise ProtoError(f"unknown sharding type {number}")
     return ShardingType(word.lower())
 
 
@@ -191,7 +191,7 @@ def write_sharding(sharding: Sharding, classes: Classes) -> bytes:
     if isinstance(sharding, NamedSharding):
         return raw(classes.OpSharding(named_sharding=_write_named(sharding, classes)))
     if not isinstance(sharding, OpSharding):
-        raise ProtoError(f"no proto holds the sharding {sharding}")
+        raise ProtoError(f"a proto cannot represent the sharding {sharding}")
     sharding = sharding.canonical()
     m = classes.OpSharding(type=_number(sharding.type))
     m.metadata.extend([write_metadata(one, classes) for one in sharding.metadata])

@@ -95,7 +95,7 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
                 rest = f"{end - position:,}"
                 is_cut = end == len(data)
                 where = (
-                    f"only {rest} are left: the file is cut off"
+                    f"only {rest} are left; the file is truncated"
                     if is_cut
                     else f"its message ends after {rest}"
                 )
@@ -115,9 +115,9 @@ def scan(data: bytes, start: int, end: int, name: str = "") -> Iterator[tuple[in
             yield number, kind, position, position + _SIZES[kind]
             position += _SIZES[kind]
         else:
-            raise ProtoError(f"there is no wire type {kind}", offset=at, name=name)
+            raise ProtoError(f"unknown wire type {kind}", offset=at, name=name)
         if not number:
-            raise ProtoError("there is no field 0", offset=at, name=name)
+            raise ProtoError("field number 0 is invalid", offset=at, name=name)
 
 
 def fields(data: bytes) -> list[tuple[int, int, int, int]]:

@@ -129,8 +129,8 @@ class _Writer:
         if elided:
             shown = ", ".join(elided[:10]) + (f" and {len(elided) - 10} more" if len(elided) > 10 else "")
             raise ProtoError(
-                f"the text leaves out the values of {len(elided)} constants ({shown}): print them "
-                "(print_large_constants), or ask for zeros (fill_elided)"
+                f"the text elides the values of {len(elided)} constants ({shown}); print them (print_large_constants), or "
+                "use zeros (fill_elided)"
             )
 
     def _computation(self, computation: Computation, title: str) -> bytes:

@@ -39,7 +39,7 @@ def outline(
     inputs = dict.fromkeys(o for i in inside for o in i.operands if o not in chosen)
     outputs = [i for i in inside if i.is_root or any(user not in chosen for user in i.users)] or inside[-1:]
     if _need_any(inputs, chosen, inside[0]):
-        raise EditError("a value would leave the outlined instructions and come back")
+        raise EditError("a value would leave the outlined instructions and re-enter them")
     with module.transaction():
         builder = Builder.new(module, name, before=computation)
         nodes: dict[Instruction, Instruction] = {}

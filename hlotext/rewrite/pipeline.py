@@ -132,8 +132,8 @@ class Pipeline:
         broken = [str(promise) for promise in pass_.ensures if not promise.holds(module)]
         if wrong or broken:
             dump = self._dump(module, number + 1, pass_.name, "failed") if self.dump_to is not None else None
-            what = wrong[0] if wrong else f"it does not hold that {broken[0]}"
-            raise PassError(f"{pass_.name} left a module that is wrong: {what}", pass_, dump)
+            what = wrong[0] if wrong else f"violated: {broken[0]}"
+            raise PassError(f"{pass_.name} produced an ill-formed module: {what}", pass_, dump)
         return found
 
     def _following(self, number: int) -> str:

@@ -347,7 +347,7 @@ def _unsettled(instruction: Instruction) -> str:
     if instruction.opcode == "parameter" and computation is not None:
         calls = [callee for caller in computation.callers for callee in caller.called_computations]
         if calls.count(computation) > 1:
-            return f"the calls of {computation.name} pass {instruction.name} different shapes: give each a copy of it"
+            return f"the calls of {computation.name} pass {instruction.name} different shapes; give each its own copy"
     return f"the shape of {instruction.name} does not settle"
 
 

@@ -42,8 +42,8 @@ def add_result(module: Module, value: Instruction) -> int:
         home = value.computation
         if home is not None and home is not entry:
             raise EditError(
-                f"{value.name} is in {home.name}, and results are values of the entry: inline the call first "
-                "(rewrite.inline gives the copies), or make it a result of the computation"
+                f"{value.name} is in {home.name}, but results must be values of the entry: inline the call first "
+                "(rewrite.inline returns the copies), or make it a result of its computation"
             )
         raise EditError(f"{value.name} is {value.shape}, which is not an array of {entry.name}")
     root, shape = entry.root, _shape(entry.root)

@@ -120,7 +120,7 @@ class _Reading:
         """Goes to the next token."""
         match = _TOKEN.match(self.text, self.end)
         if match is None:
-            raise self.error(f"{self.text[self.end : self.end + 20].split()[0]!r} begins nothing")
+            raise self.error(f"{self.text[self.end : self.end + 20].split()[0]!r} does not start a field")
         self.kind = str(match.lastgroup)
         self.token, self.place, self.end = match[self.kind], match.start(self.kind), match.end()
 

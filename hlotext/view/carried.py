@@ -14,7 +14,7 @@ from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 
-_STARTS, _GOES_ON, _ENDS = "starts", "goes on with", "waits for"
+_STARTS, _GOES_ON, _ENDS = "starts", "continues", "waits for"
 
 
 @attrs.frozen

@@ -239,7 +239,7 @@ def _legend(cells: Grid) -> list[str]:
     if np.ptp(cells.tiles):
         means.append("each colour is a tile")
     if (cells.below == PIECE).any() or (cells.beside == PIECE).any():
-        means.append("light frames are the pieces of the last tile")
+        means.append("light frames are sub-tiles of the last tile")
     if cells.is_padding.any():
         means.append("hatched cells are padding")
     return [", ".join(means)] if means else []

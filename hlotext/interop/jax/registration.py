@@ -69,7 +69,7 @@ class Registration:
     def __reduce__(self) -> tuple[Any, ...]:
         """Raises TypeError: there is no copy of it, nor can it be sent."""
         raise TypeError(
-            "a registration stands for a pass in this process's compiler; register the pass in the other process"
+            "a registration refers to a pass in this process's compiler; register the pass in the other process"
         )
 
     def summary(self) -> str:

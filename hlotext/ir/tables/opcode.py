@@ -50,11 +50,11 @@ class Count(enum.Enum):
     ANY = "any number"
     EVEN = "an even number"
     ODD = "an odd number"
-    BRANCHES = "one more than there are branches"
-    RESULT_DIMENSIONS = "one more than the result has dimensions"
-    INDICES = "one start index for each dimension of operand 0, or one index vector"
-    CALLED_PARAMETERS = "as many as the called computation has parameters"
-    TUPLE_ELEMENTS = "as many as the result has elements"
+    BRANCHES = "one more than the number of branches"
+    RESULT_DIMENSIONS = "one more than the rank of the result"
+    INDICES = "one start index per dimension of operand 0, or one index vector"
+    CALLED_PARAMETERS = "one per parameter of the called computation"
+    TUPLE_ELEMENTS = "one per element of the result"
     FOUR_WITH_SLICES = "four when slice_sizes is given"
 
 
@@ -173,16 +173,14 @@ class CommunicationKind(NamedTuple):
 class Printing(enum.Enum):
     """When XLA prints an attribute."""
 
-    IF_PRESENT = "whenever it is given, be it empty"
-    ALWAYS = "always, absent or not; `AttributeUse.default` where absent"
-    DERIVED = (
-        "always, and always as derived from the shapes, whatever was read (`AttributeUse.default` says how)"
-    )
+    IF_PRESENT = "if present, even if empty"
+    ALWAYS = "always; `AttributeUse.default` if absent"
+    DERIVED = "always, as derived from the shapes (see `AttributeUse.default`)"
     IF_TRUE = "only when true"
     IF_NOT_DEFAULT = "only when it differs from `AttributeUse.default`"
     IF_ANY_NOT_DEFAULT = "only when one of its entries differs from `AttributeUse.default`"
-    IF_NOT_EMPTY = "only when its text is neither empty nor `{}`"
-    INPUT_ONLY = "never; it is accepted and means nothing"
+    IF_NOT_EMPTY = "only if not empty or `{}`"
+    INPUT_ONLY = "never; accepted and ignored"
 
 
 class Derived(enum.Enum):

@@ -50,7 +50,7 @@ def _by_bytes(entry: tuple[str, str]) -> bytes:
 
 @attrs.frozen(repr=False)
 class BackendConfig(Value):
-    """`backend_config=`: text that only the backend understands. `str()` is raw for a dict, else quoted."""
+    """`backend_config=`: opaque backend data. `str()` is raw for a dict, else quoted."""
 
     text: str
     """Unescaped; for a dict byte for byte as in the source, braces included."""

@@ -17,7 +17,7 @@ class ComparisonDirection(StrEnum):
 
 
 class ComparisonOrder(StrEnum):
-    """`order=` of compare (`Comparison::Order`): how the operands are ordered; in text from the autumn of 2026 on."""
+    """`order=` of compare (`Comparison::Order`): order of the operands; in text from the autumn of 2026 on."""
 
     TOTAL = "TOTAL"
     PARTIAL = "PARTIAL"
@@ -25,7 +25,7 @@ class ComparisonOrder(StrEnum):
 
 
 class ComparisonType(StrEnum):
-    """`type=` of compare (`Comparison::Type`): how the operands are ordered, in text until the autumn of 2026."""
+    """`type=` of compare (`Comparison::Type`): order of the operands, in text until the autumn of 2026."""
 
     FLOAT = "FLOAT"
     TOTALORDER = "TOTALORDER"

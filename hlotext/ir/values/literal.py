@@ -72,7 +72,7 @@ class Literal:
                 if row.dtype_name and row.dtype_name == array.dtype.name
             ]
             if not names:
-                raise TypeError(f"no element type of HLO holds a {array.dtype}")
+                raise TypeError(f"no HLO element type can hold a {array.dtype}")
             shape = Shape(ELEMENT_TYPES[names[0]], array.shape, layout=default_layout(array.ndim))
         is_fitting = shape.is_array and array.shape == shape.dimensions
         if not is_fitting or array.dtype.name != shape.element_type.dtype.name:

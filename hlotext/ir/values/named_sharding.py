@@ -213,7 +213,7 @@ def with_mesh(sharding: OpSharding) -> NamedSharding:
     if tiles is None:
         return _without_tiles(sharding)
     if tiles.num_devices != math.prod(tiles.dimensions):
-        raise ValueError(f"{sharding} does not give every tile to a device")
+        raise ValueError(f"{sharding} does not assign every tile to a device")
     pieces = tiles.pieces() if isinstance(tiles, IotaTileAssignment) else None
     assignment = None
     if pieces is None:
@@ -247,7 +247,7 @@ def with_mesh(sharding: OpSharding) -> NamedSharding:
 
 def _without_tiles(sharding: OpSharding) -> NamedSharding:
     if not sharding.is_replicated:
-        raise ValueError(f"{sharding} says nothing of devices")
+        raise ValueError(f"{sharding} does not name devices")
     return NamedSharding(Mesh(), metadata=sharding.metadata)
 
 
@@ -257,7 +257,7 @@ def _assigned(
     """The device ids of a mesh in the order of positions in it. Raises ValueError where there are not as many."""
     count = positions.num_devices
     if assignment.num_devices != count or count > MOST_DEVICES:
-        raise ValueError(f"{assignment.num_devices} device ids are none of a mesh of {count} devices")
+        raise ValueError(f"{assignment.num_devices} device ids do not match a mesh of {count} devices")
     if isinstance(assignment, IotaTileAssignment):
         grid = attrs.evolve(assignment, dimensions=positions.reshape_dims)
         moved = grid.transposed(positions.transpose_perm, positions.dimensions)
@@ -265,5 +265,5 @@ def _assigned(
             return moved
     ids = tuple(assignment.devices())
     if len(ids) != count:
-        raise ValueError(f"{len(ids)} device ids are none of a mesh of {count} devices")
+        raise ValueError(f"{len(ids)} device ids do not match a mesh of {count} devices")
     return DeviceList(positions.dimensions, tuple(ids[place] for place in positions.devices()))

@@ -111,7 +111,7 @@ class Sharding(Value):
         if not leaves:
             return []
         if len(leaves) != len(shardings):
-            raise ValueError(f"{len(shardings)} shardings are none of a tuple of {len(leaves)} arrays")
+            raise ValueError(f"{len(shardings)} shardings do not match a tuple of {len(leaves)} arrays")
         return [one._shard_of(leaf) for one, leaf in zip(shardings, leaves, strict=True)]
 
     def _shard_of(self, shape: Shape) -> Shape:
@@ -278,10 +278,10 @@ class OpSharding(Sharding):
             return {tiles.maximal_device: whole}
         if tiles.tile_assignment is not None:
             if tiles.tile_assignment.num_devices != math.prod(tiles.tile_assignment.dimensions):
-                raise ValueError(f"{self} does not give every tile to a device")
+                raise ValueError(f"{self} does not assign every tile to a device")
             return device_slices(shape.dimensions, tiles.tile_dimensions, tiles.devices())
         if not (tiles.is_replicated or tiles.is_unreduced):
-            raise ValueError(f"{self} does not say what a device holds")
+            raise ValueError(f"{self} does not determine what a device holds")
         count = self.num_devices if num_devices is None else num_devices
         if count is None:
             return Everywhere(whole)
@@ -361,10 +361,10 @@ class TupleSharding(Sharding):
         return TupleSharding(tuple(element.without_mesh() for element in self.elements))
 
     def _shard_of(self, shape: Shape) -> Shape:
-        raise ValueError(f"{len(self.elements)} shardings are none of the one array {shape}")
+        raise ValueError(f"{len(self.elements)} shardings do not match the single array {shape}")
 
     def device_indices(self, shape: Shape, num_devices: int | None = None) -> Mapping[int, Slices]:
-        raise ValueError("a tuple has a sharding for each of its arrays: ask its tuple_elements")
+        raise ValueError("a tuple has one sharding per array; see its tuple_elements")
 
     def without_metadata(self) -> TupleSharding:
         return TupleSharding(tuple(element.without_metadata() for element in self.elements))

@@ -24,10 +24,10 @@ class Everywhere(Mapping[int, Slices]):
         return self._whole
 
     def __iter__(self) -> Iterator[int]:
-        raise ValueError("the sharding does not say how many devices there are")
+        raise ValueError("the sharding does not determine the number of devices")
 
     def __len__(self) -> int:
-        raise ValueError("the sharding does not say how many devices there are")
+        raise ValueError("the sharding does not determine the number of devices")
 
 
 def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
@@ -36,9 +36,11 @@ def shard_sizes(dimensions: Sequence[int], tiles: Sequence[int]) -> tuple[int, .
     Raises ValueError where there are not as many of one as of the other, and for no tiles.
     """
     if len(dimensions) != len(tiles):
-        raise ValueError(f"a sharding of {len(tiles)} dimensions is none of an array of {len(dimensions)}")
+        raise ValueError(
+            f"a sharding of {len(tiles)} dimensions does not match an array of {len(dimensions)}"
+        )
     if any(count < 1 for count in tiles):
-        raise ValueError(f"a dimension cannot be cut into {min(tiles)} tiles")
+        raise ValueError(f"a dimension cannot be split into {min(tiles)} tiles")
     return tuple(
         -(-size // count) if size > 0 else size for size, count in zip(dimensions, tiles, strict=True)
     )
@@ -55,7 +57,7 @@ def device_slices(
     """
     sizes = shard_sizes(dimensions, tiles)
     if any(size < 0 for size in dimensions):
-        raise ValueError("an unbounded dimension has no parts that can be told")
+        raise ValueError("an unbounded dimension has no known shards")
     ids = list(itertools.islice(devices, MOST_DEVICES + 1))
     if len(ids) > MOST_DEVICES:
         raise ValueError(f"there are more than {MOST_DEVICES:,} devices")

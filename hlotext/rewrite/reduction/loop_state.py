@@ -180,7 +180,7 @@ def hand_on(value: Instruction) -> None:
         _take_zeros(taken, value.shape)
     first = loop.operands[0]
     if len(first.users) > 1 or first.opcode not in ("tuple", "parameter"):
-        raise EditError(f"{first.name} is not the state of {loop.name} alone")
+        raise EditError(f"{first.name} is not used only as the state of {loop.name}")
     operands = list(body.root.operands)
     operands[number] = value
     body.root.change(operands=operands, shape=_with(body.root.shape, number, value.shape), typed=False)

@@ -71,7 +71,7 @@ def _shrink_parameter(module: Module, number: int, dimension: int, target: int) 
         or dimension >= shape.rank
         or shape.dimensions[dimension] <= target
     ):
-        raise EditError("nothing to make smaller")
+        raise EditError("nothing to shrink")
     sizes = tuple(target if d == dimension else size for d, size in enumerate(shape.dimensions))
     change_shape(parameter, attrs.evolve(shape, dimensions=sizes))
 

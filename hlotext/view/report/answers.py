@@ -90,7 +90,7 @@ def _memory(subject: ReportInput) -> Iterator[Answer]:
         yield Answer(_memory_title(space), _memory_bar(space), remark, rows, is_excess(space))
 
 
-_NO_LIMIT = "What is left is not known: the text does not name the chip; set --chip."
+_NO_LIMIT = "Remaining memory is unknown: the text does not name the chip; set --chip."
 
 
 def _memory_title(space: SpaceUsage) -> str:
@@ -178,7 +178,7 @@ def _lines(subject: ReportInput, found: cost.Estimate) -> PageTable:
         for line in heapq.nlargest(_MOST, sums, key=lambda line: sums[line])
     ]
     return PageTable(
-        "answers-lines", "Slowest lines of Python", columns_of("report.answers_lines"), rows, len(sums)
+        "answers-lines", "Slowest Python lines", columns_of("report.answers_lines"), rows, len(sums)
     )
 
 
@@ -200,12 +200,12 @@ def _moved(subject: ReportInput) -> Answer | None:
         for line, part in most
     ]
     table = PageTable(
-        "answers-moved", "Lines of Python that move most bytes", columns_of("report.answers_moved"), rows
+        "answers-moved", "Python lines that move most bytes", columns_of("report.answers_moved"), rows
     )
     chips = [chip for chip in CHIPS.values() if chip.backend.value == subject.platform]
     launched = next((chip for chip in chips if chip.rates.launch is not None), None)
     remark = _launches(cost.estimate(subject.module, launched)) if launched is not None else ""
-    title = "Time: not known; the text does not name the chip"
+    title = "Time: unknown; the text does not name the chip"
     if chips:
         title += f" (set --chip {chips[0].name})"
     return Answer(title, (), remark, [table])

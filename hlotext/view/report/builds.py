@@ -191,7 +191,7 @@ _WORDS = {
     "accepted": "accepted",
     "better": "better",
     "gone": "gone",
-    "untold": "cannot be told",
+    "untold": "ambiguous",
     "new": "new",
     "back": "back, unchanged",
 }

@@ -51,7 +51,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[ReportInput], Section | Missing]], ..
     ("lint", "Findings", lint.section),
     ("memory", "Memory", memory.section),
     ("scopes", "Scopes", costs.by_scope),
-    ("lines", "Lines of Python", costs.by_line),
+    ("lines", "Python lines", costs.by_line),
     ("source", "Source", source.section),
     ("padding", "Padding", padding.section),
     ("collectives", "Collectives", collectives.section),

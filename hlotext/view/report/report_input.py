@@ -97,7 +97,7 @@ class ReportInput:
     def time_parts(self) -> TimeParts:
         """Parts of the minimum time. Raises LookupError where the chip is not known."""
         if self.estimate is None:
-            raise LookupError("the text does not tell the chip")
+            raise LookupError("the text does not name the chip")
         return time_parts(self.estimate)
 
     @functools.cached_property

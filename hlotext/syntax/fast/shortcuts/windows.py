@@ -62,7 +62,7 @@ def window(text: str) -> Window | None:
 def _by_x(text: str) -> tuple[int, ...]:
     numbers = tuple(map(integer, text.split("x")))
     if len(numbers) > 1 and min(numbers) < 0:
-        raise ValueError("only a number that stands alone may be negative")
+        raise ValueError("only a single number may be negative")
     return numbers
 
 

@@ -101,7 +101,7 @@ def by_line(subject: ReportInput) -> Section:
     columns = _LINES if times is not None else _LINES[:-2]
     return Section(
         "lines",
-        "Lines of Python",
+        "Python lines",
         "What each source line costs in one run (`hlotext cost --by line`). Instructions added by the compiler are included."
         + (f" {TIMES_LEGEND} Hatched: transfers." if times is not None else ""),
         tables=[PageTable("lines-cost", "Costs by line", columns, cut(rows), total=len(rows))],

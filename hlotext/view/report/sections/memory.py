@@ -90,7 +90,7 @@ def _facts(spaces: Iterable[SpaceUsage]) -> list[tuple[str, str]]:
         for space in spaces
         if space.memory_space == 0
         for fact in (
-            ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} of them hold results)"),
+            ("arguments", f"{byte_text(space.arguments)} ({byte_text(space.aliased)} reused for results)"),
             ("results in their own memory", byte_text(space.results)),
             ("constants", byte_text(space.constants)),
         )

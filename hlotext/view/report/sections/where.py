@@ -62,7 +62,7 @@ def table(before: ReportInput, after: ReportInput) -> PageTable:
         for row, side in _rows(title, text, noun, renamed([found[0], found[1]], lines)):
             rows.append(row)
             sides.append(side)
-    return PageTable("comparison-where", "Where it differs most", _COLUMNS, rows, sides=sides)
+    return PageTable("comparison-where", "Largest differences", _COLUMNS, rows, sides=sides)
 
 
 def _rows(
