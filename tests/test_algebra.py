@@ -186,7 +186,7 @@ def test_days(case: str) -> None:
 
 
 def test_an_age_that_is_none() -> None:
-    with pytest.raises(PassOptionError, match="no age of XLA"):
+    with pytest.raises(PassOptionError, match="not an XLA age"):
         parse_passes("algsimp{age=yesterday}")
     assert str(parse_passes("algsimp{age=0.10.2}")[0]) == "algsimp{age=0.10.2}"
     age = hlo.analysis.as_age("0.10.2")

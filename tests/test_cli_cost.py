@@ -86,7 +86,7 @@ def test_comm() -> None:
         ("--mesh", "a=3"): "3 devices",
         ("--mesh", "a"): "NAME=SIZE",
         ("--device-order", "0,1"): "needs --mesh",
-        ("--mesh", "a=4", "--device-order", "0,1,2"): "no order",
+        ("--mesh", "a=4", "--device-order", "0,1,2"): "not a permutation",
         ("--mesh", "a=4", "--device-order", "x"): "numbers",
     }.items():
         result = run("comm", MOE, *arguments)
@@ -121,10 +121,10 @@ def test_shard(tmp_path: Path) -> None:
     [
         (["nothing"], "neither a file nor a shape"),
         (["f32[8", "{replicated}"], "X101"),
-        (["f32[8]", "{devices=[2,4]<=[8]}"], "none of an array of 1"),
+        (["f32[8]", "{devices=[2,4]<=[8]}"], "does not match an array of 1"),
         (["f32[8]", "{devices=[2]<=[2]}", "--element", "9"], "no element"),
         (["f32[8]", "{devices=[2]<=[2]}", "--element", "x"], "indices"),
-        (["f32[8]", "{manual}", "--svg", "-"], "does not say"),
+        (["f32[8]", "{manual}", "--svg", "-"], "does not determine"),
     ],
 )
 def test_shard_says_what_is_wrong(arguments: list[str], problem: str) -> None:

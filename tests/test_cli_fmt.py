@@ -97,7 +97,7 @@ def test_age_needs_reread(tmp_path: Path) -> None:
     path = tmp_path / "compact.hlo"
     path.write_text(COMPACT)
     assert "--reread" in run("fmt", "--age", "0.12", path).stderr
-    assert "no age of XLA" in run("fmt", "--reread", "--age", "old", path).stderr
+    assert "not an XLA age" in run("fmt", "--reread", "--age", "old", path).stderr
 
 
 # ---- to standard output

@@ -100,7 +100,7 @@ def test_groups_along_axes_are_found(sizes: list[int], chosen: set[int], seed: i
         ("dp", None, "write NAME=SIZE"),
         ("dp=2,dp=4", None, "two axes dp"),
         ("dp=0", None, "at least one device"),
-        ("dp=2", [0, 2], "no order of 2 devices"),
+        ("dp=2", [0, 2], "not a permutation of 2 devices"),
         ("dp=-1", None, "write NAME=SIZE"),
     ],
 )

@@ -172,7 +172,7 @@ def test_tests_ask_who_brought_an_operation(tmp_path: Path) -> None:
     assert c.last is not None
     told = inspect(c.last.path).why("all-reduce-start.1")
     assert told.chain == c.why("all-reduce-start.1").chain
-    with pytest.raises(LookupError, match="no dump folder"):
+    with pytest.raises(LookupError, match="not from a dump folder"):
         inspect("HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n").why("p")
 
 
@@ -278,7 +278,7 @@ def test_what_the_final_text_proves_needs_no_pass(tmp_path: Path) -> None:
     c = compilation(tmp_path)
     names = ("whole", "turned", "fast", "other")
     assert [c.why(name).cause for name in names] == ["not donated", "layout", "memory space", "unknown"]
-    assert c.why("whole").because.startswith("argument cache is updated in part and not donated")
+    assert c.why("whole").because.startswith("argument cache is updated in part but not donated")
     final.write_text(text.format(alias=", input_output_alias={ {0}: (0, {}, may-alias) }"))
     assert compilation(tmp_path).why("whole").cause == "unknown"
     final.write_text(text.format(alias=", buffer_donor={ (0, {}) }"))

@@ -61,7 +61,7 @@ def test_words_of_releases() -> None:
     assert "type=TOTALORDER" in old
     assert "maximal_mesh[device_id=0]" in old
     assert hlo.reread(hlo.parse(old), age="0.12.0.1").to_text() == text
-    with pytest.raises(ValueError, match="no age of XLA"):
+    with pytest.raises(ValueError, match="not an XLA age"):
         hlo.reread(hlo.parse(text), age="yesterday")
 
 

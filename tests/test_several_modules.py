@@ -144,7 +144,7 @@ def test_or_a_refusal(line: str, places: dict[str, str]) -> None:
 
 def test_a_timeline_says_it_of_the_step(places: dict[str, str]) -> None:
     result = run("dump timeline DUMP --format json", places)
-    assert "it holds several modules" in result.stdout
+    assert "it contains several modules" in result.stdout
 
 
 def test_of_the_library(places: dict[str, str]) -> None:
@@ -157,5 +157,5 @@ def test_of_the_library(places: dict[str, str]) -> None:
         lambda: hlo.diff.compare(path, path),
         lambda: hlo.compiler.explain(path, path, "dce"),
     ):
-        with pytest.raises(hlo.InputError, match="holds 2 modules"):
+        with pytest.raises(hlo.InputError, match="contains 2 modules"):
             act()

@@ -39,7 +39,7 @@ def test_all_forms_of_values() -> None:
         ("a: 1\nb:", "line 2: the value of b is missing"),
         ("a: [1", "] is missing"),
         ("}", "a field's name is missing before '}'"),
-        ('a: "x', "begins nothing"),
+        ('a: "x', "does not start a field"),
         ("a b c", "the value of c is missing"),
         ("a: {" * 100_000, "} is missing"),
     ],
