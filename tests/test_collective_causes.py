@@ -646,7 +646,7 @@ def test_in_a_loop_without_metadata_nothing_is_told(tmp_path: Path) -> None:
     assert compilation.after is not None
     ((reason,),) = [one.reasons for one in dumps.collectives.of_module(compilation.after)]
     assert (reason.cause, reason.user, reason.confidence) == ("unknown", None, "low")
-    assert reason.because == "unknown: the text names nothing for it"
+    assert reason.because == "unknown: it has no metadata"
 
 
 # ---- newer compilers

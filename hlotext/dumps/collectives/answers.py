@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
     from hlotext.dumps.step import Step
 
-_MISSING = "the HLO before and after SPMD partitioning was not dumped; for every cause, and for suggestions, recompile with"
+_MISSING = "the HLO before and after SPMD partitioning was not dumped; for all causes and for suggestions, recompile with"
 
 
 def collectives(

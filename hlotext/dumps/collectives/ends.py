@@ -246,7 +246,7 @@ class _Ends:
             return unknown(
                 user,
                 axes,
-                "may read over the edges of its shards, or need its operand in a different sharding",
+                "may read across its shard boundaries, or need its operand in a different sharding",
             )
         hands_on = user.label in HANDS_ON or (
             bool(candidates) and all(c.opcode in _VIEWING for c in candidates)
@@ -268,7 +268,7 @@ class _Ends:
         if tensor is not None:
             return worded(RESHARD, OPERATION, None, tensor, axes, have, MEDIUM if candidates else LOW)
         return unknown(
-            user, axes, "may need its operand in a different sharding, or have its result needed so"
+            user, axes, "may need its operand in a different sharding, or have its result needed in one"
         )
 
     def _foreseen(self, one: Communication, axes: tuple[str, ...]) -> Reason | None:

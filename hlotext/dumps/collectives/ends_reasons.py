@@ -38,9 +38,7 @@ def unknown_sum(place: Place, axes: tuple[str, ...], what: str = "does not sum")
 
 def unknown(place: Place | None, axes: tuple[str, ...], what: str = "") -> Reason:
     """A collective that the texts name nothing for but the operation whose metadata it has."""
-    doubt = (
-        f"the text names only {place}, which {what}" if place is not None else "the text names nothing for it"
-    )
+    doubt = f"its metadata names only {place}, which {what}" if place is not None else "it has no metadata"
     made = Reason(UNKNOWN, None, place, None, axes, None, None, LOW, "", doubts=(doubt,))
     return attrs.evolve(made, because=wording.sentence(made))
 
