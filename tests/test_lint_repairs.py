@@ -9,7 +9,8 @@ import pytest
 
 import hlotext as hlo
 from hlotext import lint
-from hlotext.lint.repairs import Hoist, RepairError, Reuse, StoreInOrder, SumOnce, applied
+from hlotext.lint.repairing import RepairError, applied
+from hlotext.lint.repairs import Hoist, Reuse, StoreInOrder, SumOnce
 from tests import support
 from tests.cli_support import run
 

@@ -3,17 +3,24 @@
 `run(module)` gives the findings of a module that was read, `lint_source` those of a text, errors included.
 """
 
+from typing import TYPE_CHECKING
+
 from hlotext.findings.finding import Finding
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.lint.baseline import Baseline, BaselineError, Comparison, Entry
 from hlotext.lint.codes import INTERNAL, code_of, every_code
 from hlotext.lint.config import Config, ConfigError, config_from_table, find_config, load_config
 from hlotext.lint.engine import Linted, lint_source, run
 from hlotext.lint.files import FileResult, lint_file, lint_files, modules_in, texts_in
-from hlotext.lint.fix import fix_text
 from hlotext.lint.registry import ENTRY_POINTS, RuleError, all_rules, builtin_rules
 from hlotext.lint.rule import FAMILIES, WASTES, Context, Report, Rule, make_context
 from hlotext.lint.silence import Silence, explain_silence
 from hlotext.lint.table import rule_table
+
+if TYPE_CHECKING:
+    from hlotext.lint.fix import fix_text
+
+__getattr__ = lazy_submodules(__name__, fix=("fix_text",))
 
 __all__ = [
     "ENTRY_POINTS",

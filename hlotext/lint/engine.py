@@ -92,7 +92,7 @@ def _with_outcome(whole: Finding, places: Iterable[Place], context: Context) -> 
     repairs = [report.repair for rule, report, _ in places if rule.code == whole.code and report.repair]
     if not repairs:
         return whole
-    from hlotext.lint.repairs import tried
+    from hlotext.lint.repairing import tried
 
     return attrs.evolve(whole, what_if=tried(repairs, context))
 

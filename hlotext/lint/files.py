@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from hlotext import proto
 from hlotext.dumps.compilation import Compilation
 from hlotext.dumps.texts import ModuleFile, compilation_of, module_texts
 from hlotext.ir.nodes.source import Source
@@ -17,7 +18,6 @@ from hlotext.lint.config import Config
 from hlotext.lint.engine import Linted, failed_file, lint_proto, lint_source
 from hlotext.lint.registry import RuleError
 from hlotext.lint.workers import Pool
-from hlotext.proto.held import converted
 from hlotext.syntax.source.inputs import InputError, decode, is_binary, is_foreign, read_data
 
 _AFTER = ("hlo-final", "other")
@@ -71,7 +71,7 @@ def _lint_place(file: str, config: Config) -> Linted:
     if isinstance(data, str):
         return lint_source(Source(data, name), config, compilation_around(file))
     if is_foreign(data):
-        data = converted(data, name)
+        data = proto.converted(data, name)
     if is_binary(data):
         return lint_proto(data, name, config)
     return lint_source(Source(decode(data), name), config, compilation_around(file))

@@ -1,66 +1,16 @@
-"""Repairs of a program, made in a copy of its text: what findings say they save, proved by doing.
-
-A rule that knows the edit puts a `Repair` into its report. The copy keeps the schedule, fusions and layouts of the text; a
-compiler may choose others for the repaired program, so the figures remain estimates. But they are those of a whole program,
-with whatever the repair costs elsewhere.
-"""
+"""Edits of a program that rules know to take a finding away: what to change, not how (`repairing` makes them in a copy)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
-from hlotext import memory
-from hlotext.analysis.formatting import pluralize
-from hlotext.findings.errors import Severity
-from hlotext.findings.finding import RepairOutcome
-from hlotext.ir.errors import EditError
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.ir.nodes.module import Module
-from hlotext.lint.price import prices_of
-from hlotext.lint.rounds import rounds_of
-from hlotext.lint.rule import Context
-from hlotext.lint.selectors import is_zero
-from hlotext.lint.values import Value
-from hlotext.memory.what_if import donate
-from hlotext.rewrite.kit.limits import InstructionBudget
-from hlotext.rewrite.passes.cleanup.dce import DeadCodeElimination
-from hlotext.rewrite.passes.loops.loop_rebuilding import LoopEditor, body_of
-from hlotext.rewrite.passes.loops.while_loop_invariant_code_motion import hoist
-from hlotext.verify import verify
-
-
-class RepairError(ValueError):
-    """The repair does not fit this text; the message says why."""
-
-
-class Copy:
-    """A copy of a module that repairs are made in."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module.clone()
-        pairs = zip(module.computations, self.module.computations, strict=True)
-        self._copies = {old: new for a, b in pairs for old, new in zip(a, b, strict=True)}
-        self.editor = LoopEditor(self.module, InstructionBudget("lint", self.module))
-        self.donated: dict[int, tuple[int, ...]] = {}
-        """Numbers of parameters of the entry that are donated, with the result that takes the place of each."""
-
-    def of(self, instruction: Instruction) -> Instruction:
-        """The copy of an instruction. Raises RepairError where an earlier repair took it away."""
-        found = self._copies.get(instruction)
-        if found is None or found.computation is None:
-            raise RepairError(f"{instruction.name} was changed by another part of the repair")
-        return found
 
 
 class Repair:
     """An edit of a program's text that takes a finding away."""
-
-    def apply(self, copy: Copy) -> str:
-        """Makes the edit in a copy; says what was done. Raises RepairError, EditError."""
-        raise NotImplementedError
 
     def joined(self, other: Repair) -> Repair | None:
         """Both as one edit, where they have to be made together; None where they are independent."""
@@ -73,10 +23,6 @@ class Donate(Repair):
 
     results: Mapping[int, tuple[int, ...]]
     """By the parameter's number the index of the result that takes its place."""
-
-    def apply(self, copy: Copy) -> str:
-        copy.donated.update(self.results)
-        return f"{pluralize(len(self.results), 'argument')} donated"
 
 
 @attrs.frozen
@@ -91,27 +37,10 @@ class Hoist(Repair):
             return Hoist(self.loop, self.group | other.group)
         return None
 
-    def apply(self, copy: Copy) -> str:
-        loop, names = copy.of(self.loop), {copy.of(one) for one in self.group}
-        body = body_of(loop)
-        name = body.name
-        condition = loop.attributes["condition"].name
-        count = hoist(copy.editor, loop, names)
-        if not count:
-            raise RepairError(f"{self.loop.name} cannot carry more values")
-        copy.editor.place = None
-        DeadCodeElimination().run(copy.module)
-        for old in (name, condition):
-            # Rounds that a user sets are set by these names.
-            made = copy.module.find(f"{old}.clone")
-            if isinstance(made, Computation) and copy.module.find(old) is None:
-                copy.module.rename(made, old)
-        return f"{pluralize(count, 'instruction')} moved out of {self.loop.name}"
-
 
 @attrs.frozen
 class SumOnce(Repair):
-    """All-reduces in a loop's body are made once, behind the loop, of what was added up."""
+    """All-reduces in a loop's body are made once, after the loop, of what was added up."""
 
     loop: Instruction
     slots: Mapping[Instruction, tuple[int, ...]]
@@ -122,142 +51,17 @@ class SumOnce(Repair):
             return SumOnce(self.loop, {**self.slots, **other.slots})
         return None
 
-    def apply(self, copy: Copy) -> str:
-        loop = copy.of(self.loop)
-        rounds = rounds_of(self.loop)
-        for slot in {slot for slots in self.slots.values() for slot in slots}:
-            first = rounds.before(slot) if rounds is not None else None
-            if first is None or not is_zero(Value(first)):
-                raise RepairError(f"what {self.loop.name} adds to does not start at zero")
-        for start, slots in self.slots.items():
-            _summed_behind(copy.of(start), loop, slots, copy.editor)
-        DeadCodeElimination().run(copy.module)
-        return f"{pluralize(len(self.slots), 'all-reduce')} moved behind {self.loop.name}"
-
-
-def _summed_behind(start: Instruction, loop: Instruction, slots: Sequence[int], editor: LoopEditor) -> None:
-    """Moves one all-reduce behind the loop; of each slot the sum is an instruction of its own."""
-    made = start.async_wrapped_instruction or start
-    if made.opcode not in _SUMS:
-        raise RepairError(f"{start.name} is not a plain all-reduce")
-    last = _end(start)
-    if last.shape is not None and last.shape.is_array:
-        last.replace_all_uses_with(start.operands[0])
-    else:
-        for element in last.users:
-            if element.opcode != "get-tuple-element":
-                raise RepairError(f"{start.name} is used as a tuple")
-            element.replace_all_uses_with(start.operands[element.attributes["index"]])
-    attributes = {k: v for k, v in made.attributes.items() if k not in _NOT_KEPT}
-    editor.place = None
-    for element in loop.users:
-        if element.opcode == "get-tuple-element" and element.attributes["index"] in slots:
-            users, home, is_root = list(element.users), loop.computation, element.is_root
-            assert element.shape is not None
-            assert home is not None
-            total = editor.create("all-reduce", element.shape, [element], computation=home, **attributes)
-            for user in users:
-                user.change(operands=[total if o is element else o for o in user.operands], typed=False)
-            if is_root:
-                home.root = total
-
-
-_SUMS = frozenset({"all-reduce", "all-reduce-start"})
-_NOT_KEPT = frozenset({"control-predecessors", "metadata", "backend_config", "frontend_attributes"})
-
 
 @attrs.frozen
 class Reuse(Repair):
-    """Values are used again in place of computing them a second time."""
+    """Values are used again instead of being computed a second time."""
 
     pairs: tuple[tuple[Instruction, Instruction], ...]
     """Each repetition with the original, of one computation."""
 
-    def apply(self, copy: Copy) -> str:
-        for repetition, original in self.pairs:
-            last, kept = _end(copy.of(repetition)), _end(copy.of(original))
-            last.replace_all_uses_with(kept)
-            copy.editor.remove_unused(last)
-        DeadCodeElimination().run(copy.module)
-        first, original = self.pairs[0]
-        more = f", and {len(self.pairs) - 1} more likewise" if len(self.pairs) > 1 else ""
-        return f"{first.name} replaced by {original.name}{more}"
-
-
-def _end(one: Instruction) -> Instruction:
-    """The instruction that gives the result: of an asynchronous operation its done."""
-    return one.async_chain[-1] if one.async_chain else one
-
 
 @attrs.frozen
 class StoreInOrder(Repair):
-    """An argument is handed in in the order of dimensions into which the program copies it."""
+    """An argument is passed in with the order of dimensions into which the program copies it."""
 
     copied: Instruction
-
-    def apply(self, copy: Copy) -> str:
-        moved = copy.of(self.copied)
-        argument = moved.operands[0]
-        if moved.opcode != "copy" or argument.opcode != "parameter" or len(argument.users) != 1:
-            raise RepairError(f"{argument.name} is not only read by {moved.name}")
-        if moved.shape is None or argument.computation is not copy.module.entry:
-            raise RepairError(f"{argument.name} is not an argument of the program")
-        argument.shape = moved.shape
-        moved.replace_all_uses_with(argument)
-        copy.editor.remove_unused(moved)
-        return f"{argument.name} handed in as {moved.shape}"
-
-
-def tried(repairs: Iterable[Repair], context: Context) -> RepairOutcome:
-    """Time and peak before and after some repairs, which are made together in one copy of the module."""
-    before = context.prices.step, context.peak
-    try:
-        made = _made(repairs, context)
-    except (RepairError, EditError, memory.MemoryModelError) as error:
-        return RepairOutcome("", str(error), before[0], None, before[1], None)
-    text, seconds, peak = made
-    return RepairOutcome(text, "", before[0], seconds, before[1], peak)
-
-
-def _joined(repairs: Iterable[Repair]) -> list[Repair]:
-    found: list[Repair] = []
-    for repair in repairs:
-        for number, other in enumerate(found):
-            if (both := other.joined(repair)) is not None:
-                found[number] = both
-                break
-        else:
-            if repair not in found:
-                found.append(repair)
-    return found
-
-
-def applied(repairs: Iterable[Repair], module: Module) -> tuple[Copy, list[str]]:
-    """A copy of a module with these repairs, and what was done. Raises RepairError, EditError."""
-    copy = Copy(module)
-    with copy.module.transaction():
-        return copy, [repair.apply(copy) for repair in _joined(repairs)]
-
-
-def _made(repairs: Iterable[Repair], context: Context) -> tuple[str, float, int | None]:
-    copy, done = applied(repairs, context.module)
-    module = copy.module
-    if any(one.severity is Severity.ERROR for one in verify(module)) and not any(
-        one.severity is Severity.ERROR for one in verify(context.module)
-    ):
-        raise RepairError("the repaired text would not be well-formed")
-    after: memory.Assignment | None = None
-    if context.peak is not None:
-        after = memory.assign(module, context.backend, places_fast_memory=False)
-        if copy.donated:
-            # As `hlotext memory --what-if` says: without those that a compiler that copies before it schedules may copy.
-            whole = donate(module, list(copy.donated), context.backend, before=after, results=copy.donated)
-            after = whole.assignment
-            module = after.module or module
-    prices = prices_of(module, context.backend, context.chip, context.trips, context.folders_chip)
-    peak = after.peak(0).bytes if after is not None else None
-    text = "; ".join(done[:_SHOWN]) + (f"; {len(done) - _SHOWN} more edits" if len(done) > _SHOWN else "")
-    return text, prices.step, peak
-
-
-_SHOWN = 2

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.dumps.collectives import CollectiveCause, Reason, of_module
+from hlotext.dumps import collectives
 from hlotext.dumps.collectives.records import HIGH, RESHARD
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.syntax.source.inputs import InputError
+
+if TYPE_CHECKING:
+    from hlotext.dumps.collectives import CollectiveCause, Reason
 
 
 @attrs.frozen
@@ -64,7 +68,7 @@ _LEAST = 0.002
 def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
     """Why each collective is there, as the dump folder tells it; nothing where its texts cannot be read."""
     try:
-        return of_module(context.module, context.compilation)
+        return collectives.of_module(context.module, context.compilation)
     except (InputError, HloSyntaxError, ValueError):
         return ()
 
