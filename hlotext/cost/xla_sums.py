@@ -90,7 +90,7 @@ def visit_order(computation: Computation) -> list[int]:
     needed: set[Instruction] = set()
     earlier: dict[Instruction, tuple[Instruction, ...]] = {}
     for instruction in instructions:
-        needed.update(instruction.operands)
+        needed.update(instruction._operands)
         predecessors = instruction.control_predecessors
         if predecessors:
             needed.update(predecessors)
@@ -111,8 +111,14 @@ def visit_order(computation: Computation) -> list[int]:
                     order.append(places[instruction])
                 continue
             entered.add(instruction)
-            before = instruction.operands
+            before = instruction._operands
             if instruction in earlier:
                 before = (*before, *earlier[instruction])
-            stack.extend(other for other in reversed(before) if other not in entered and other in places)
+            more = [other for other in reversed(before) if other not in entered and other in places]
+            if more:
+                stack += more
+            else:
+                stack.pop()
+                done.add(instruction)
+                order.append(places[instruction])
     return order

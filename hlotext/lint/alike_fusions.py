@@ -45,6 +45,7 @@ class Alike:
         self._deciding: dict[Computation, frozenset[int] | None] = {}
         self._numbers: dict[Computation, dict[Instruction, int]] = {}
         self._opcodes: dict[Computation, frozenset[str]] = {}
+        self._places: dict[tuple[Computation, frozenset[str]], list[int]] = {}
 
     def first(self, body: Computation) -> Computation:
         """The first of the computations that are equal to one."""
@@ -66,6 +67,21 @@ class Alike:
         if len(bodies) == 1:
             return self._opcodes_in(bodies[0])
         return frozenset().union(*map(self._opcodes_in, bodies))
+
+    def parts(self, instruction: Instruction, opcodes: frozenset[str]) -> list[Instruction]:
+        """Those of `parts_of` that have these opcodes, in its order: equal bodies have them at the same places."""
+        if instruction.opcode not in ENTERED:
+            return [instruction] if instruction.opcode in opcodes else []
+        found: list[Instruction] = []
+        for body in reversed(instruction.called_computations):
+            key = self._first[body], opcodes
+            if key not in self._places:
+                wanted = opcodes | ENTERED
+                self._places[key] = [n for n, one in enumerate(key[0]) if one.opcode in wanted][::-1]
+            inside = body.instructions if self._places[key] else ()
+            for place in self._places[key]:
+                found += self.parts(inside[place], opcodes)
+        return found
 
     def _opcodes_in(self, body: Computation) -> frozenset[str]:
         first = self._first[body]

@@ -60,12 +60,12 @@ def must_alias_pairs(flow: Dataflow, pairs: InPlacePairs) -> Iterator[MustAlias]
     for caller in dict.fromkeys(itertools.chain.from_iterable(flow.callers.values())):
         yield from _through(flow, caller)  # once, though each of its branches has it as a caller
     for instruction, values in at.items():
-        if instruction.opcode not in WRITES_IN_PLACE:
+        if instruction._head.opcode not in WRITES_IN_PLACE:
             continue
         for pair in pairs.of(instruction):
-            if pair.operand_number >= len(instruction.operands):
+            if pair.operand_number >= len(instruction._operands):
                 continue
-            operand = instruction.operands[pair.operand_number]
+            operand = instruction._operands[pair.operand_number]
             inner = flow.parts.of(shape_of(operand)).place.get(pair.operand_index)
             outer = flow.parts.of(shape_of(instruction)).place.get(pair.output_index)
             if inner is None or outer is None:

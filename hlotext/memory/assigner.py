@@ -204,10 +204,11 @@ class Assigner:
             instruction = value.instruction
             if instruction is None:
                 continue
-            if instruction.opcode == "constant":
+            opcode = instruction._head.opcode
+            if opcode == "constant":
                 self._new(number, size, is_constant=True)
                 return True
-            if instruction.opcode == "parameter" and instruction.computation is entry:
+            if opcode == "parameter" and instruction.computation is entry:
                 parameter = instruction.parameter_number
                 is_aliased = (parameter, value.index) in self._donated
                 opened = self._new(

@@ -101,8 +101,8 @@ class _Builder:
         self._bound: dict[Instruction, LateBound] = {}
         """Starts and updates of operations that bind something late, and what is bound there."""
         for computation in flow.module.computations:
-            for instruction in computation:
-                if instruction.opcode in ENTERED:
+            for instruction in computation._instructions:
+                if instruction._head.opcode in ENTERED:
                     for callee in instruction.called_computations:
                         self._entries[callee] = self._entries.get(callee, 0) + 1
 
@@ -144,9 +144,9 @@ class _Builder:
 
     def _walk(self, computation: Computation, given: Sequence[Values] | None) -> _Walk:
         """Finds the values of its instructions."""
-        at, table = self.flow.at, self.flow.parts
-        for instruction in computation:
-            opcode = instruction.opcode
+        at, table, bound = self.flow.at, self.flow.parts, self._bound
+        for instruction in computation._instructions:
+            opcode = instruction._head.opcode
             parts = table.of(shape_of(instruction))
             if opcode == "parameter":
                 number = instruction.parameter_number
@@ -156,7 +156,7 @@ class _Builder:
                     raise MemoryModelError(f"no operand for {instruction.name} of {computation.name}")
                 else:
                     at[instruction] = fitting(instruction, parts, given[number])
-            elif instruction.operands and instruction.operands[0] in self._bound:
+            elif bound and instruction._operands and instruction._operands[0] in bound:
                 at[instruction] = yield from self._go_on(instruction, parts)
             elif opcode in CALLS_NOTHING:
                 at[instruction] = plain(instruction, opcode, parts, at, table)
@@ -181,8 +181,8 @@ class _Builder:
             return
         bodies, seen = [callee], {callee}
         while bodies:
-            for instruction in bodies.pop():
-                inner_opcode = instruction.opcode
+            for instruction in bodies.pop()._instructions:
+                inner_opcode = instruction._head.opcode
                 if inner_opcode in CALLS_NOTHING:
                     continue
                 for inner in instruction.called_computations:
@@ -422,31 +422,39 @@ def _number(flow: Dataflow, walked: dict[Computation, Values], phis: list[Value]
 def _find_positions(flow: Dataflow, walked: dict[Computation, Values]) -> None:
     """Notes for each value where it is found and what uses it (`HloValue::ComputeUses`)."""
     at, table = flow.at, flow.parts
-    alone = ((),)
     for computation in flow.module.computations:
         if computation not in walked:
             continue
         root = computation.root
         in_root = set(at[root])
-        for instruction in computation:
+        for instruction in computation._instructions:
             values = at[instruction]
-            indices = alone if len(values) == 1 else table.of(shape_of(instruction)).indices
-            for index, value in zip(indices, values, strict=True):
+            if len(values) == 1:
+                (value,) = values
                 if value is not None and value.instruction is not instruction:
-                    value.add_position(instruction, index)
-            opcode = instruction.opcode
+                    value._positions += (instruction, ())
+            else:
+                indices = table.of(shape_of(instruction)).indices
+                for index, value in zip(indices, values, strict=True):
+                    if value is not None and value.instruction is not instruction:
+                        value.add_position(instruction, index)
+            opcode = instruction._head.opcode
             is_root = instruction is root
-            for number, operand in enumerate(instruction.operands):
+            for number, operand in enumerate(instruction._operands):
                 given = at[operand]
+                top = given[0]
                 if opcode not in _PASSING:
-                    indices = alone if len(given) == 1 else table.of(shape_of(operand)).indices
+                    if len(given) == 1:
+                        if top is not None:
+                            top._uses += (instruction, number, ())
+                        continue
+                    indices = table.of(shape_of(operand)).indices
                     for index, value in zip(indices, given, strict=True):
                         if value is not None:
                             value.add_use(instruction, number, index)
                     continue
-                top = given[0]
                 if opcode in _READING_THE_TOP and top is not None:
-                    top.add_use(instruction, number, ())
+                    top._uses += (instruction, number, ())
                 if is_root:
                     indices = table.of(shape_of(operand)).indices
                     begin = 1 if opcode in _READING_THE_TOP else 0

@@ -40,10 +40,11 @@ class InPlacePairs:
 
     def of(self, instruction: Instruction) -> tuple[Pair, ...]:
         """The pairs of an instruction, what it says itself (`output_to_operand_aliasing`) last."""
-        rule = _RULES.get(instruction.opcode)
+        opcode = instruction._head.opcode
+        rule = _RULES.get(opcode)
         if rule is not None:
             return rule(instruction)
-        if instruction.opcode == "fusion":
+        if opcode == "fusion":
             return (*self._of_fusion(instruction), *_said(instruction))
         return ()
 
@@ -57,7 +58,10 @@ class InPlacePairs:
             return known
         if self._root_in_place(fusion) is None:
             return ()  # as of most fusions, which need not be looked into
-        for inner in _fusions_inside(fusion):
+        fusions, writes = _inside(fusion)
+        if not writes:
+            return self._inside.setdefault(fusion, ())
+        for inner in fusions:
             if inner not in self._inside:
                 self._inside[inner] = self._pairs_of_body(inner)
         return self._inside[fusion]
@@ -96,23 +100,25 @@ class InPlacePairs:
         if not callees or not len(callees[0]):
             return None
         root = callees[0].root
-        return root if root.opcode in _MAY_LEAD or root.opcode in self._no_ops else None
+        opcode = root._head.opcode
+        return root if opcode in _MAY_LEAD or opcode in self._no_ops else None
 
     def _follow(self, instruction: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIndex]:
         """Back through tuples, then get-tuple-elements, then what leaves memory as it is."""
-        while instruction.opcode == "tuple" and index and index[0] < len(instruction.operands):
-            instruction, index = instruction.operands[index[0]], index[1:]
-        while instruction.opcode == "get-tuple-element" and instruction.operands:
-            index = (instruction.attributes["index"], *index)
-            instruction = instruction.operands[0]
-        while not index and instruction.opcode in self._no_ops and instruction.operands:
-            instruction = instruction.operands[0]
+        while index and instruction._head.opcode == "tuple" and index[0] < len(instruction._operands):
+            instruction, index = instruction._operands[index[0]], index[1:]
+        while instruction._head.opcode == "get-tuple-element" and instruction._operands:
+            index = (instruction._attributes["index"], *index)
+            instruction = instruction._operands[0]
+        while not index and instruction._head.opcode in self._no_ops and instruction._operands:
+            instruction = instruction._operands[0]
         return instruction, index
 
 
-def _fusions_inside(fusion: Instruction) -> list[Instruction]:
-    """A fusion and the fusions of its body, inner ones first, each once."""
+def _inside(fusion: Instruction) -> tuple[list[Instruction], bool]:
+    """A fusion and the fusions of its body, inner ones first, each once; and whether anything in them may write in place."""
     found: list[Instruction] = []
+    writes = False
     entered: set[Instruction] = set()
     stack = [(fusion, False)]
     while stack:
@@ -123,13 +129,18 @@ def _fusions_inside(fusion: Instruction) -> list[Instruction]:
             entered.add(outer)
             stack.append((outer, True))
             for callee in outer.called_computations:
-                stack.extend((i, False) for i in callee if i.opcode == "fusion")
-    return found
+                for inner in callee._instructions:
+                    opcode = inner._head.opcode
+                    if opcode == "fusion":
+                        stack.append((inner, False))
+                    elif opcode in _RULES:
+                        writes = True
+    return found, writes
 
 
 def _said(instruction: Instruction) -> tuple[Pair, ...]:
     """The pairs that the text states."""
-    aliasing = instruction.attributes.get("output_to_operand_aliasing")
+    aliasing = instruction._attributes.get("output_to_operand_aliasing")
     if not isinstance(aliasing, OutputToOperandAliasing):
         return ()
     return tuple(

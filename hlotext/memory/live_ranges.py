@@ -65,10 +65,10 @@ def find_live_ranges(
         instruction = value.instruction
         if instruction is None or instruction not in times:
             continue
-        own = times[instruction]
+        own, is_parameter = times[instruction], instruction._head.opcode == "parameter"
         start, last = own, root_ends.get(instruction, own)
-        computation = instruction.computation
-        if instruction.opcode == "parameter" and computation is not None:
+        computation = instruction._computation
+        if is_parameter and computation is not None:
             start = spans[computation][0]
         floor = last
         if last_of_async and computation in last_of_async:
@@ -85,7 +85,7 @@ def find_live_ranges(
                 ends[value] = flat[place], flat[place + 1]  # type: ignore[assignment]
         last = max(last, floor)
         if (
-            instruction.opcode == "parameter"
+            is_parameter
             and computation is entry
             and (instruction.parameter_number, value.index) not in donated
         ):

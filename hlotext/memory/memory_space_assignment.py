@@ -99,8 +99,10 @@ def written_over(instruction: Instruction) -> Iterator[tuple[int, tuple[int, ...
 
     Results are numbered there by leaf, after the operands. Inferred from what the compiler wrote.
     """
+    if instruction._head.opcode != "fusion":
+        return
     config = instruction.backend_config
-    if config is None or instruction.opcode != "fusion" or instruction.shape is None:
+    if config is None or instruction.shape is None:
         return
     pairs = _aliasing_operands(config.text)
     if not pairs or any(o.shape is None or not o.shape.is_array for o in instruction.operands):
@@ -148,12 +150,13 @@ def stretches(value: Value, flow: Dataflow, schedule: Schedule) -> list[tuple[in
     assert value.live_range is not None
     first, end = value.live_range
     times = schedule.times
-    read = sorted(((times[user], user) for user in _users(value, flow) if user in times), key=_time)
+    read = [(times[user], user) for user in _users(value, flow) if user in times]
     if not read:
         return []
-    last, user = read[-1]
+    last, user = max(reversed(read), key=_time)
     if user.opcode != "conditional" or last > end:
         return [(first, min(last, end))]
+    read.sort(key=_time)
     spans = sorted(schedule.spans[branch] for branch in user.called_computations if branch in schedule.spans)
     found = [(first, spans[0][0])]
     for low, high in spans:

@@ -220,16 +220,19 @@ def _tpu_cannot_live_out(value: Value) -> bool:
     instruction = value.instruction
     if instruction is None:
         return False
-    if instruction.opcode in _LEAVE_THE_CHIP:
+    opcode = instruction._head.opcode
+    if opcode in _LEAVE_THE_CHIP:
         return True
-    if instruction.opcode == "all-reduce" and _thread(instruction) == "sparsecore":
+    thread = _thread(instruction)
+    if thread == "host" or (opcode == "all-reduce" and thread == "sparsecore"):
         return True
-    return any(not isinstance(place, str) and _thread(place) == "host" for place, _ in value.positions)
+    places = value.flat_positions()[::2]
+    return any(isinstance(place, Instruction) and _thread(place) == "host" for place in places)
 
 
 def _thread(instruction: Instruction) -> str:
-    computation = instruction.computation
-    return computation.execution_thread if computation is not None else "main"
+    computation = instruction._computation
+    return computation._execution_thread if computation is not None else "main"
 
 
 def tpu(chip: Chip, *, is_timed: bool = True) -> Platform:

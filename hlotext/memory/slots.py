@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 MOST = 8_000
 """Maximum number of slots placed so: each asks for passes over all that are placed."""
@@ -22,27 +25,27 @@ class Slots:
     ) -> None:
         """The moments of each place, first and last; its bytes; and the bytes that are taken for it."""
         self._times, self._sizes, self._taken = times, sizes, taken
-        self._spans = sum(map(len, times))
 
     def place(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
         """The bytes needed and the offset of each in this order; or the first one that reaches the limit."""
         sizes, taken, times = self._sizes, self._taken, self._times
-        placed = np.zeros((4, self._spans + 1), dtype=np.int64)  # by offset, each time of a place for itself
-        begin, end, first, last = placed
+        # What is placed, by offset, each time of a place for itself: arrays that insert by moving memory.
+        begin, end, first, last = array("q"), array("q"), array("q"), array("q")
         offsets: dict[int, int] = {}
-        heap = count = 0
+        heap = 0
         for number in order:
             size, spans = sizes[number], times[number]
-            starts, stops = first[:count], last[:count]
+            starts, stops = _view(first), _view(last)
             is_alive = (starts <= spans[0][1]) & (stops >= spans[0][0])
             for start, stop in spans[1:]:
                 is_alive |= (starts <= stop) & (stops >= start)
             alive = is_alive.nonzero()[0]
+            del starts, stops  # an array that is looked at cannot grow
             offset = 0
-            if len(alive) and (length := int(begin[alive[0]])) != size:
-                ends = np.maximum.accumulate(end.take(alive))
+            if len(alive) and (length := begin[alive[0]]) != size:
+                ends = np.maximum.accumulate(_view(end).take(alive))
                 # What is too small becomes huge.
-                spare = (begin.take(alive[1:]) - ends[:-1] - size).view(np.uint64)
+                spare = (_view(begin).take(alive[1:]) - ends[:-1] - size).view(np.uint64)
                 best = int(spare.argmin()) if len(spare) else 0
                 room = int(spare[best]) if len(spare) else _HUGE
                 if room < _HUGE and (length < size or room < length - size):
@@ -53,12 +56,20 @@ class Slots:
             if limit is not None and heap >= limit:
                 return number
             offsets[number] = offset
-            at = int(begin[:count].searchsorted(offset))
+            at = bisect_left(begin, offset)
             for start, stop in spans:
-                placed[:, at + 1 : count + 1] = placed[:, at:count]
-                placed[:, at] = offset, offset + taken[number], start, stop
-                count += 1
+                begin.insert(at, offset)
+                end.insert(at, offset + taken[number])
+                first.insert(at, start)
+                last.insert(at, stop)
         return heap, offsets
+
+
+def _view(numbers: array[int]) -> NDArray[np.int64]:
+    return np.frombuffer(numbers, np.int64) if numbers else _NOTHING
+
+
+_NOTHING = np.zeros(0, np.int64)
 
 
 _HUGE = 1 << 63

@@ -16,6 +16,7 @@ from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.layout import LayoutError, allocated_bytes, unpadded_bytes
 from hlotext.memory import peaks
+from hlotext.memory.aliases import Buffer
 from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.errors import MemoryModelError
@@ -394,6 +395,7 @@ class _Describer:
         # By identity, since equal ones of a module are nearly always one object.
         self._sizes: dict[int, _Sized] = {}
         self._scope_texts: dict[int, str] = {}
+        self._states: dict[int, bool] = {}
 
     def _sized(self, shape: Shape | None) -> _Sized:
         found = self._sizes.get(id(shape))
@@ -410,6 +412,13 @@ class _Describer:
             found = self._scope_texts[id(scope)] = str(scope)
         return found
 
+    def _is_of_state(self, buffer: Buffer) -> bool:
+        """True if a loop's state or the result of branches lies in it; asked of each of its values."""
+        known = self._states.get(id(buffer))
+        if known is None:
+            known = self._states[id(buffer)] = any(value.is_phi for value in buffer)
+        return known
+
     def _writer(self, value: Value) -> tuple[Instruction | None, Instruction | None]:
         """The instruction that fills it, and the one that it is there for.
 
@@ -419,7 +428,7 @@ class _Describer:
         buffer = self._buffer_of.get(value, ())
         found, latest, index = value.instruction, -1, value.index
         if not value.is_phi:
-            is_state = found is not None and any(other.is_phi for other in buffer)
+            is_state = found is not None and self._is_of_state(buffer)
             return found, (_stored(found, index) or found) if is_state and found is not None else found
         for other in buffer:
             instruction = other.instruction

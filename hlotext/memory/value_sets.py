@@ -25,7 +25,7 @@ Passed = Callable[[ShapeIndex, Shape], "tuple[int, ShapeIndex] | None"]
 
 def shape_of(instruction: Instruction) -> Shape:
     """The shape of an instruction. Raises MemoryModelError where it is not known."""
-    shape = instruction.shape
+    shape = instruction._head.shape
     if shape is None:
         raise MemoryModelError(f"{instruction.name} has no shape, so its size is unknown")
     return shape
@@ -33,10 +33,11 @@ def shape_of(instruction: Instruction) -> Shape:
 
 def operand_values(at: At, instruction: Instruction, number: int) -> Values:
     """Values of an operand. Raises MemoryModelError if there are none."""
-    operands = instruction.operands
-    if number >= len(operands) or operands[number] not in at:
+    operands = instruction._operands
+    found = at.get(operands[number]) if number < len(operands) else None
+    if found is None:
         raise MemoryModelError(f"{instruction.name} has no operand {number}")
-    return at[operands[number]]
+    return found
 
 
 def fitting(instruction: Instruction, parts: Subshapes, values: Values) -> Values:
@@ -66,8 +67,8 @@ def _forward(instruction: Instruction, parts: Subshapes, at: At, _: SubshapeCach
 
 def _get_tuple_element(instruction: Instruction, parts: Subshapes, at: At, table: SubshapeCache) -> Values:
     operand = operand_values(at, instruction, 0)
-    children = table.of(shape_of(instruction.operands[0])).children
-    number = instruction.attributes.get("index")
+    children = table.of(shape_of(instruction._operands[0])).children
+    number = instruction._attributes.get("index")
     if not isinstance(number, int) or not 0 <= number < len(children):
         raise MemoryModelError(f"{instruction.name} selects an element that its operand does not have")
     start, end = children[number]

@@ -440,8 +440,8 @@ def instruction_post_order(computation: Computation) -> list[Instruction]:
     """
     order: dict[Instruction, None] = {}
     entered: set[Instruction] = set()
-    used = {operand for instruction in computation for operand in instruction.operands}
-    for start in computation:
+    used = {operand for instruction in computation._instructions for operand in instruction._operands}
+    for start in computation._instructions:
         if start in used:
             continue
         stack = [start]
@@ -452,6 +452,12 @@ def instruction_post_order(computation: Computation) -> list[Instruction]:
                 order[instruction] = None
                 continue
             entered.add(instruction)
-            before = (*reversed(instruction.operands), *instruction.control_predecessors)
-            stack.extend(i for i in before if i not in entered)
+            before = [i for i in reversed(instruction._operands) if i not in entered]
+            if "control-predecessors" in instruction._attributes:
+                before += [i for i in instruction.control_predecessors if i not in entered]
+            if before:
+                stack += before
+            else:
+                stack.pop()
+                order[instruction] = None
     return list(order)

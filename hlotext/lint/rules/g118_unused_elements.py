@@ -11,7 +11,7 @@ from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.alike_fusions import alike
+from hlotext.lint.alike_fusions import Alike, alike
 from hlotext.lint.demand import Asked, Demand, fraction
 from hlotext.lint.demanded import demands
 from hlotext.lint.helpers import connected, fusions_around, is_of_package, size_of
@@ -56,7 +56,7 @@ class UnusedElements(Rule):
             if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
                 yield _of_sort(sort, one, context)
             elif (
-                opcode != "sort" and (found := _unused(one, opcodes, asked)) is not None
+                opcode != "sort" and (found := _unused(one, bodies, asked)) is not None
             ):  # all that it computes is used
                 main[one], kept = found
                 read = sum(
@@ -111,12 +111,10 @@ def _picked(product: Instruction, asked: Mapping[Instruction, Asked]) -> int:
 
 
 def _unused(
-    one: Instruction, opcodes: frozenset[str], asked: Mapping[Instruction, Asked]
+    one: Instruction, bodies: Alike, asked: Mapping[Instruction, Asked]
 ) -> tuple[Instruction, float] | None:
     """Result of which half at the most is used, of an operation or a product inside, with the part that is."""
-    products = (
-        [] if opcodes.isdisjoint(_PRODUCTS) else [part for part in parts_of(one) if part.opcode in _PRODUCTS]
-    )
+    products = bodies.parts(one, _PRODUCTS)
     needed = [_needed(part, asked) for part in products or [one]]
     kept = max(part for _, part in needed)
     counted = all(_is_of_positions(each) for each, _ in needed)

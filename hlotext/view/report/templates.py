@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import jinja2
 import markupsafe
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from hlotext.findings import escape
@@ -35,6 +36,22 @@ def _finalize(value: object) -> object:
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+class _Compiled(jinja2.BytecodeCache):
+    """Templates as they were compiled for an earlier page: each page has filters of its own, and so an environment."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._known.get(bucket.key)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._known[bucket.key] = bucket.code
+
+
+_COMPILED = _Compiled()
+
+
 def environment(**filters: Any) -> jinja2.Environment:
     """Renders the templates of this package, with these filters besides its own."""
     found = jinja2.Environment(
@@ -44,6 +61,7 @@ def environment(**filters: Any) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        bytecode_cache=_COMPILED,
     )
     found.filters["breakable"] = breakable
     found.filters["codes"] = codes
