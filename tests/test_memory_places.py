@@ -32,13 +32,15 @@ def one_by_one(
 
 @pytest.mark.parametrize("seed", range(40))
 def test_both_structures_give_the_same_places(seed: int) -> None:
-    """Of few and many places, of equal and of different sizes, some of several lives, in any order and below any limit."""
+    """Of few and many places, of equal and of different sizes, of short and long lives, some of several, in any order and
+    below any limit."""
     chance = random.Random(seed)
     moments, alignment = chance.choice((20, 300, 5_000)), chance.choice((1, 16))
+    longest = chance.choice((moments, 10))
     times: list[list[tuple[int, int]]] = []
     for _ in range(chance.choice((1, 2, 30, 150))):
-        lives = [chance.sample(range(moments), 2) for _ in range(chance.choice((1, 1, 1, 3)))]
-        times.append([(min(life), max(life)) for life in lives])
+        firsts = [chance.randrange(moments) for _ in range(chance.choice((1, 1, 1, 3)))]
+        times.append([(first, first + chance.randrange(longest)) for first in firsts])
     sizes = [chance.choice((1, 8, 16, 100, chance.randrange(1, 2_000))) for _ in times]
     taken = [-(-size // alignment) * alignment for size in sizes]
     known = Slots(times, sizes, taken)

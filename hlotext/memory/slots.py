@@ -25,9 +25,49 @@ class Slots:
     ) -> None:
         """The moments of each place, first and last; its bytes; and the bytes that are taken for it."""
         self._times, self._sizes, self._taken = times, sizes, taken
+        spans = [span for each in times for span in each]
+        lives = sum(stop - start + 1 for start, stop in spans)
+        moments = max((stop for _, stop in spans), default=0) + 1
+        self._width = max(1, 2 * lives // max(1, len(spans)))
+        self._lives_few = lives <= _FEW * moments
 
     def place(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
         """The bytes needed and the offset of each in this order; or the first one that reaches the limit."""
+        return self._place_few(order, limit) if self._lives_few else self._place_many(order, limit)
+
+    def _place_few(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
+        """Looks at what is placed at nearby moments alone, where few live at once, as semaphores do."""
+        sizes, taken, times, width = self._sizes, self._taken, self._times, self._width
+        near: dict[int, list[tuple[int, int, int, int]]] = {}
+        offsets: dict[int, int] = {}
+        heap = 0
+        for number in order:
+            size, spans = sizes[number], times[number]
+            stretches = [(start // width, stop // width + 1) for start, stop in spans]
+            alive = {
+                row[:2]
+                for (start, stop), (low, high) in zip(spans, stretches, strict=True)
+                for place in range(low, high)
+                for row in near.get(place, ())
+                if row[2] <= stop and row[3] >= start
+            }
+            offset, room, below = -1, _HUGE, 0
+            for begin, end in sorted(alive):
+                if size <= begin - below < room:
+                    offset, room = below, begin - below
+                below = max(below, end)
+            if offset < 0:
+                offset = below
+            heap = max(heap, offset + size)
+            if limit is not None and heap >= limit:
+                return number
+            offsets[number] = offset
+            for (start, stop), (low, high) in zip(spans, stretches, strict=True):
+                for place in range(low, high):
+                    near.setdefault(place, []).append((offset, offset + taken[number], start, stop))
+        return heap, offsets
+
+    def _place_many(self, order: Sequence[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
         sizes, taken, times = self._sizes, self._taken, self._times
         # What is placed, by offset, each time of a place for itself: arrays that insert by moving memory.
         begin, end, first, last = array("q"), array("q"), array("q"), array("q")
@@ -73,3 +113,5 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 _HUGE = 1 << 63
+_FEW = 8
+"""Places that are taken at one moment, on the average, up to which what is near is looked at one by one."""
