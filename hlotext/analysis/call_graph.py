@@ -208,7 +208,7 @@ class Calls:
         """Adds the calls in a computation."""
         found = []
         for place, instruction in enumerate(computation._instructions):
-            opcode = instruction.opcode
+            opcode = instruction._head.opcode
             if opcode in CALLS_NOTHING:
                 continue
             if opcode == "while":

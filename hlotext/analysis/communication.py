@@ -133,7 +133,7 @@ def communications(module: Module) -> tuple[Communication, ...]:
     """
     graph = call_graph(module)
     found: dict[tuple[str, str] | Instruction, Instruction] = {}
-    begun = [i for i in census(module).instructions if i.opcode in KINDS]
+    begun = [i for i in census(module).instructions if i._head.opcode in KINDS]
     joined = Slices([i for i in begun if i.opcode in ("send", "recv")])
     for instruction in begun:
         if instruction in joined.received:

@@ -120,8 +120,8 @@ def _from_users(
     queue = deque(known)
     while queue:
         user = queue.popleft()
-        for operand in user.operands:
-            if operand not in found and operand.opcode != "parameter":
+        for operand in user._operands:
+            if operand not in found and operand._head.opcode != "parameter":
                 found[operand] = pairs.of(found[user][0], MetadataSource.USER)
                 queue.append(operand)
 
@@ -130,8 +130,8 @@ def _from_producers(
     instructions: Iterable[Instruction], found: dict[Instruction, tuple[T, MetadataSource]], pairs: _Pairs[T]
 ) -> None:
     for instruction in instructions:
-        if instruction in found or instruction.opcode == "parameter" or instruction.is_root:
+        if instruction in found or instruction._head.opcode == "parameter" or instruction.is_root:
             continue
-        maker = next((operand for operand in instruction.operands if operand in found), None)
+        maker = next((operand for operand in instruction._operands if operand in found), None)
         if maker is not None:
             found[instruction] = pairs.of(found[maker][0], MetadataSource.PRODUCER)

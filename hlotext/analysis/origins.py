@@ -40,7 +40,7 @@ class SourceLocations:
 
     def place(self, instruction: Instruction) -> SourceLocation | None:
         """The innermost frame; None where the text has none."""
-        metadata = instruction.metadata
+        metadata = instruction._attributes.get("metadata")
         if metadata is None:
             return None
         number = metadata.stack_frame_id

@@ -97,12 +97,12 @@ def written_arrays(instruction: Instruction) -> tuple[tuple[tuple[int, ...], Sha
     asynchronous operations, whose result the start has written, and for starts whose result a called computation writes.
     What aliases an operand (`output_to_operand_aliasing`) is not new either.
     """
-    opcode = instruction.opcode
+    opcode = instruction._head.opcode
     if opcode == "custom-call" and instruction._attributes.get("custom_call_target") in MARKS:
         return ()
     if opcode in VIEWS or (opcode == "async-start" and _runs_a_call(instruction)):
         return ()
-    arrays = arrays_of(instruction.shape)
+    arrays = arrays_of(instruction._head.shape)
     role = ROLES.get(opcode)
     if role is not None and opcode not in _PLAIN_STARTS:
         element = _START_RESULT.get(opcode, 1)

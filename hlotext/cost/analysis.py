@@ -171,7 +171,7 @@ class Analysis:
                         calls.append(instruction)
                     elif known.is_at_most:
                         at_most.append(instruction)
-                elif instruction.opcode == "conditional":
+                elif instruction._head.opcode == "conditional":
                     branches = {counting.amounts.get(body) for body in work.bodies}
                     if len(branches) > 1:
                         conditionals.append(instruction)

@@ -171,7 +171,7 @@ class Roofline:
         for instruction, work in zip(
             computation.instructions, self._counting.works[computation], strict=True
         ):
-            if instruction.opcode in _PRODUCTS:
+            if instruction._head.opcode in _PRODUCTS:
                 kind = kind_of(instruction)
                 found[kind] = min(found.get(kind, 0.0) + float(work.flops), MOST)
             for body in work.bodies:

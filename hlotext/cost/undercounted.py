@@ -48,8 +48,8 @@ def passes(instruction: Instruction) -> float:
     """Number of passes over its arrays per pass that the roofline counts: several for a long sort."""
     pieces = [instruction]
     if instruction.opcode == "fusion":
-        pieces = [one for body in instruction.called_computations for one in body]
-    sort = next((one for one in pieces if one.opcode == "sort"), None)
+        pieces = [one for body in instruction.called_computations for one in body._instructions]
+    sort = next((one for one in pieces if one._head.opcode == "sort"), None)
     dimensions = sort.attributes.get("dimensions") if sort is not None else None
     shape = sort.operands[0].shape if sort is not None and sort.operands else None
     if shape is None or not isinstance(dimensions, tuple) or not dimensions:

@@ -124,8 +124,8 @@ def _aliasing_operands(config: str) -> tuple[tuple[int, int], ...]:
 def is_joined(instruction: Instruction) -> bool:
     """True if an instruction makes one array of the slices of a prefetch, which copies nothing."""
     return (
-        instruction.opcode == "custom-call"
-        and instruction.attributes.get("custom_call_target") == _JOINS_SLICES
+        instruction._head.opcode == "custom-call"
+        and instruction._attributes.get("custom_call_target") == _JOINS_SLICES
     )
 
 

@@ -111,5 +111,6 @@ def _is_last(part: Instruction) -> bool:
     """True if this part of a chain is what its fusion waits for, by the call that says so."""
     home = part.computation
     return home is not None and any(
-        one.attributes.get("custom_call_target") == "AsyncCollectiveDone" for one in home
+        one.opcode == "custom-call" and one.attributes.get("custom_call_target") == "AsyncCollectiveDone"
+        for one in home
     )

@@ -145,7 +145,10 @@ class Operations:
 
     def _near(self, others: Sequence[hlo.Instruction]) -> list[Any]:
         """Numbers of those that are embedded, names of the others; last how many more there are."""
-        shown: list[Any] = [self._number.get(one, escape.line(one.name)) for one in others[:_NEAR]]
+        shown: list[Any] = [
+            escape.line(one.name) if (number := self._number.get(one)) is None else number
+            for one in others[:_NEAR]
+        ]
         return [*shown, {"more": len(others) - _NEAR}] if len(others) > _NEAR else shown
 
     def _costs(self) -> dict[hlo.Instruction, tuple[float, float]]:
@@ -255,8 +258,8 @@ def _unique(module: hlo.Module) -> dict[str, hlo.Instruction]:
     found: dict[str, hlo.Instruction] = {}
     twice = set()
     for one in module.instructions():
-        if found.setdefault(one.name, one) is not one:
-            twice.add(one.name)
+        if found.setdefault(one._name, one) is not one:
+            twice.add(one._name)
     for name in twice:
         del found[name]
     return found
