@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import lzma
@@ -392,7 +393,8 @@ def test_what_costs_less_is_not_accepted_but_better() -> None:
     """A line for all figures of a build fits falls too, which need none."""
     text = builds_page(made([5, 7, 6], accepted=(1, 2)))
     assert re.findall(r'<article class="step (\w+)"', text) == ["better", "accepted"]
-    assert re.findall(r'class="dot (\w+)"', text) == ["accepted", "better"]
+    models = text[text.index('id="model-1"') :]
+    assert re.findall(r'class="dot (\w+)"', models) == ["accepted", "better"]
     assert "all regressions are accepted" in text
 
 
@@ -434,6 +436,60 @@ def test_names_do_not_act() -> None:
     assert json.loads(benchmark(found))
 
 
+def test_operations_lead_to_what_is_told_of_them(dataset: Path) -> None:
+    """From the verdict and from tables, where the page has it: what it is, its line, commands with the build's own text."""
+    found = history(str(dataset))
+    text = builds_page(found)
+    targets = set(re.findall(r'class="operation" id="([^"]*)"', text))
+    links = re.findall(r'<a class="op" href="#([^"]*)">', text)
+    assert links
+    assert set(links) <= targets, "a link leads somewhere"
+    assert text.index('<a class="op"') < text.index('id="steps"'), "the verdict has some"
+    panel = text[text.index('class="operation"') :]
+    panel = html.unescape(panel[: panel.index('class="more"')])
+    (module,) = (one for one in found.modules if one.name == "step")
+    assert f"hlotext show {module.paths['b5']} -i g" in panel
+    assert "new all-gather" in panel
+    assert re.search(r"m\.py:\d+", panel)
+
+
+def test_a_build_that_passes_shows_its_trends_and_its_baseline(dataset: Path, tmp_path: Path) -> None:
+    """Before the changes: what changed first, since when it is what it may be, and who accepted it why."""
+    (lines,) = re.findall(ALL_LINES, builds_page(history(str(dataset))), re.DOTALL)
+    accepted = [f"{line}  # agreed <b>with</b> all" for line in lines.splitlines()]
+    found = history(str(dataset), accepted)
+    text = builds_page(found)
+    verdict = text[text.index('id="newest"') : text.index('id="steps"')]
+    assert "b8 passes" in verdict
+    trends = Page(text).tables["newest-trends"].rows
+    assert len(trends) >= 3
+    assert verdict.index("<svg") < verdict.index('id="accepted"')
+    changed = {FIGURES[one.figure][0] for one in found.steps}
+    assert {(str(row[0]), str(row[1])) for row in trends[: len(changed)]} == {
+        ("step", one) for one in changed
+    }
+    assert "since <a href" in verdict
+    assert "accepted: agreed &lt;b&gt;with&lt;/b&gt; all" in verdict
+    assert "<b>with" not in text
+    count = len(accepted)
+    assert f"Baseline: {count} accepted change{'s' if count > 1 else ''}, newest in b5" in verdict
+    assert '<a href="#accepted">Baseline</a>' in text
+    worse = builds_page(history(str(dataset)))
+    assert "newest-trends" not in Page(worse).tables
+    assert 'href="#accepted"' not in worse
+
+
+def test_trends_have_a_scale_and_say_what_changed(dataset: Path) -> None:
+    """Both ends of the scale, which does not begin at 0; at a change both figures, and the operation with its line."""
+    text = builds_page(history(str(dataset)))
+    (told,) = set(re.findall(r"<title>bytes sent in b5: ([^<]*)</title></a>", text))
+    old, new = re.match(r"(.*) → (.*) \(", html.unescape(told)).groups()  # type: ignore[union-attr]
+    assert "; g, " in told
+    assert re.search(r"m\.py:\d+", told)
+    trend = text[text.index(told) :]
+    assert f'<span class="high">{new}</span><span class="low">{old}</span>' in trend
+
+
 def test_a_folder_without_builds(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         history(str(tmp_path))
@@ -449,7 +505,7 @@ def test_a_trend_is_steps_over_named_builds(tmp_path: Path) -> None:
     for trend in trends:
         line = re.findall(r'<path d="([^"]*)"', trend)[0]
         assert set(re.findall("[A-Za-z]", line)) <= set("MVH")
-        assert re.findall(r"<rect[^>]*><title>(b[12]): ", trend) == ["b1", "b2"]
+        assert re.findall(r"<rect[^>]*><title>[a-z ]+ in (b[12]): ", trend) == ["b1", "b2"]
     assert re.findall(r'<span style="left:([0-9.]+)%" title="b[12]">(b[12])</span>', text)[:2] == [
         ("25.0", "b1"),
         ("75.0", "b2"),

@@ -728,7 +728,7 @@ def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, 
         """[...document.querySelectorAll('table.trend')].flatMap((table) => {
           const marks = [...table.querySelector('svg').querySelectorAll('rect')].map((one) => {
             const box = one.getBoundingClientRect();
-            return [one.textContent.split(':')[0], (box.left + box.right) / 2];
+            return [one.textContent.split(':')[0].split(' in ')[1], (box.left + box.right) / 2];
           });
           return [...table.querySelectorAll('td.axis span')].filter((one) => one.checkVisibility()).map((one) => {
             const box = one.getBoundingClientRect();
@@ -741,6 +741,26 @@ def test_builds_keep_names_in_view(window: Browser, tmp_path: Path, width: int, 
     assert window.eval("document.querySelectorAll('.legend i.unread, .legend i.absent').length") == 3
     pasted = "[...document.querySelectorAll('pre.paste, code.command')]"
     assert window.eval(f"{pasted}.length && {pasted}.every((one) => one.nextSibling.matches('button.copy'))")
+    assert quiet(window)
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_an_operation_of_a_build_is_told_where_it_is_clicked(
+    window: Browser, tmp_path: Path, width: int
+) -> None:
+    """In view whatever is scrolled, with a command to copy; Escape closes it."""
+    window.size(width)
+    window.open(builds_of_a_few(tmp_path / "builds.html"))
+    window.run("document.querySelector('#newest a.op').click()")
+    window.wait("document.querySelector('.operation:target') !== null")
+    box = window.eval("JSON.stringify(document.querySelector('.operation:target').getBoundingClientRect())")
+    place = json.loads(box)
+    assert place["left"] >= 0
+    assert place["right"] <= width
+    assert 0 < place["top"] < place["bottom"] <= 900
+    assert window.eval("document.querySelector('.operation:target button.copy').checkVisibility()")
+    window.key("Escape")
+    window.wait("document.querySelector('.operation:target') === null")
     assert quiet(window)
 
 

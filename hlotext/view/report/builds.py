@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import hlotext as hlo
 from hlotext.analysis.formatting import pluralize
 from hlotext.tables.figures import FIGURES
 from hlotext.view.page.packing import asset, policy, script
+from hlotext.view.report.builds_operations import Operation, grown_most, operation, table
 from hlotext.view.report.builds_text import change_of, figure_text, figure_texts, place_text
 from hlotext.view.report.builds_trend import MARKS, gap_of, kind_of, picture, ticks
 from hlotext.view.report.builds_verdict import verdict, worst
@@ -23,14 +23,11 @@ from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import environment
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, Coming, Grown, History, ModuleHistory
+    from hlotext.tables.history import BuildStep, Coming, History, ModuleHistory
 
-_FIGURES, _OPERATIONS = columns_of("report.builds_figures"), columns_of("report.builds_operations")
+_FIGURES = columns_of("report.builds_figures")
 _FINDINGS, _MOST_FINDINGS = columns_of("report.builds_findings"), 10
 _UNREADABLE = columns_of("report.builds_unreadable")
-_MOST_OPERATIONS, _PART = 10, 0.01
-"""Kinds of operations in a card, and the part of the largest that one has to have to be in it."""
-_AMOUNTS = ("more_bytes", "more_flops", "more_seconds")
 MOST_CARDS = 200
 """Builds and modules with a step that a page shows, the newest first."""
 
@@ -49,6 +46,8 @@ class _Card:
     figures: PageTable
     operations: PageTable
     findings: PageTable
+    named: Sequence[Operation]
+    """The operations of its tables."""
     model: int | None
     """The number of the module's trends; None where it has none."""
     diff: str
@@ -172,6 +171,7 @@ def builds_page(
             chips=", ".join(found.chips),
             verdict=verdict(found, regressions, fail_on, numbers),
             cards=cards[::-1][:MOST_CARDS],
+            links={(card.number, one.name): one.id for card in cards[-MOST_CARDS:] for one in card.named},
             models=[_model(found, one, changed.get(one.name, ()), numbers) for one in modules],
             unreadable=PageTable(
                 "unreadable", "Inputs that could not be read", _UNREADABLE, cut(rows), len(rows)
@@ -239,6 +239,9 @@ def _card(
     why = "; ".join(dict.fromkeys(one for one in reasons if one))
     lost = [one.line for one in found.missing if (one.module, one.build) == (name, build)]
     lines = [*(one.line for one in open_rises), *lost]
+    grown, total = grown_most(steps)
+    named = [operation(f"step-{number}-op-{n}", one, build, name, new) for n, one in enumerate(grown, 1)]
+    links = {one.name: one.id for one in named}
     return _Card(
         number,
         name,
@@ -253,59 +256,19 @@ def _card(
             rows or _figures_of(module, build, old_build, kind),
             is_open=bool(steps),
         ),
-        _operations(steps),
+        table(grown, total, links),
         PageTable(
             "findings",
             "New or changed findings",
             _FINDINGS,
             cut(findings, _MOST_FINDINGS),
             len(findings),
+            links=links,
         ),
+        named,
         place,
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",
         "\n".join(lines),
-    )
-
-
-def _operations(steps: Sequence[BuildStep]) -> PageTable:
-    """Operations that a build added: new collectives first, then what writes most, without what has no part in any figure."""
-    # A kind of operations has another example in each figure; that of the first is shown. What grew most in one is there.
-    kinds: dict[tuple[str, str], Grown] = {}
-    for one in itertools.chain((one.grown[0] for one in steps if one.grown), *(one.grown for one in steps)):
-        kinds.setdefault((one.label, one.scope), one)
-    firsts = {(one.grown[0].label, one.grown[0].scope) for one in steps if one.grown}
-    most = [max((getattr(one, name) for one in kinds.values()), default=0) for name in _AMOUNTS]
-
-    def has_part(one: Grown) -> bool:
-        parts = zip((getattr(one, name) for name in _AMOUNTS), most, strict=True)
-        return any(value > 0 and value >= _PART * largest for value, largest in parts)
-
-    def order(one: Grown) -> tuple[bool, float, float, str]:
-        return not one.is_new_collective, -one.more_bytes, -one.more_flops, one.name
-
-    needed = [one for key, one in kinds.items() if one.is_new_collective or key in firsts]
-    others = sorted((one for key, one in kinds.items() if one not in needed and has_part(one)), key=order)
-    grown = sorted([*needed, *others[: max(0, _MOST_OPERATIONS - len(needed))]], key=order)
-    rows = [
-        (
-            one.name,
-            place_text(one.file, one.line),
-            max(one.more_bytes, 0) or None,
-            one.more_seconds if one.more_seconds > 0 else None,
-            one.more_flops if one.more_flops > 0 else None,
-            max(one.more_sent, 0) or None,
-            one.alike if one.alike > 1 else None,
-            f"new {one.label}" if one.is_new_collective else one.label,
-            one.shape,
-        )
-        for one in grown
-    ]
-    return PageTable(
-        "operations",
-        "New or larger operations, grouped by kind and scope",
-        _OPERATIONS,
-        rows,
-        max((one.grown_kinds for one in steps), default=0),
     )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from hlotext.analysis.formatting import pluralize
 from hlotext.findings import escape
 from hlotext.tables.figures import FIGURES
-from hlotext.view.report.builds_text import figure_text, figure_texts
+from hlotext.view.report.builds_text import cause_of, change_of, figure_text, figure_texts
 
 if TYPE_CHECKING:
     from hlotext.tables.history import BuildStep, ModuleHistory
@@ -65,7 +65,7 @@ def picture(
         left, right = f"{x[build] - wide / 2:.1f}", f"{x[build] + wide / 2:.1f}"
         kind = "" if build in module.paths else gap_of(module, build)
         why = module.unknown.get(build, "not in the build" if kind else "no value")
-        says = f"{build}: {figure_text(figure, values[build]) if build in values else why}"
+        says = f"{FIGURES[figure][0]} in {build}: {figure_text(figure, values[build]) if build in values else why}"
         area = f'<rect x="{left}" y="0" width="{wide:.1f}" height="{_HIGH}">'
         hovered.append(f"{area}<title>{_safe(says)}</title></rect>")
         if build not in values:
@@ -79,7 +79,7 @@ def picture(
     marks = []
     for one in steps:
         kind = kind_of(one)
-        says = f"{one.build}: {' → '.join(figure_texts(figure, one.before, one.value))}"
+        says = f"{FIGURES[figure][0]} in {one.build}: {_told(one)}"
         number = numbers[one.build, one.module]
         # Points of lines with round ends stay round however the picture is stretched.
         point = f'd="M{x[one.build]:.1f} {y(one.value):.1f}h0"'
@@ -97,7 +97,30 @@ def picture(
         )
     drawn = f'{"".join(gaps)}{good}<path d="{"".join(path)}"/>{"".join(hovered)}{"".join(marks)}'
     tag = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none" role="img" aria-label="{_safe(label)}">'
-    return Markup(f"{tag}{drawn}</svg>")
+    return Markup(f'<div class="drawn">{tag}{drawn}</svg>{_scale(figure, low, high)}</div>')
+
+
+def _told(step: BuildStep) -> str:
+    """A change for the pointer: both figures, the change, what it is, and where it comes from."""
+    texts = figure_texts(step.figure, step.before, step.value)
+    told = [f"{' → '.join(texts)} ({change_of(step.before, step.value)[1]})"]
+    if step.is_worse:
+        told += (
+            [] if step.accepted is None else [f"accepted: {step.accepted}" if step.accepted else "accepted"]
+        )
+        cause = cause_of(step)
+        told += [f"{cause.name}{cause.detail}"] if cause.name else []
+        told += [cause.place] if cause.place else []
+    return "; ".join(told)
+
+
+def _scale(figure: str, low: float, high: float) -> str:
+    """The largest and the smallest value at their heights: the picture does not begin at 0."""
+    texts = figure_texts(figure, high, low) if high != low else (figure_text(figure, low),)
+    names = ("high", "low") if len(texts) > 1 else ("middle",)
+    return "".join(
+        f'<span class="{name}">{_safe(text)}</span>' for name, text in zip(names, texts, strict=True)
+    )
 
 
 def ticks(builds: Sequence[str]) -> list[tuple[float, str]]:

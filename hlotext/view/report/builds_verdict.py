@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -10,7 +11,7 @@ from markupsafe import Markup
 
 from hlotext.analysis.formatting import pluralize
 from hlotext.tables.figures import FIGURES, MISSING
-from hlotext.view.report.builds_text import Cause, cause_of, change_of, figure_texts
+from hlotext.view.report.builds_text import Cause, cause_of, change_of, figure_text, figure_texts
 from hlotext.view.report.builds_trend import picture
 from hlotext.view.report.parts import Tile
 
@@ -43,6 +44,44 @@ class Row:
 
 
 @attrs.frozen
+class Trend:
+    """A figure of a module over the builds, and the baseline that the newest is compared with."""
+
+    module: str
+    figure: str
+    value: float
+    value_text: str
+    change: float
+    change_text: str
+    """Since the first build."""
+    baseline: str
+    """Since when the figure is what it may be, and why."""
+    number: int | None
+    """The card of that change; None where there was none."""
+    build: str
+    picture: Markup
+
+
+@attrs.frozen
+class Accepted:
+    """A change that somebody accepted."""
+
+    build: str
+    number: int | None
+    module: str
+    figure: str
+    before_text: str
+    value_text: str
+    change: float
+    change_text: str
+    why: str
+
+
+_MOST_TRENDS = 8
+"""Rows of trends that a verdict has; all are further down."""
+
+
+@attrs.frozen
 class Verdict:
     """The newest build against the last good one."""
 
@@ -57,6 +96,10 @@ class Verdict:
 
     has_modules: bool
     """True if there are several modules, so that each row says of which it is."""
+    trends: Sequence[Trend]
+    """Where no figure is above it: figures that changed, or the costs where none did."""
+    accepted: Sequence[Accepted]
+    """The changes that are accepted, newest first: they make the baseline."""
 
 
 def verdict(
@@ -95,7 +138,73 @@ def verdict(
     modules = {one.name: one for one in found.modules}
     rows = [_row(found, modules[one.module], one, numbers) for one in regressions]
     missing = [(one, _unreadable(found, modules[one.module])) for one in found.missing]
-    return Verdict(word, kind, lead, rows, missing, "\n".join(dict.fromkeys(lines)), len(modules) > 1)
+    trends = [] if rows else list(itertools.islice(_trends(found, numbers), _MOST_TRENDS))
+    return Verdict(
+        word,
+        kind,
+        lead,
+        rows,
+        missing,
+        "\n".join(dict.fromkeys(lines)),
+        len(modules) > 1,
+        trends,
+        list(_accepted(found, numbers)),
+    )
+
+
+def _trends(found: History, numbers: Mapping[tuple[str, str], int]) -> Iterator[Trend]:
+    """Figures that the newest build has: those that changed, costs before counts and what changed last first."""
+    newest = found.builds[-1]
+    keys = [
+        (module, figure)
+        for module in found.modules
+        for figure, (_, unit, _) in FIGURES.items()
+        if newest in module.values[figure] and (unit or found.steps_of.get((module.name, figure)))
+    ]
+    order = {build: n for n, build in enumerate(found.builds)}
+
+    def last(key: tuple[ModuleHistory, str]) -> int:
+        mine = found.steps_of.get((key[0].name, key[1]))
+        return order[mine[-1].build] if mine else -1
+
+    for module, figure in sorted(keys, key=lambda key: (last(key) < 0, not FIGURES[key[1]][1], -last(key))):
+        values = module.values[figure]
+        mine = found.steps_of.get((module.name, figure), ())
+        first = float(values[next(build for build in found.builds if build in values)])
+        change, change_text = change_of(first, float(values[newest]))
+        step = mine[-1] if mine else None
+        why = ""
+        if step is not None:
+            why = "costs less" if not step.is_worse else _because(step.accepted)
+        yield Trend(
+            module.name,
+            FIGURES[figure][0],
+            float(values[newest]),
+            figure_text(figure, values[newest]),
+            change,
+            change_text,
+            why,
+            numbers.get((step.build, step.module)) if step is not None else None,
+            step.build if step is not None else found.builds[0],
+            picture(found.builds, figure, module, mine, numbers),
+        )
+
+
+def _because(reason: str | None) -> str:
+    return "" if reason is None else f"accepted: {reason}" if reason else "accepted"
+
+
+def _accepted(found: History, numbers: Mapping[tuple[str, str], int]) -> Iterator[Accepted]:
+    for one in reversed(found.steps):
+        if one.accepted is not None and one.is_worse:
+            before, value = figure_texts(one.figure, one.before, one.value)
+            number, title = numbers.get((one.build, one.module)), FIGURES[one.figure][0]
+            change = change_of(one.before, one.value)
+            yield Accepted(one.build, number, one.module, title, before, value, *change, one.accepted)
+    for coming in reversed(found.comings):
+        if coming.accepted is not None:
+            number = numbers.get((coming.build, coming.module))
+            yield Accepted(coming.build, number, coming.module, coming.kind, "", "", 0, "", coming.accepted)
 
 
 def _row(

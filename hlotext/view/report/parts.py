@@ -112,6 +112,8 @@ class PageTable:
     """Rows below the others, of what is left out and of all together: neither sorted nor filtered."""
     sides: Sequence[str] = ()
     """The side of each row's operations, for a table of both."""
+    links: Mapping[str, str] = attrs.field(factory=dict)
+    """Places of the page, by the cells of code that lead there."""
 
     @functools.cached_property
     def shown(self) -> tuple[int, ...]:
