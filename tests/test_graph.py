@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import hlotext as hlo
 from hlotext.analysis import total_of, written_bytes
+from hlotext.cost import traffic
 from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
 from hlotext.view.page.packing import unpacked
@@ -187,6 +188,22 @@ def test_the_columns_are_the_module() -> None:
     pictures = unpacked(parts_of(page)["pictures"])
     shape = columns["shape"][names.index("fusion.19")]
     assert "f32[256,512]" in pictures["svg"][pictures["of"][shape][0]]
+
+
+def test_fusions_tell_the_collective_that_they_carry() -> None:
+    """The opcode of a fusion does not say it; nor does its name."""
+    module = hlo.load(support.CORPUS / "tpu" / "sharded_sort_fft_conv.v5e_2x2x1.after_optimizations.txt")
+    (words,) = re.findall(r'data-part="words">([^<]*)<', graph_page(module))
+    told = unpacked(words)
+    names = told["names"].split("\n")
+    facts = {names[int(number)]: dict(map(tuple, rows)) for number, rows in told["why"].items()}
+    starts = [one for one in traffic(module).flows if one.communication.fusion is not None]
+    assert starts
+    for flow in starts:
+        assert flow.communication.fusion is not None
+        text = facts[flow.communication.fusion.name]["collective"]
+        assert flow.communication.kind in text
+        assert "sent by each device" in text
 
 
 def test_the_same_page_twice() -> None:

@@ -635,6 +635,17 @@ def test_thin_buffers_are_drawn_as_strong_as_they_are(window: Browser, tmp_path:
     assert quiet(window)
 
 
+def test_buffers_that_fill_little_are_seen(window: Browser, tmp_path: Path) -> None:
+    """Where nothing that is shown fills its place by far, all of it is drawn stronger, and the legend says so."""
+    draw_thin(window, tmp_path / "report.html", "")
+    chart = "document.getElementById('a-chart-memory-0')"
+    assert window.eval(f"Math.max(...{chart}.hlotext.pieces.data.alpha)") == pytest.approx(0.8)
+    assert "opacity ×" in window.eval(f"{chart}.querySelector('.legend').textContent")
+    draw_thin(window, tmp_path / "report.html", "f32[4096,4096]{1,0:T(8,128)}")
+    assert "opacity ×" not in window.eval(f"{chart}.querySelector('.legend').textContent")
+    assert quiet(window)
+
+
 def draw_thin(window: Browser, place: Path, wide: str) -> None:
     """Opens the report of a module with 200 thin buffers, and one of another shape."""
     lines, last = [], "p"

@@ -465,6 +465,10 @@ def test_findings_are_what_the_command_says(tmp_path: Path) -> None:
     expected = sorted((row["code"], row.get("bytes") or 0) for row in rows)
     assert found is not None
     assert sorted((str(r["code"]), int(float(r.get("bytes") or 0))) for r in found.records()) == expected
+    # What to do has a column of its own: the two as one sentence were overlong.
+    helped = {row["help"] for row in rows if row.get("help")}
+    assert helped
+    assert {str(row["help"]) for row in found.records() if row["help"]} == helped
 
 
 def test_savings_have_their_share_and_the_chip_that_they_are_of() -> None:

@@ -71,10 +71,11 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
     const { singles, groups, least } = shown;
     rows = new Map(singles.map((n, row) => [n, row]));
     const both = (one, other) => [...singles.map(one), ...groups.map(other)];
+    const alphas = both((n) => strength(data.bytes[n] / least), (run) => run.alpha), stronger = strengthened(alphas);
     pieces.data = {
       left: both((n) => data.first[n], (run) => run.left), right: both((n) => data.last[n] + 1, (run) => run.right),
       bottom: both((n) => data.offset[n], (run) => run.bottom), top: both((n) => data.offset[n] + Math.max(data.bytes[n], least), (run) => run.top),
-      colour: both((n) => palette[data.colour[n]], (run) => palette[run.colour]), alpha: both((n) => strength(data.bytes[n] / least), (run) => run.alpha),
+      colour: both((n) => palette[data.colour[n]], (run) => palette[run.colour]), alpha: alphas.map((one) => one * stronger),
     };
     const used = new Set(data.colour);
     legend(chart, [
@@ -82,6 +83,7 @@ const memoryOf = (chart, data, { main, live, pieces, layers, total }, box) => {
       ...(data.static ? [[`arguments, results and constants: ${bytes(data.static)}, held throughout${isWhole ? "" : " (not to scale)"}`, "", "held"]] : []),
       [`peak: ${bytes(data.peak.bytes)} at step ${grouped(data.peak.time)}`, "", "peak"],
       ...(groups.length && data.is_placed ? [["fainter: several thin buffers drawn together, with the opacity of the space that they fill and the colour of most of their bytes; click to zoom in", "", "together"]] : []),
+      ...(stronger > 1.5 ? [[`opacity × ${grouped(Math.round(stronger))}, since the buffers fill little of the space that is shown`, "", "together"]] : []),
     ]);
   };
   let waiting = 0;

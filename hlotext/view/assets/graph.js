@@ -486,9 +486,10 @@ const describe = async (n) => {
     facts.append(make("dt", "Python"), place);
   }
   fact("shape", short(W.shapes[M.shape[n]], 240));
+  const every = W.why[n] || [], told = every.filter(([name]) => name !== "collective");
+  for (const [name, value] of every) if (name === "collective") fact(name, value);
   panel.append(facts);
-  const told = W.why[n];
-  if (told) {
+  if (told.length) {
     const why = make("dl");
     for (const [name, value] of told) why.append(make("dt", name), make("dd", short(value, 1200)));
     panel.append(make("h3", "Why it is there"), why);

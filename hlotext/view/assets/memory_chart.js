@@ -2,9 +2,14 @@
 // thin to be seen are drawn together, by cells of a few pixels, until a zoom makes them large enough. What is drawn higher than
 // its bytes are is fainter by as much, so that no memory seems to be held that is not.
 
-const THIN = 3, CELL = 4, FEW_THIN = 12, STRONG = 0.8, FAINTEST = 0.05, SHADES = 16;
+const THIN = 3, CELL = 4, FEW_THIN = 12, STRONG = 0.8, FAINTEST = 0.05, SHADES = 16, FEEBLE = 0.3;
 // How strong a place is drawn of which buffers fill this part: in a few shades, so that neighbours are one rectangle.
 const strength = (full) => Math.max(FAINTEST, STRONG * Math.min(1, Math.ceil(SHADES * full - 1e-9) / SHADES));
+// How much stronger all of a window is drawn in which nothing fills its place by far, so that it is seen at all.
+const strengthened = (alphas) => {
+  const most = alphas.reduce((a, b) => Math.max(a, b), 0);
+  return most && most < FEEBLE ? STRONG / most : 1;
+};
 // Where live bytes are drawn: above what is held throughout where that is most of them, which then is a strip without scale.
 const liveScale = (data) => {
   const { is_whole: isWhole, above, top } = data.scale, range = isWhole ? top : above;

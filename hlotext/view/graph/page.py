@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import hlotext as hlo
+from hlotext.cost import traffic
 from hlotext.findings import escape
+from hlotext.view.carried import carried
 from hlotext.view.graph.columns import columns
 from hlotext.view.graph.origins import Facts
 from hlotext.view.page.colours import PALETTE, TOP_LEVEL
@@ -33,7 +35,7 @@ def graph_page(
         first = wanted
     if not any(len(computation) for computation in module.computations):
         raise ValueError(f"module {module.name} has no instructions")
-    found, script = columns(module, why or {}), joined("common.js", "graph.js")
+    found, script = columns(module, _told(module, why or {})), joined("common.js", "graph.js")
     blobs = "\n".join(
         f'<script type="application/octet-stream" data-part="{name}">{blob}</script>'
         for name, blob in (
@@ -59,3 +61,12 @@ def graph_page(
         "@@"
     )  # words between @@ and @@ are replaced, in one pass, so that no value is looked into
     return "".join(part if n % 2 == 0 else values[part] for n, part in enumerate(parts))
+
+
+def _told(module: hlo.Module, why: Mapping[hlo.Instruction, Facts]) -> Mapping[hlo.Instruction, Facts]:
+    """Facts of operations, with the collectives that they carry, which the opcode of a fusion does not say."""
+    sent = {
+        one: [("collective", escape.line(found.text)), *why.get(one, ())]
+        for one, found in carried(module, traffic(module)).items()
+    }
+    return {**why, **sent}

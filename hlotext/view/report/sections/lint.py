@@ -22,7 +22,8 @@ def section(subject: ReportInput) -> Section | Missing:
         (
             one.severity.value,
             one.code,
-            one.message + (f"; {one.help}" if one.help else ""),
+            one.message,
+            one.help or "",
             f"{one.frame.file.rsplit('/', 1)[-1]}:{one.frame.line}" if one.frame is not None else "",
             one.instruction.name if one.instruction is not None else "",
             one.seconds,
