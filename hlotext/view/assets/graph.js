@@ -616,7 +616,7 @@ const overview = () => {
       row.append(patch, make("span", text));
       colours.append(row);
     }
-    panel.append(make("h3", "Bars at the left of operations"), colours, make("h3", "Beside edges"), make("p", ".0, .1: the part of a tuple that is taken", "sub"));
+    panel.append(make("h3", "Bars on the left of operations"), colours, make("h3", "Edge labels"), make("p", ".0, .1: selected tuple element", "sub"));
   }
 };
 

@@ -97,7 +97,7 @@ const unknown = (name) => {
 };
 const life = ([index, space, size, offset, span, ends, kind]) => {
   const step = (n) => `${grouped(span[n])}${ends[n] ? ` (${ends[n]})` : ""}`;
-  const when = span ? `from step ${step(0)} to ${step(1)}` : "all the time";
+  const when = span ? `from step ${step(0)} to ${step(1)}` : "throughout";
   return `${index ? `${index}: ` : ""}${bytes(size)}${offset === null ? "" : ` at offset ${grouped(offset)}`} in ${space}, ${kind}, ${when}`;
 };
 const showOperation = async (side, name) => {

@@ -19,7 +19,7 @@ const copyText = async (text) => {
 for (const one of document.querySelectorAll("pre.paste, code.command")) {
   const button = make("button", "copy", "copy"), text = one.textContent;
   button.type = "button";
-  button.title = "copy to be pasted";
+  button.title = "copy for pasting";
   button.addEventListener("click", async () => { button.textContent = await copyText(text) ? "copied" : "not allowed here"; });
   one.after(button);
 }
