@@ -93,7 +93,7 @@ def test_what_users_say() -> None:
     assert as_age(age) is age
     assert age_for(parsed(WRITTEN, DUMPED), age) is age
     for wrong in ("", "new", "0.12rc1", "12", "2026-13-01"):
-        with pytest.raises(ValueError, match="age of XLA"):
+        with pytest.raises(ValueError, match="not an XLA age"):
             as_age(wrong)
 
 

@@ -145,4 +145,4 @@ ENTRY main_spmd {
     (tmp_path / "module_0001.m.before_optimizations.txt").write_text(before)
     (tmp_path / "module_0001.m.after_optimizations.txt").write_text(after)
     said = run("lint", "--isolated", tmp_path, "--select", "C118").output
-    assert "mesh axis 'model' compute the same" in said
+    assert "mesh axis 'model' do identical work" in said

@@ -93,9 +93,9 @@ def test_outlining_refuses_parameters_and_control_dependencies(name: str) -> Non
 @pytest.mark.parametrize(
     ("bits", "said"),
     [
-        (1, "every element takes 1 bit, 8 to a byte, the first in the low bits"),
-        (2, "every element takes 2 bits, 4 to a byte, the first in the low bits"),
-        (3, "every element takes 3 bits"),
+        (1, "each element takes 1 bit, 8 to a byte, the first in the low bits"),
+        (2, "each element takes 2 bits, 4 to a byte, the first in the low bits"),
+        (3, "each element takes 3 bits"),
     ],
 )
 def test_element_sizes_in_words(bits: int, said: str) -> None:

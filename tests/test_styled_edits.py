@@ -215,7 +215,7 @@ def test_a_line_whose_callee_is_elsewhere_becomes_no_module(name: str) -> None:
     """Also where a short spelling names it for the operation that it wraps."""
     line = f"%s = ((), (), s32[]) call-start(), to_apply=%{name}"
     m = hlo.parse(line)
-    with pytest.raises(hlo.EditError, match=f"names {name}, which is not there"):
+    with pytest.raises(hlo.EditError, match=f"refers to {name}, which is missing"):
         m.name = "module"
     assert str(m) == line
 
@@ -390,7 +390,7 @@ def test_what_could_not_be_read_becomes_no_operand() -> None:
 def test_an_op_line_calls_nothing_of_its_own() -> None:
     m = hlo.parse("ROOT t = f32[] reduce(f32[4] a, f32[] b), dimensions={0}, to_apply=_")
     assert m.entry.root.called_computations[0] is not m.entry
-    with pytest.raises(hlo.EditError, match="names _, which is not there"):
+    with pytest.raises(hlo.EditError, match="refers to _, which is missing"):
         m.entry.execution_thread = "host"
 
 

@@ -98,7 +98,7 @@ def test_order_tells_equal_fusions_apart_and_finds_a_librarys_kernels() -> None:
     found, notes = counts(in_runs(*[ORDERED] * 4), STEP)
     assert found == {"a.1": 4, "call": 8, "b.1": 4, "c.1": 4, "d.1": 4, "e.1": 4}
     assert notes.startswith("28 kernels name no operation")
-    assert "may be of" not in notes
+    assert "may belong to" not in notes
 
 
 def test_kernels_side_by_side_stay_open() -> None:
@@ -106,15 +106,15 @@ def test_kernels_side_by_side_stay_open() -> None:
     other = ("b_1", "gemm", "reduce", "a_1", "c_1", "c_1", "e_1")
     found, notes = counts(in_runs(ORDERED, other, ORDERED), STEP)
     assert found == {"a.1": 3, "b.1": 3, "e.1": 3}
-    assert "6 kernels, 12.0 us, may be of several operations, among them c.1, d.1" in notes
-    assert "6 library kernels and copies, 12.0 us, may be of several operations, among them call" in notes
+    assert "6 kernels, 12.0 us, may belong to several operations, among them c.1, d.1" in notes
+    assert "6 library kernels and copies, 12.0 us, may belong to several operations, among them call" in notes
 
 
 def test_a_name_of_two_programs_is_nobodys() -> None:
     other = STEP.replace("HloModule step", "HloModule second").replace("b.1", "z.1")
     found, notes = counts(in_runs(*[ORDERED] * 2), STEP, other)
     assert found == {"b.1": 2}
-    assert "may be of several" in notes
+    assert "may belong to several" in notes
 
 
 def test_what_names_an_operation_is_left_alone(tmp_path: Path) -> None:

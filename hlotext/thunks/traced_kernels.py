@@ -120,7 +120,7 @@ def _joined(
             what = "kernels" if is_own else "library kernels and copies"
             those = "several operations" + (f", among them {', '.join(may_be[:5])}" if may_be else "")
             notes.append(
-                f"{len(left):,} {what}, {_picoseconds(left) / 1e6:,.1f} us, may belong to {those} and are excluded"
+                f"{len(left):,} {what}, {_picoseconds(left) / 1e6:,.1f} us, may belong to {those}; excluded"
             )
     return attrs.evolve(traced, times=times, notes=(*traced.notes, *notes))
 
