@@ -171,7 +171,7 @@ def test_one_instruction() -> None:
     assert isinstance(whole, hlo.Instruction)
     assert found.of(product) == cost.Cost(1024, 0, 3 * 8 * 8 * 4)
     assert found.of(whole).flops == 3 * 1025 + 4
-    with pytest.raises(KeyError, match="d is no instruction"):
+    with pytest.raises(KeyError, match="d is not an instruction"):
         loop(4).of(product)
 
 

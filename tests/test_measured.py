@@ -98,5 +98,5 @@ def test_a_trace_of_other_programs(tmp_path: Path) -> None:
     trace = Path(__file__).parent / "data" / "proto" / "two_programs.xplane.pb"
     result = run("report", place, "--trace", trace, "-o", tmp_path / "x.html")
     assert result.exit_code == 1
-    assert "holds no program step" in result.stderr
+    assert "contains no program step" in result.stderr
     assert run("report", place, "--trace", place, "-o", tmp_path / "x.html").exit_code == 2

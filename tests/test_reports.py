@@ -140,7 +140,7 @@ def test_markdown_and_statistics() -> None:
     """Counts by code, the most frequent first; nothing breaks out of a table."""
     text = reports.markdown(report(gone=1))
     assert text.startswith(
-        "### hlotext: 1 error, 2 warnings, 1 note in 4 files\n\n1 known finding has gone.\n"
+        "### hlotext: 1 error, 2 warnings, 1 note in 4 files\n\n1 known finding no longer occurs.\n"
     )
     assert "| C101 | 2 | an all-gather in a loop |" in text
     assert "\\<of\\>" in text
