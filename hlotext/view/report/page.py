@@ -124,7 +124,7 @@ def report_page(*subjects: ReportInput, title: str | None = None) -> str:
     """
     if not 1 <= len(subjects) <= 2:
         raise ValueError("a report is about one module, or two")
-    with gc_control.gc_paused():
+    with gc_control.gc_paused(collect_first=False):  # the module was just read, and has no garbage
         return _page(subjects, title)
 
 
