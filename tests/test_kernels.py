@@ -130,7 +130,7 @@ def test_bytes_of_a_table_take_the_place_of_operands_and_results() -> None:
         ({"flops": "2 *"}, "is not a formula"),
         ({"flops": "-" * 400 + "1"}, "deep"),
         ({"flops": True}, "a number or a formula"),
-        ({"flop": 3}, "no figure"),
+        ({"flop": 3}, "is not a figure"),
         (3, "has figures"),
     ],
 )

@@ -176,7 +176,7 @@ def test_what_lives_together_lies_apart(text: str, platform: str, release: str) 
         (
             "(f32[64]{0}), f32[64]{0}, s32[]) async-update(s, n)",
             "(), f32[64]{0}, s32[]) async-update(s)",
-            "d ends s before",
+            "d completes s before",
         ),
         ("async-update(s, n)", "async-update(t, n)", "its state passes through t"),
     ],
