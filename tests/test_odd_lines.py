@@ -95,6 +95,26 @@ def test_what_is_behind_an_odd_line_is_read_fast(change: Callable[[str], str], t
     assert difference(module, result.module) is None
 
 
+def test_elements_behind_the_names_of_tuples_are_read_fast(tokens: list[int]) -> None:
+    """As XLA writes them since 2026: in every tenth line of what it compiled for TPUs."""
+    lines = "".join(
+        f"  %t{i} = (f32[4]{{0}}, (s32[], f32[4]{{0}})) custom-call(%x{i}, %t{i - 1}#1#1, /*index=2*/%t0#0), "
+        'custom_call_target="c"\n'
+        for i in range(1, 100)
+    )
+    first = '  %t0 = (f32[4]{0}, (s32[], f32[4]{0})) custom-call(%p), custom_call_target="c"\n'
+    text = TEXT.replace("  ROOT %r", f"{first}{lines}  ROOT %r")
+    module = hlo.parse(text)
+    assert not tokens
+    assert str(module) == text
+    by_grammar = read_modules(as_source(text), reader="reference")[0][0]
+    assert difference(module, by_grammar) is None
+    for bad in ("%t0#2", "%t0#", "%t0#0#0", "%x0#0", "%t0#-1"):
+        for reader in ("fast", "reference"):
+            with pytest.raises(hlo.HloSyntaxError):
+                read_modules(as_source(text.replace("%t0#0", bad, 1)), reader=reader)
+
+
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
 def test_what_is_behind_a_wrong_line_is_read_fast(change: Callable[[str], str], tokens: list[int]) -> None:
     """One error, and everything else is there."""

@@ -41,6 +41,7 @@ _REFERENCES = {
 """Rules whose values name nodes, and what stands for a name."""
 _OPCODE = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 _INDEX = re.compile(r"/\*index=[0-9]+\*/")
+_ELEMENT = re.compile(r"[0-9]{1,18}")
 _BLANKS = " \t"
 
 
@@ -245,16 +246,18 @@ _LINE_END = re.compile(r"[\r\n]")
 
 
 def _operands(text: str, position: int, mark: str, piece: JoinedLine) -> tuple[OperandRecord, ...] | None:
-    """A plain list of names at an offset, with or without their numbers."""
+    """A plain list of names at an offset, with or without their numbers, of tuples perhaps with the element that is read."""
     found = []
     is_name = _name(mark).fullmatch
     for item in text.split(", "):
-        index = _INDEX.match(item)
-        start = 0 if index is None else index.end()
-        if is_name(item, start) is None:
+        number = _INDEX.match(item)
+        start = 0 if number is None else number.end()
+        name, *elements = item[start:].split("#")
+        if is_name(name) is None or not all(map(_ELEMENT.fullmatch, elements)):
             return None
+        indices = tuple(map(int, elements))
         found.append(
-            OperandRecord(None, item[start:].removeprefix("%"), position=piece.place(position + start))
+            OperandRecord(None, name.removeprefix("%"), indices, position=piece.place(position + start))
         )
         position += len(item) + 2
     return tuple(found)
