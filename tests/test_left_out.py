@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 import hlotext as hlo
 from hlotext import proto
+from hlotext.edit import dirty_lines
 from hlotext.edit.cloning import clone_computation
 from hlotext.ir.values.left_out import LeftOut
 from tests.support import DATA
@@ -91,3 +94,28 @@ def test_other_names_must_be_defined(text: str) -> None:
 def test_strictly_it_is_an_error() -> None:
     with pytest.raises(hlo.HloSyntaxError, match="X207"):
         hlo.parse(TEXT, strict=True)
+
+
+@pytest.mark.parametrize("count", [40, 80])
+def test_elements_get_their_lines_all_at_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at all instructions for each of them would take minutes for texts of TPUs, which have them in every line."""
+    tuples = "".join(
+        f'  t{n} = (f32[], f32[]) custom-call(p), custom_call_target="c"\n' for n in range(count)
+    )
+    sums = "".join(f"  a{n} = f32[] add(t{n}#0, t{n}#1)\n" for n in range(count))
+    module = hlo.parse(
+        f"HloModule m\nENTRY e {{\n  p = f32[] parameter(0)\n{tuples}{sums}  ROOT r = f32[] negate(a0)\n}}\n"
+    )
+    looked = 0
+    known = dirty_lines.without_left_out
+
+    def counted(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        nonlocal looked
+        looked += 1
+        return known(attributes)
+
+    monkeypatch.setattr(dirty_lines, "without_left_out", counted)
+    module.entry["a0"].operands[0].name = "first"
+    assert looked <= 2 * len(module.entry)
+    assert "add(first, t0_1)" in str(module)
+    assert str(hlo.parse(str(module))) == str(module)

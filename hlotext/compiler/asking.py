@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -59,7 +59,7 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
     known = {model for model, platform in MODELS if platform in (None, compilation.platform)}
     found = []
     for number, step in enumerate(compilation.steps):
-        if not number or step.name.removeprefix("after_") not in known:
+        if not number or step.name.removeprefix("after_") not in known or not _speaks_of(step, names):
             continue
         explanation = _explained(compilation, step)
         if explanation is None:
@@ -73,6 +73,16 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
             )
             found.append(answer)
     return tuple(found)
+
+
+def _speaks_of(step: Step, names: Iterable[str]) -> bool:
+    """False where neither the text before a step nor the one behind it has any of these names: a model need not be asked."""
+    # Of an element of a tuple a compact text has the tuple's name alone.
+    stems = {stem for name in names for stem in (name, name.rpartition("_")[0]) if stem}
+    try:
+        return any(stem in text for text in (previous(step).file.text(), step.file.text()) for stem in stems)
+    except hlo.InputError:
+        return False
 
 
 def _explained(compilation: Compilation, step: Step) -> Explanation | None:

@@ -32,15 +32,7 @@ def mark_dirty(journal: Journal, instruction: Instruction) -> None:
         return
     journal.set(instruction, "_is_modified", True)
     if instruction._form in INSIDE:
-        journal.set(instruction, "_form", Form.LINE)
-        journal.set(instruction, "_place", None)
-        for user in instruction.users:
-            mark_dirty(journal, user)
-        if instruction._computation is not None:
-            # The text does not name them: a reader makes their names up, each other than those before it.
-            journal.set(instruction._computation, "_numbered_stems", frozenset())
-            split_lines(journal, instruction._computation._instructions)
-            _forget_left_out(journal, instruction._computation)
+        _split_all(journal, instruction)
     split_lines(journal, instruction._operands)
     split_bodies(journal, instruction)
     for callee in instruction.called_computations:
@@ -49,6 +41,26 @@ def mark_dirty(journal: Journal, instruction: Instruction) -> None:
                 split_bodies(journal, inner)
     if instruction._computation is not None:
         touch_computation(journal, instruction._computation)
+
+
+def _split_all(journal: Journal, instruction: Instruction) -> None:
+    """Gives an instruction written inside another's line one of its own, and with it all of its computation: at once, since a
+    text may have them in every line."""
+    home = instruction._computation
+    others = [i for i in home._instructions if i._form in INSIDE and i is not instruction] if home else []
+    for one in (instruction, *others):
+        journal.set(one, "_form", Form.LINE)
+        journal.set(one, "_place", None)
+    if home is not None:
+        # The text does not name them: a reader makes their names up, each other than those before it.
+        journal.set(home, "_numbered_stems", frozenset())
+    for one in (instruction, *others):
+        for user in one.users:
+            mark_dirty(journal, user)
+    for one in others:
+        mark_dirty(journal, one)
+    if home is not None:
+        _forget_left_out(journal, home)
 
 
 def _forget_left_out(journal: Journal, computation: Computation) -> None:

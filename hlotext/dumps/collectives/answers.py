@@ -79,10 +79,13 @@ def _answered(
     around = partitioning_of(compilation)
     before = read(around.before) if around is not None else None
     parted = read(around.after) if around is not None else None
-    program = read(compilation.first)
-    known = mesh_for(mesh, after, (program, before))
     if before is None or parted is None:
+        program = read(compilation.first)
+        known = mesh_for(mesh, after, (program, before))
         return ends.collectives(after, program, begun, known, f"{_MISSING} {DUMP_THE_REST}")
+    known = mesh_for(
+        mesh, after, (before if step is None else read(step) for step in (None, compilation.first))
+    )
     assert around is not None
     return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known, begun).all()
 

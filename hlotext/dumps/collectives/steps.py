@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -72,9 +74,9 @@ def named_mesh(compilation: Compilation, module: hlo.Module) -> FoundMesh | None
 
 
 def mesh_for(
-    given: DeviceMesh | str | None, after: hlo.Module, others: tuple[hlo.Module | None, ...]
+    given: DeviceMesh | str | None, after: hlo.Module, others: Iterable[hlo.Module | None]
 ) -> DeviceMesh | None:
-    """The given mesh, else the one of a text with the program's axis names.
+    """The given mesh, else the one of the first text with the program's axis names; the others need not be read then.
 
     Raises ValueError if the given one is not a mesh, or has another number of devices than the module.
     """
@@ -82,7 +84,7 @@ def mesh_for(
         mesh = parse_mesh(given) if isinstance(given, str) else given
         mesh_of(after, mesh)
         return mesh
-    for module in (*others, after):
+    for module in itertools.chain(others, (after,)):
         found = mesh_of(module) if module is not None else None
         if found is not None and found.has_names:
             return found.mesh

@@ -167,11 +167,7 @@ def _mode(old: State, new: State, pass_name: str) -> str:
 def _created(pairing: Pairing) -> dict[str, tuple[str, ...]]:
     """Marks what nothing led to, and says what it was made for and reads: the nearest operations that were there before."""
     reads: dict[str, tuple[str, ...]] = {}
-    lost = {
-        pairing.old.base(op)
-        for name, op in pairing.old.ops.items()
-        if pairing.is_gone(op) and not pairing.claimed.get(name)
-    }
+    lost = {pairing.old.base(op) for _, op in pairing.gone if not pairing.claimed.get(op.name)}
     for op in pairing.fresh:
         if op.name not in pairing.edges:
             rival = pairing.new.base(op) in lost

@@ -130,12 +130,11 @@ def alike(pairing: Pairing, *, in_parts: bool) -> None:
             continue
         wanted = {(part_name, said) for part_name, _, said in groups}
         candidates: dict[object, list[Op]] = defaultdict(list)
-        for part in pairing.old.parts.values():
-            for op in part.ops:
-                if pairing.is_gone(op) and not pairing.claimed.get(op.name):
-                    found = (part.name if in_parts else "", key(pairing.old, op))
-                    if found in wanted:
-                        candidates[found].append(op)
+        for part, op in pairing.gone:
+            if not pairing.claimed.get(op.name):
+                found = (part.name if in_parts else "", key(pairing.old, op))
+                if found in wanted:
+                    candidates[found].append(op)
         for (part_name, _, said), group in groups.items():
             left = [op for op in candidates.get((part_name, said), ()) if not pairing.claimed.get(op.name)]
             mine = [op for op in group if op.name not in pairing.edges]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from collections import defaultdict
@@ -98,6 +99,16 @@ class Pairing:
     def is_gone(self, op: Op) -> bool:
         """True if the name of an old operation is gone."""
         return not self.trusts_names or op.name not in self.new.ops
+
+    @functools.cached_property
+    def gone(self) -> list[tuple[Part, Op]]:
+        """The old operations whose names are gone, with their computations."""
+        parts = [
+            part
+            for chunk, part in self.old.chunks.items()
+            if not (self.trusts_names and chunk in self.new.chunks)
+        ]
+        return [(part, op) for part in parts for op in part.ops if self.is_gone(op)]
 
     def is_open(self, op: Op) -> bool:
         """True if nothing is known of an operation."""
