@@ -27,6 +27,7 @@ from hlotext.dumps.collectives.following import reshaped_dimension, sources
 from hlotext.dumps.collectives.partitioner import Written
 from hlotext.dumps.collectives.records import PARTIAL, PROGRAM, RESHARD, UNKNOWN, Place, Reason
 from hlotext.dumps.collectives.specs import Spec, Specs, placements
+from hlotext.dumps.outlines import dumped_beside
 from hlotext.ir.values.sharding import Sharding
 from hlotext.view.page.packing import unpacked as unpacked_words
 from hlotext.view.report.parts import Section
@@ -247,6 +248,27 @@ def test_the_program_tells_of_reshards_what_the_texts_around_partitioning_tell(
                 assert (str(reason.user), str(reason.tensor)) == (str(truth.user), str(truth.tensor))
                 count += 1
     assert count == told
+
+
+def test_a_text_beside_the_folder_that_it_was_dumped_to_is_explained_as_the_dumped_one(
+    tmp_path: Path,
+) -> None:
+    """As `compiled.as_text()` is, whose frames have other numbers."""
+    compilation, _ = unpacked("cpu_0.12.mlp_second_wrong.shardy", tmp_path / "dump")
+    assert compilation.last is not None
+    text = (
+        Path(compilation.last.path)
+        .read_text()
+        .replace("jit(mlp_second_wrong)/mul", "jit(mlp_second_wrong)/mul ")
+    )
+    beside = tmp_path / "compiled.txt"
+    beside.write_text(text)
+    found = dumped_beside(str(beside))
+    assert found is not None
+    assert found.name == compilation.name
+    assert "try         argument" in run("comm", str(beside)).output
+    beside.write_text(text.replace("f32[32,128]", "f32[32,64]"))
+    assert dumped_beside(str(beside)) is None
 
 
 def test_only_the_final_text(tmp_path: Path) -> None:

@@ -364,3 +364,20 @@ def test_a_column_that_tells_no_rows_apart_is_left_out() -> None:
     modules, _, fullest = run("triage", place, other).stdout.partition("Main memory at the peak")
     assert re.search(r"module +file$", modules, re.MULTILINE)
     assert " file" not in fullest.partition("Action")[0].splitlines()[1]
+
+
+def test_a_text_beside_the_folder_that_it_was_dumped_to_is_shown_once(tmp_path: Path) -> None:
+    """`compiled.as_text()` is the dumped text, but for numbers of frames and notes for the backend."""
+    dumped = (support.ROOT / "corpus/gpu/data_parallel.h100_1x1x4.after_optimizations.txt").read_text()
+    (tmp_path / "dump").mkdir()
+    final = tmp_path / "dump" / "module_0001.jit_step.sm_9.0_gpu_after_optimizations.txt"
+    final.write_text(dumped)
+    compiled = re.sub(r"stack_frame_id=\d+", "stack_frame_id=1", dumped)
+    assert compiled != dumped
+    (tmp_path / "compiled.txt").write_text(compiled)
+    changed = re.sub(r"f32\[\d+", "f32[8", dumped)
+    (tmp_path / "other.txt").write_text(changed)
+    found = run_json("triage", str(tmp_path))
+    assert found["repeated"] == [{"file": str(tmp_path / "compiled.txt"), "same_as": str(final)}]
+    assert {one["file"] for one in found["modules"]} == {str(final), str(tmp_path / "other.txt")}
+    assert "compiled.txt is the module of" in run("triage", str(tmp_path)).output

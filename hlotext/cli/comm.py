@@ -17,6 +17,7 @@ from hlotext.cli.common import FILES, FORMAT, Inputs, limit_option, write_json
 from hlotext.cli.listing import Listing, Row, Shown
 from hlotext.cli.output import Output, TerminalColumn, TerminalTable, output
 from hlotext.dumps.collectives import wording
+from hlotext.dumps.outlines import dumped_beside
 from hlotext.dumps.texts import ModuleFile, compilation_of
 
 _LIMIT = 12
@@ -49,8 +50,8 @@ def command(
     else axes are inferred from replica groups and named axis_0, axis_1, ... Bytes exclude padding; loops count once per
     iteration.
 
-    For the final text of a dump folder also the cause of each collective, and an annotation that avoids it (in full:
-    `hlotext dump collectives DIR`); for other texts as far as they show it.
+    For the final text of a dump folder, or the same text beside the folder, also the cause of each collective, and an
+    annotation that avoids it (in full: `hlotext dump collectives DIR`); for other texts as far as they show it.
 
     \b
     Examples:
@@ -63,7 +64,10 @@ def command(
     report = output()
     files_of = dict(zip((_label(text) for text in inputs.texts), inputs.texts, strict=True))
     for place, result in inputs:
-        compilation = compilation_of(files_of[place])
+        text = files_of[place]
+        compilation = compilation_of(text)
+        if compilation is None and isinstance(text, str) and text != "-":
+            compilation = dumped_beside(text)
         for module in result.modules:
             mesh_told: DeviceMesh | FoundMesh | None = given
             if given is None and compilation is not None:

@@ -24,6 +24,7 @@ from hlotext.reports.human import percent
 _ROWS = 20
 _ACTIONS = 5
 _SUSPECTS = 3
+_REPEATED = 3
 _UNPRICED = 5
 _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     "time": lambda one: one.seconds,
@@ -150,6 +151,10 @@ def _facts(found: triage.Triage) -> list[tuple[str, str]]:
     early = sum(not one.is_bound for one in found.modules)
     if early:
         facts.append(("not optimized", f"{pluralize(early, 'module')}, so their times are not lower bounds"))
+    for number, (place, same) in enumerate(found.repeated[:_REPEATED]):
+        facts.append(("" if number else "shown once", f"{place} is the module of {same}"))
+    if len(found.repeated) > _REPEATED:
+        facts.append(("", f"{len(found.repeated) - _REPEATED:,} more texts are modules that were dumped too"))
     if found.failures:
         facts.append(("unreadable", pluralize(len(found.failures), "file")))
     if not found.actions and found.modules:
@@ -295,6 +300,7 @@ def _json(found: triage.Triage, ranked: Sequence[triage.Examined], chip: str) ->
         "actions": [_action_json(one, chip) for one in found.actions],
         "suspects": [_action_json(one, chip) for one in found.suspects],
         "unpriced": [_action_json(one, chip) for one in found.unpriced],
+        "repeated": [{"file": place, "same_as": same} for place, same in found.repeated],
     }
 
 

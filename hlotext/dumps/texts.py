@@ -115,6 +115,11 @@ def compilation_beside(path: str) -> Compilation | None:
     return folder.compilations[0] if folder.compilations else None
 
 
+def is_dumped(name: str) -> bool:
+    """True for a file's name that XLA gives."""
+    return _DUMPED.match(name) is not None
+
+
 def compilation_of(place: str | ModuleFile) -> Compilation | None:
     """The compilation whose final text is at a path; None for every other text."""
     found = compilation_beside(place) if isinstance(place, str) else place.compilation

@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 
+from hlotext.dumps.outlines import copies
 from hlotext.dumps.texts import ModuleFile, module_texts
 from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError
@@ -28,6 +29,8 @@ class Triage:
     """Large costs without such a proof, likewise."""
     unpriced: tuple[Action, ...]
     """Findings whose saving is not known, those proved avoidable first."""
+    repeated: tuple[tuple[str, str], ...] = ()
+    """Texts that are left out, each with the dumped text of the same module."""
 
     @property
     def fullest(self) -> tuple[Examined, ...]:
@@ -41,10 +44,11 @@ def run(
 ) -> Triage:
     """Examines every module of files, dump folders and packed folders.
 
-    Of a folder the last text of each compilation is taken. What cannot be read is in `failures`. `jobs` is the number of
-    processes (all processors by default).
+    Of a folder the last text of each compilation is taken, and of a module that lies there as another text too, such as
+    `compiled.as_text()`, the one that was dumped. What cannot be read is in `failures`. `jobs` is the number of processes
+    (all processors by default).
     """
-    texts: list[str | ModuleFile] = []
+    files: list[ModuleFile] = []
     failures: list[Unexamined] = []
     for one in paths:
         path = os.fspath(one)
@@ -55,7 +59,9 @@ def run(
             continue
         if not found:
             failures.append(Unexamined(path, f"no module found in {path}"))
-        texts += [text if text.archive is not None else text.path for text in found]
+        files += found
+    again = copies(files)
+    texts = [one if one.archive is not None else one.path for one in files if one not in again]
     modules: list[Examined] = []
     for result in _examined(texts, settings or Settings(), jobs or os.cpu_count() or 1):
         if isinstance(result, Examined):
@@ -71,6 +77,7 @@ def run(
         tuple(one for one in actions if one.is_priced and one.is_proved),
         tuple(one for one in actions if one.is_priced and not one.is_proved),
         tuple(one for one in actions if not one.is_priced),
+        tuple((one.label, same.label) for one, same in again.items()),
     )
 
 

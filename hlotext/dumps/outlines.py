@@ -1,0 +1,88 @@
+"""Texts that are of one module: what `compiled.as_text()` gave, kept beside the folder that the compiler dumped."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from hlotext.dumps.compilation import Compilation
+from hlotext.dumps.files import module_name
+from hlotext.dumps.folder import open
+from hlotext.dumps.texts import ModuleFile, is_dumped
+from hlotext.syntax.source.inputs import InputError
+
+_OPERATION = re.compile(r"^ *+(?:ROOT )?+%?+([^ =\n]++ = .*)$", re.MULTILINE)
+_NOTES = re.compile(r", (?:metadata|backend_config|frontend_attributes|control-predecessors)=.*")
+"""Attributes that depend on when a text was written; XLA writes them last."""
+_NAMED = (".txt", ".hlo")
+_MOST_FOLDERS = 64
+_BEGINNING = 10_000
+"""Characters in which the name of a module stands."""
+
+
+def copies(texts: Iterable[ModuleFile]) -> dict[ModuleFile, ModuleFile]:
+    """Loose texts whose modules a compiler dumped too, with the text that was dumped: same operations of the same names.
+
+    Only of modules with equal names more is read than the beginning.
+    """
+    loose: dict[str, list[ModuleFile]] = defaultdict(list)
+    dumped: dict[str, list[ModuleFile]] = defaultdict(list)
+    known = list(texts)
+    if len({one.compilation is None for one in known}) < 2:
+        return {}
+    for one in known:
+        if one.path.endswith(_NAMED) and (name := _name(one)) is not None:
+            (loose if one.compilation is None else dumped)[name].append(one)
+    found = {}
+    for name, mine in loose.items():
+        outlines = {outline(_text(one)): one for one in dumped.get(name, ())}
+        for one in mine if outlines else ():
+            same = outlines.get(outline(_text(one)))
+            if same is not None:
+                found[one] = same
+    return found
+
+
+def dumped_beside(path: str) -> Compilation | None:
+    """The compilation that a loose text is the final one of: dumped to its folder, or to one that lies there."""
+    home = os.path.dirname(path) or "."
+    try:
+        mine = ModuleFile(path).source().text
+        folders = [
+            home,
+            *itertools.islice((one.path for one in os.scandir(home) if one.is_dir()), _MOST_FOLDERS),
+        ]
+        dumped = [one for one in folders if any(map(is_dumped, os.listdir(one)))]
+    except (InputError, OSError):
+        return None
+    name, own = module_name(mine[:_BEGINNING]), None
+    for folder in dumped:
+        for compilation in open(folder).compilations:
+            last = compilation.last
+            if last is None or name != module_name(_text(ModuleFile(last.path, last.file))[:_BEGINNING]):
+                continue
+            own = own or outline(mine)
+            if outline(_text(ModuleFile(last.path, last.file))) == own:
+                return compilation
+    return None
+
+
+def outline(text: str) -> bytes:
+    """A digest of the operations of a text, with names, shapes and operands, in any order."""
+    lines = sorted(_NOTES.sub("", match[1]) for match in _OPERATION.finditer(text))
+    return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape"), digest_size=16).digest()
+
+
+def _name(one: ModuleFile) -> str | None:
+    return module_name(_text(one)[:_BEGINNING])
+
+
+def _text(one: ModuleFile) -> str:
+    try:
+        return one.source().text
+    except InputError:
+        return ""
