@@ -160,3 +160,13 @@ def test_folders_tell_donation_and_totals(tmp_path: Path) -> None:
     assert "header: input_output_alias" in out
     assert "peak memory" in out
     assert "4,096 B -> 8,192 B" in out
+
+
+@pytest.mark.parametrize("command", ["show", "memory", "comm", "triage", "dump list", "diff"])
+def test_a_mistyped_path_is_answered_with_the_nearest_name(command: str, tmp_path: Path) -> None:
+    """By every command, of files and of folders."""
+    (tmp_path / "compiled.txt").write_text("HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n")
+    given = [str(tmp_path / "compild.txt")] * (2 if command == "diff" else 1)
+    result = run(*command.split(), *given)
+    assert result.exit_code == 2
+    assert "compild.txt does not exist; did you mean `compiled.txt`?" in result.stderr

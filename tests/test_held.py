@@ -94,9 +94,10 @@ def test_what_jax_holds(tmp_path: Path) -> None:
             hlo.load(value)
     path = tmp_path / "f.mlir"
     path.write_text(lowered.as_text())
-    shown = run("show", path)
-    assert shown.exit_code == 0
-    assert "converted to it by jaxlib" in shown.stderr
+    for command in ("show", "lint"):
+        shown = run(command, path)
+        assert shown.exit_code == 0
+        assert "converted to it by jaxlib" in shown.stderr
     files = {frame.file for one in hlo.load(path).instructions() for frame in one.frames}
     assert files == {str(path)}
 

@@ -17,7 +17,16 @@ from hlotext import lint, reports
 from hlotext.analysis import Backend
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import DEBUG_VARIABLE, UNREADABLE
-from hlotext.cli.common import TRIPS, Unreadable, is_folder, say, say_outward_links, trips_of, write_file
+from hlotext.cli.common import (
+    TRIPS,
+    Unreadable,
+    is_folder,
+    say,
+    say_if_converted,
+    say_outward_links,
+    trips_of,
+    write_file,
+)
 from hlotext.cli.files import Rewriting
 from hlotext.cli.findings import (
     EXIT_ZERO,
@@ -198,6 +207,9 @@ def command(
         if what_if:
             raise click.UsageError("--fix cannot be used with --what-if")
         _fix(files, config, quiet)
+    for file in files:
+        if isinstance(file, str) and not quiet:
+            say_if_converted(file)
     findings, has_failed, bodies = _lint(files, config, jobs, not quiet)
     if not has_failed:
         _check_trips(trips_of(trips), bodies)

@@ -16,7 +16,7 @@ from hlotext.dumps.files import DumpFile
 from hlotext.dumps.names import FileName, read_names
 from hlotext.dumps.notes import Note
 from hlotext.dumps.storage import ArchiveStorage, FolderStorage, Storage, is_archive
-from hlotext.syntax.source.inputs import InputError
+from hlotext.syntax.source.inputs import missing
 from hlotext.syntax.source.reporter import did_you_mean
 
 _MOST_MEANT, _MOST_LISTED = 3, 10
@@ -91,7 +91,7 @@ def open(place: str | os.PathLike[str]) -> DumpFolder:
     if os.path.isdir(path):
         return opened(FolderStorage(path))
     if not os.path.exists(path):
-        raise InputError(f"{path} does not exist")
+        raise missing(path)
     if is_archive(path):
         return opened(ArchiveStorage(path))
     where = Path(path).absolute()

@@ -19,7 +19,7 @@ from hlotext.dumps.kinds import is_loose_final
 from hlotext.dumps.step import Step
 from hlotext.dumps.storage import Storage, is_archive, without_packing
 from hlotext.ir.caches import weighted_cache
-from hlotext.syntax.source.inputs import InputError, is_binary, is_json, read_source
+from hlotext.syntax.source.inputs import InputError, is_binary, is_json, missing, read_source
 
 Which = Literal["last", "ends", "all"]
 _DUMPED = re.compile(r"(?:\d{10,}\.)?module_\d{4,18}\.")
@@ -158,7 +158,7 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
         path = os.fspath(place)
         if path == "-" or not (os.path.isdir(path) or (is_archive(path) and os.path.exists(path))):
             if path != "-" and not os.path.exists(path):
-                raise InputError(f"{path} does not exist")
+                raise missing(path)
             yield ModuleFile(path)
             continue
         yield from _of_folder(open(path), which)

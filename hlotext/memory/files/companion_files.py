@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hlotext.memory.errors import MemoryModelError
-from hlotext.syntax.source.inputs import InputError, read_source
+from hlotext.syntax.source.inputs import missing, read_source
 
 ALLOCATIONS = "-buffer-assignment.txt"
 VALUES = "-buffer-assignment-values.txt"
@@ -43,7 +43,7 @@ def find(place: str | os.PathLike[str]) -> Mapping[str, Path]:
             raise MemoryModelError(f"{path} has files of {len(names)} modules; name one of {shown}")
         return _beside(path, names[0])
     if not path.exists():
-        raise InputError(f"{path} does not exist")
+        raise missing(str(path))
     name = unpacked_name(path)
     stem = _stem(name)
     found = dict(_beside(path.parent, stem if stem is not None else name.removesuffix(TEXT)))

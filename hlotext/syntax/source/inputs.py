@@ -144,7 +144,7 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
         except IsADirectoryError:
             raise InputError(f"{path} is a directory") from None
         except FileNotFoundError:
-            raise InputError(f"{path} does not exist{_near(path)}") from None
+            raise missing(path) from None
         except InputError:
             raise
         except (OSError, ValueError) as error:
@@ -154,16 +154,15 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
     return _all(place, name), name
 
 
-def _near(path: str) -> str:
-    """The name in the same folder that may be meant, as the end of a message."""
-    folder, name = os.path.split(path)
+def missing(path: str) -> InputError:
+    """The error for a path that does not exist, with the name in the same folder that may be meant."""
+    folder, name = os.path.split(path.rstrip("/"))
     try:
         with os.scandir(folder or ".") as found:
-            names = [one.name for one in itertools.islice(found, _MOST_NAMES)]
+            meant = did_you_mean(name, [one.name for one in itertools.islice(found, _MOST_NAMES)])
     except (OSError, ValueError):
-        return ""
-    meant = did_you_mean(name, names)
-    return f"; {meant}" if meant else ""
+        meant = ""
+    return InputError(f"{path} does not exist" + (f"; {meant}" if meant else ""))
 
 
 _MOST_NAMES = 1000
