@@ -520,7 +520,8 @@ def test_comm_says_why(tmp_path: Path) -> None:
 def test_comm_of_one_text_says_what_it_can(tmp_path: Path) -> None:
     compilation, _ = unpacked("cpu.mlp_second_wrong.shardy", tmp_path / "d")
     assert compilation.last is not None
-    alone = tmp_path / "alone.txt"
+    (tmp_path / "elsewhere").mkdir()
+    alone = tmp_path / "elsewhere" / "alone.txt"
     shutil.copy(compilation.last.path, alone)
     (module,) = json.loads(run("comm", alone, "--format", "json").stdout)["modules"]
     (operation,) = module["operations"]
