@@ -60,13 +60,13 @@ def _found(module: Module) -> Iterator[TakenApart]:
             continue
         parts = _parts(one)
         writers: tuple[Instruction, ...] = (one,)
-        if parts is None and not any(_is_base(one, user) for user in one.users):
-            parts, writers = _written_in_turn(one)
+        if parts is None and not any(is_base(one, user) for user in one.users):
+            parts, writers = written_in_turn(one)
         if parts and (found := _joined(one, parts, writers)) is not None:
             yield found
 
 
-def _is_base(one: Instruction, user: Instruction) -> bool:
+def is_base(one: Instruction, user: Instruction) -> bool:
     """True if a user may write another slice into the same array."""
     return (
         user.opcode in ("dynamic-update-slice", "fusion")
@@ -75,7 +75,7 @@ def _is_base(one: Instruction, user: Instruction) -> bool:
     )
 
 
-def _written_in_turn(one: Instruction) -> tuple[list[Value], tuple[Instruction, ...]]:
+def written_in_turn(one: Instruction) -> tuple[list[Value], tuple[Instruction, ...]]:
     """The slices that are written to an array one after the other, at known places of one dimension, and the operations
     that write them; empty where they do not fill the array. So the TPU compiler stacks large arrays since 2026."""
     shape = one.shape

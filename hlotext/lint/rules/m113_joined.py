@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.lint.helpers import fusions_around, is_of_package, size_of, times
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
+from hlotext.ir.tables.opcodes import ELEMENTWISE
+from hlotext.lint.grown import Grown, grown
+from hlotext.lint.helpers import fusions_around, is_of_package, is_product_call, size_of, times
 from hlotext.lint.moving import comes_from_argument
+from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.slots import written_at
 from hlotext.lint.values import VIEWS, Value, consumers, source
 
 _MOSTLY = 0.9
@@ -26,12 +32,22 @@ class Joined(Rule):
     waste = "copied"
     needs_optimized = True
     yields_to = frozenset({"M111"})
-    opcodes = frozenset({"concatenate", "pad"})
 
     def applies_to(self, context: Context) -> bool:
         return super().applies_to(context) and len(context.module.entry) > 0
 
-    def check(self, instruction, context: Context) -> Iterator[Report]:  # type: ignore[no-untyped-def]
+    def check_module(self, context: Context) -> Iterator[Report]:
+        said: set[Instruction] = set()
+        for one in grown(context):
+            for report in _of_grown(one, context):
+                said.update(step.array.instruction for steps in one.steps for step in steps)
+                yield report
+        for opcode in ("concatenate", "pad"):
+            for instruction in context.census.by_opcode.get(opcode, ()):
+                if instruction not in said:
+                    yield from self._of_one(instruction, context)
+
+    def _of_one(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         metadata = instruction.metadata
         # Padding for convolutions and the like is the compiler's; a concatenation that the program has says so.
         if (
@@ -64,6 +80,59 @@ class Joined(Rule):
             seconds=context.prices.seconds(instruction),
             is_proved=len(largest.shape.dimensions) > 1 if largest.shape is not None else False,
         )
+
+
+def _of_grown(found: Grown, context: Context) -> Iterator[Report]:
+    """An array that grows step by step, of which each step writes all anew."""
+    prices = context.prices
+    first, last = found.steps[0][0].array.instruction, found.steps[-1][0].array.instruction
+    full, total, rest = size_of(last.shape), 0, 0.0
+    spent: dict[Instruction, float] = {}
+    spares: dict[object, float] = {}
+    for step in (one for steps in found.steps for one in steps if one.writers):
+        size = size_of(step.array.instruction.shape)
+        runs = prices.runs(step.writers[0].computation)
+        total += size
+        for writer in step.writers:
+            whole = prices.seconds(writer)
+            only_joins = step.is_in_turn or all(one.opcode in _ONLY_JOINS for one in parts_of(writer))
+            spent[writer] = whole if only_joins else min(whole, prices.reading(size) * runs)
+        # Products read the rest of a full-size array, too.
+        products = sum(_is_product(user.instruction) for user, _ in consumers(step.array, _PASSED))
+        rest += prices.reading((full - size) * products) * runs
+        if step.is_in_turn and size < full:
+            spares |= dict.fromkeys(written_at(step.array.instruction), 1.0)
+    if len(spent) < 2 or total <= full:  # it is mostly computed with, and not written
+        return
+    started = prices.chip.rates.launch
+    launches = (
+        started.value * len(spent) * prices.runs(next(iter(spent)).computation)
+        if started is not None
+        else 0.0
+    )
+    saved = sum(spent.values()) * (1 - full / total) - rest - launches
+    if saved <= rest:  # products read a full-size array in about as much time
+        return
+    runs = context.runs(next(iter(spent)))
+    yield Report(
+        last,
+        f"an array grows from {byte_text(size_of(first.shape))} to {byte_text(full)} in {len(found.steps):,} steps"
+        f"{times(runs)}, each of which writes all of it anew",
+        "hold an array of the full size, write each part in place (lax.dynamic_update_slice or x.at[:, i].set), and mask "
+        "what is not filled yet, or cut it off where it is read",
+        total * runs,
+        seconds=saved,
+        spares=spares,
+        covers=frozenset(spent),
+    )
+
+
+_PASSED = VIEWS | ELEMENTWISE | {"transpose"}
+_ONLY_JOINS = traits.KEEPS_ELEMENTS | traits.SOURCES | {"concatenate", "copy", "slice", "tuple", "parameter"}
+
+
+def _is_product(user: Instruction) -> bool:
+    return user.opcode in traits.CONTRACTIONS or is_product_call(user)
 
 
 def _is_kept(joined: Value) -> bool:
