@@ -50,6 +50,8 @@ class Mask:
     """Elements that indices pick one by one; 0 where elements are masked."""
     blocks: float = 0.0
     """The part that lies in blocks of which the mask keeps any."""
+    rounds: float = 1.0
+    """The part of the iterations of loops in which the mask keeps any element."""
 
     def is_diagonal(self, sizes: Sequence[int]) -> bool:
         """True if it keeps no more than one element in each row."""

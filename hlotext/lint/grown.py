@@ -19,7 +19,7 @@ _LEAST = 4
 """Minimum number of sizes that an array goes through: fewer are branches of a network that are joined."""
 _MOST_STEPS = 300
 _WRITTEN_AS_IT_IS = traits.KEEPS_ELEMENTS | {"copy"}
-_WRITTEN_IN_TURN = frozenset({"dynamic-update-slice", "fusion", "get-tuple-element"})
+_WRITTEN_IN_TURN = traits.UPDATES_ELEMENTS | {"fusion", "get-tuple-element"}
 
 
 @attrs.frozen(eq=False)

@@ -1,4 +1,4 @@
-"""Masks: which part of the elements of an array is true, where positions and one-hot rows alone tell."""
+"""Masks: which part of the elements of an array is true, where positions, counters of loops and one-hot rows alone tell."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlotext.analysis import fact
+from hlotext.analysis.trip_count import Counter, counter
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.values.shape import Shape, default_layout
 from hlotext.lint.selectors import selector
+from hlotext.lint.slots import before_loops
 from hlotext.lint.values import Value, entered, formula, is_counted
 
 _SAMPLES = 4096
@@ -25,6 +27,9 @@ _SAMPLES = 4096
 _MOST_OPERATIONS = 60
 _BLOCK = 128
 """Elements in each dimension of the blocks that matrix units multiply: less than one is not skipped."""
+_MOST_LOOPS = 4
+_PAIRS = 2
+"""Dimensions of a mask of pairs, as of rows and columns."""
 _MOST_CORNERED = 4
 """Dimensions of a mask up to which blocks are looked at."""
 
@@ -41,10 +46,18 @@ class Rate:
     is_counted: bool
     blocks: tuple[float, float] = (1.0, 1.0)
     """The part that lies in blocks in which one of these elements is at least, and likewise for the other elements."""
+    rounds: tuple[float, float] = (1.0, 1.0)
+    """The part of the iterations of loops in which one of these elements is at least, and likewise for the other elements."""
 
     def complement(self) -> Rate:
         """The other elements."""
-        return attrs.evolve(self, part=1 - self.part, key=("not", self.key), blocks=self.blocks[::-1])
+        return attrs.evolve(
+            self,
+            part=1 - self.part,
+            key=("not", self.key),
+            blocks=self.blocks[::-1],
+            rounds=self.rounds[::-1],
+        )
 
 
 def kept_part(mask: Value) -> Rate | None:
@@ -72,13 +85,8 @@ def _kept_part(inner: Value) -> Rate | None:
     shape = inner.instruction.shape
     if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
         return None
-    if is_counted(inner):
-        found = _evaluated(inner, shape)
-        return (
-            Rate(found[0], frozenset(), formula(inner), True, (found[1], found[2]))
-            if found is not None
-            else None
-        )
+    if is_counted(inner, _of_loop):
+        return _evaluated(inner, shape)
     one_hot = selector(inner)
     if one_hot is None or not one_hot.classes:
         return None
@@ -107,14 +115,69 @@ def unbroadcast(value: Value) -> tuple[Value, frozenset[int]]:
 _Array = NDArray[Any]
 
 
-def _evaluated(mask: Value, shape: Shape) -> tuple[float, float, float] | None:
-    """The part of a mask of positions that is true, at positions spread evenly, and `Rate.blocks`; None where an operation is
-    not known."""
+def _evaluated(mask: Value, shape: Shape) -> Rate | None:
+    """The part of a mask of positions that is true, at positions spread evenly, in iterations spread evenly; None where an
+    operation is not known."""
+    counters: dict[Instruction, _Array] = {}
     try:
-        true = np.stack([_at(mask, at, [_MOST_OPERATIONS]) for at in _corners(shape.dimensions)])
+        true = np.stack([_at(mask, at, _Left(counters)) for at in _corners(shape.dimensions)])
+        ends = [_at(mask, at, _Left(counters)) for at in _ends(shape.dimensions)] if counters else []
     except _UnknownError:
         return None
-    return float(np.mean(true[0])), float(np.mean(true.any(axis=0))), float(np.mean(~true.all(axis=0)))
+    any_true, any_false = true.any(axis=0), ~true.all(axis=0)
+    rounds = (1.0, 1.0)
+    if counters:
+        _, iteration = np.unique(np.stack(list(counters.values())), axis=1, return_inverse=True)
+        edges = np.stack(ends)
+        rounds = (
+            _share(np.logical_or(any_true, edges.any(axis=0)), iteration),
+            _share(np.logical_or(any_false, ~edges.all(axis=0)), iteration),
+        )
+        if min(rounds) == 1 and sum(size > 1 for size in shape.dimensions) < _PAIRS:
+            return None  # how many rows are filled depends on the iteration, as of a cache: sizes are fixed
+    return Rate(
+        float(np.mean(true[0])),
+        frozenset(),
+        formula(mask),
+        True,
+        (float(np.mean(any_true)), float(np.mean(any_false))),
+        rounds,
+    )
+
+
+def _share(found: NDArray[np.bool_], iteration: _Array) -> float:
+    """The part of the iterations in which something is found."""
+    counts = np.bincount(iteration.ravel(), weights=found.ravel())
+    return float(np.mean(counts > 0))
+
+
+@attrs.define(eq=False)
+class _Left:
+    """What is left to do at a mask's positions."""
+
+    counters: dict[Instruction, _Array]
+    """Counters of loops, at iterations spread evenly."""
+    operations: int = _MOST_OPERATIONS
+
+
+def _of_loop(value: Value) -> Value | None:
+    """A loop's counter itself, and of a slot that no iteration changes what it is initially; None for other values."""
+    if value.fusions or value.instruction.opcode != "get-tuple-element":
+        return None
+    if _counter_of(value.instruction) is not None:
+        return value
+    first = entered(before_loops(value))
+    return first if first != value else None
+
+
+def _counter_of(element: Instruction) -> Counter | None:
+    """The counter that an element of a loop's state is; None for other values."""
+    body = element.computation
+    callers = body.callers if body is not None and element.operands[0].opcode == "parameter" else ()
+    if len(callers) != 1 or callers[0].opcode != "while" or callers[0].attributes.get("body") is not body:
+        return None
+    found = counter(callers[0])
+    return found if found is not None and found.element == element.attributes.get("index") else None
 
 
 def _corners(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
@@ -128,29 +191,40 @@ def _corners(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
     return [positions, *(list(corner) for corner in itertools.product(*ends) if len(sizes) <= _MOST_CORNERED)]
 
 
+def _ends(sizes: tuple[int, ...]) -> list[list[NDArray[np.int64]]]:
+    """The corners of all of it."""
+    ends = [(0, size - 1) for size in sizes[:_MOST_CORNERED]]
+    rest = [0] * len(sizes[_MOST_CORNERED:])
+    return [[np.full(_SAMPLES, place) for place in (*corner, *rest)] for corner in itertools.product(*ends)]
+
+
 class _UnknownError(Exception):
     """An operation that is not evaluated."""
 
 
 @weighted_cache(64)
-def _spread(sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
-    """So many positions, on a lattice whose steps share no factor: Kronecker's sequence with square roots of primes."""
+def _spread(sizes: tuple[int, ...], loop: int | None = None) -> list[NDArray[np.int64]]:
+    """So many positions, on a lattice whose steps share no factor: Kronecker's sequence with square roots of primes. With
+    other primes for each loop."""
     counts = np.arange(1, _SAMPLES + 1)
-    steps = [math.sqrt(prime) for prime in (2, 3, 5, 7, 11, 13, 17, 19)]
+    primes = (2, 3, 5, 7, 11, 13, 17, 19) if loop is None else (23, 29, 31, 37)[loop:]
+    steps = [math.sqrt(prime) for prime in primes]
     return [
         np.minimum((counts * steps[n % len(steps)] % 1 * size).astype(np.int64), max(0, size - 1))
         for n, size in enumerate(sizes)
     ]
 
 
-def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
+def _at(value: Value, at: list[NDArray[np.int64]], left: _Left) -> _Array:
     """A value at these positions."""
     value = entered(value)
-    left[0] -= 1
+    left.operations -= 1
     one, operands = value.instruction, value.operands()
     shape = one.shape
-    if shape is None or left[0] < 0:
+    if shape is None or left.operations < 0:
         raise _UnknownError
+    if one.opcode == "get-tuple-element":
+        return _in_iterations(value, at, left)
     if one.opcode == "iota":
         return np.asarray(at[one.attributes.get("iota_dimension", 0)])
     if one.opcode == "constant":
@@ -178,6 +252,18 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
         )
     if one.opcode in ("copy", "convert"):
         return _at(operands[0], at, left)
+    if one.opcode == "dynamic-slice":
+        whole = operands[0].instruction.shape
+        if whole is None or not whole.is_array:
+            raise _UnknownError
+        scalar: list[NDArray[np.int64]] = []
+        first = [_at(operand, scalar, left) for operand in operands[1:]]
+        rooms = [size - part for size, part in zip(whole.dimensions, shape.dimensions, strict=True)]
+        return _at(
+            operands[0],
+            [np.clip(begin, 0, room) + place for begin, room, place in zip(first, rooms, at, strict=True)],
+            left,
+        )
     if one.opcode == "compare":
         a, b = (_at(operand, at, left) for operand in operands)
         return np.asarray(_COMPARED[str(one.attributes.get("direction"))](a, b))
@@ -188,6 +274,24 @@ def _at(value: Value, at: list[NDArray[np.int64]], left: list[int]) -> _Array:
             raise _UnknownError
         return np.asarray(computed[one.opcode](*parts))
     raise _UnknownError
+
+
+def _in_iterations(value: Value, at: list[NDArray[np.int64]], left: _Left) -> _Array:
+    """A counter of a loop, in iterations spread evenly and apart from those of other loops, or what no iteration changes."""
+    one = value.instruction
+    found = _counter_of(one) if not value.fusions else None
+    if found is None:
+        first = _of_loop(value)
+        if first is None:
+            raise _UnknownError
+        return _at(first, at, left)
+    loop = one.operands[0]
+    if loop not in left.counters:
+        if len(left.counters) >= _MOST_LOOPS:
+            raise _UnknownError
+        (spread,) = _spread((found.trips,), len(left.counters))
+        left.counters[loop] = found.first + found.step * spread
+    return left.counters[loop]
 
 
 def _is_row_major(shape: Shape) -> bool:

@@ -101,7 +101,9 @@ def _within(asked: Demand | None, rate: Rate | None, shape: Shape | None) -> Dem
 
 
 def _mask(rate: Rate) -> Mask:
-    return Mask(rate.part, frozenset(rate.dimensions), rate.is_counted, blocks=rate.blocks[0])
+    return Mask(
+        rate.part, frozenset(rate.dimensions), rate.is_counted, blocks=rate.blocks[0], rounds=rate.rounds[0]
+    )
 
 
 def _rate(known: Zeros, value: Value) -> Rate | None:

@@ -20,6 +20,10 @@ _MOST_STEPS = 300
 """Maximum number of instructions visited on the way to a value's origin or uses."""
 
 
+_SAID = ("direction", "dimensions", "dynamic_slice_sizes")
+"""Attributes that tell operations of a formula apart."""
+
+
 def formula(value: Value) -> str:
     """Formula of a value, of constants and names; equal for values that are the same."""
     return _formula(value, [_MOST_IN_FORMULA])
@@ -33,9 +37,9 @@ def _formula(value: Value, left: list[int]) -> str:
         return str(one.literal)
     if one.opcode == "iota":
         return f"iota({one.attributes.get('iota_dimension', 0)}, {one.shape})"
-    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS | {"broadcast"}:
+    if left[0] < 0 or one.opcode not in ELEMENTWISE | VIEWS | {"broadcast", "dynamic-slice"}:
         return one.name
-    said = one.attributes.get("direction", one.attributes.get("dimensions", ""))
+    said = next((found for key in _SAID if (found := one.attributes.get(key)) is not None), "")
     return f"{one.opcode}{said}({', '.join(_formula(operand, left) for operand in value.operands())})"
 
 
@@ -213,8 +217,12 @@ _LEAVES = traits.SOURCES - {"parameter"}
 _MOST_OPERATIONS = 50
 
 
-def is_counted(value: Value) -> bool:
-    """True if a value derives from iotas and constants only, as numbered positions do."""
+def is_counted(value: Value, of_loop: Callable[[Value], Value | None] | None = None) -> bool:
+    """True if a value derives from iotas and constants only, as numbered positions do.
+
+    `of_loop` says of an element of a loop's state what it is initially, or that it is a counter, by the element itself: such
+    count as well, and slices at such places.
+    """
     pending, seen = [value], set[tuple[Instruction, tuple[Instruction, ...]]]()
     while pending and len(seen) < _MOST_OPERATIONS:
         one = entered(pending.pop())
@@ -222,6 +230,12 @@ def is_counted(value: Value) -> bool:
             continue
         seen.add((one.instruction, one.fusions))
         if one.instruction.opcode in _LEAVES:
+            continue
+        if of_loop is not None and (first := of_loop(one)) is not None:
+            pending += [first] if first != one else []
+            continue
+        if of_loop is not None and one.instruction.opcode == "dynamic-slice":
+            pending += one.operands()
             continue
         if one.instruction.opcode not in _COUNTED and not _is_packed(one.instruction):
             return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
+from hlotext.analysis import memory_space
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -62,6 +63,7 @@ class UnusedElements(Rule):
                 read = sum(
                     size_of(operand.shape) * fraction(asked.get(operand), operand.shape)
                     for operand in one.operands
+                    if operand.shape is None or not memory_space(operand.shape)
                 )
                 read = max(read, _picked(main[one], asked))
                 least = max(
@@ -92,7 +94,9 @@ class UnusedElements(Rule):
                 spares={one: 1 - fraction(asked.get(one), one.shape) for one in group},
                 covers=frozenset(group),
                 # How far back the edit goes, or how much room it leaves, is for the author to say.
-                is_proved=None if part <= _HALF else False,
+                is_proved=None
+                if part <= _HALF or _in_iterations(main[first], asked) <= _MOST_COUNTED
+                else False,
                 is_at_most=len(products) > 1 or not _is_of_positions(_needed(main[first], asked)[0]),
             )
 
@@ -142,6 +146,13 @@ def _needed(one: Instruction, asked: Mapping[Instruction, Asked]) -> tuple[Asked
     return min(found, key=lambda each: each[1])
 
 
+def _in_iterations(one: Instruction, asked: Mapping[Instruction, Asked]) -> float:
+    """The part of the iterations of loops in which a mask keeps any element of a product: the others need not run."""
+    needed, _ = _needed(one, asked)
+    masks = (needed.masks or {}).values() if isinstance(needed, Demand) else ()
+    return min((mask.rounds for mask in masks), default=1.0)
+
+
 def _is_of_positions(needed: Asked) -> bool:
     return not isinstance(needed, Demand) or all(mask.is_counted for mask in (needed.masks or {}).values())
 
@@ -183,6 +194,12 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
         if len(masks) == 1 and masks[0].is_diagonal(lengths):
             remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
             return "only the diagonal is used", remedy
+        if (kept := min(mask.rounds for mask in masks)) <= _MOST_COUNTED:
+            return (
+                f"an element is used in {100 * kept:.2g} % of the iterations, as a mask of positions tells",
+                "leave out iterations of which the mask keeps nothing: with a causal mask go over blocks of rows in Python, "
+                "and over keys up to these alone (lax.scan over blocks[: i + 1]), or skip the others by lax.cond",
+            )
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
             f"only {100 * part:.2g} % of the {what}, kept by a mask of positions, are used",

@@ -128,7 +128,7 @@ def _of_grown(found: Grown, context: Context) -> Iterator[Report]:
 
 
 _PASSED = VIEWS | ELEMENTWISE | {"transpose"}
-_ONLY_JOINS = traits.KEEPS_ELEMENTS | traits.SOURCES | {"concatenate", "copy", "slice", "tuple", "parameter"}
+_ONLY_JOINS = traits.KEEPS_ELEMENTS | traits.SOURCES | traits.TUPLES | traits.SLICES | {"concatenate"}
 
 
 def _is_product(user: Instruction) -> bool:
