@@ -23,7 +23,7 @@ _WRITTEN_IN_TURN = traits.UPDATES_ELEMENTS | {"fusion", "get-tuple-element"}
 
 
 @attrs.frozen(eq=False)
-class Step:
+class GrownArray:
     """An array with one more part than the one before."""
 
     array: Value
@@ -35,13 +35,13 @@ class Step:
 
 
 @attrs.frozen(eq=False)
-class Grown:
+class Growth:
     """The sizes of one array, the shortest first; several arrays of one size where it is joined more than once."""
 
-    steps: tuple[tuple[Step, ...], ...]
+    steps: tuple[tuple[GrownArray, ...], ...]
 
 
-def grown(context: Context) -> Iterator[Grown]:
+def grown(context: Context) -> Iterator[Growth]:
     """The arrays of a module that grow step by step.
 
     XLA makes one concatenation of nested ones, so that each has all parts of the one before, and one more.
@@ -52,14 +52,14 @@ def grown(context: Context) -> Iterator[Grown]:
         if metadata is not None and metadata.op_name.endswith("concatenate") and not is_of_package(one):
             value = Value(one, fusions_around(one, context))
             writer = _writer(value)
-            tree.add(Step(value, () if writer is None else (writer,), False), value.operands())
+            tree.add(GrownArray(value, () if writer is None else (writer,), False), value.operands())
     if context.backend is Backend.TPU:
         for step, parts in _in_turn(context):
             tree.add(step, parts)
     yield from tree.chains()
 
 
-def _in_turn(context: Context) -> Iterator[tuple[Step, list[Value]]]:
+def _in_turn(context: Context) -> Iterator[tuple[GrownArray, list[Value]]]:
     for one in context.graph.sequential_instructions():
         if one.opcode not in _WRITTEN_IN_TURN or one.shape is None or not one.shape.is_array:
             continue
@@ -67,7 +67,7 @@ def _in_turn(context: Context) -> Iterator[tuple[Step, list[Value]]]:
             continue
         parts, writers = written_in_turn(one)
         if len(parts) > 1:
-            yield Step(Value(one), writers, True), parts
+            yield GrownArray(Value(one), writers, True), parts
 
 
 class _Tree:
@@ -76,10 +76,10 @@ class _Tree:
     def __init__(self) -> None:
         self._children: dict[tuple[int, Value], int] = {}
         self._before: list[int] = [0]
-        self._steps: dict[int, list[Step]] = {}
+        self._steps: dict[int, list[GrownArray]] = {}
         self._nodes: dict[Value, int] = {}
 
-    def add(self, step: Step, parts: list[Value]) -> None:
+    def add(self, step: GrownArray, parts: list[Value]) -> None:
         """Adds an array, after those that its first part may be."""
         origins = [_origin(part) for part in parts]
         node = self._nodes.get(origins[0], 0)
@@ -95,7 +95,7 @@ class _Tree:
             self._before.append(node)
         return child
 
-    def chains(self) -> Iterator[Grown]:
+    def chains(self) -> Iterator[Growth]:
         """The longest chains of arrays that begin with one another, without common ones."""
         length: dict[int, int] = {0: 0}
         for node in range(1, len(self._before)):  # a node comes after its beginnings
@@ -111,7 +111,7 @@ class _Tree:
                     steps.append(tuple(self._steps[node]))
                 node = self._before[node]
             if len(steps) >= _LEAST:
-                yield Grown(tuple(reversed(steps)))
+                yield Growth(tuple(reversed(steps)))
 
 
 def _origin(value: Value) -> Value:

@@ -153,7 +153,7 @@ def _share(found: NDArray[np.bool_], iteration: _Array) -> float:
 
 @attrs.define(eq=False)
 class _Left:
-    """What is left to do at a mask's positions."""
+    """State of an evaluation at a mask's positions: iterations, and operations that it may still take."""
 
     counters: dict[Instruction, _Array]
     """Counters of loops, at iterations spread evenly."""

@@ -10,12 +10,12 @@ from hlotext.analysis import Backend
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import fusions_around, is_of_convolution, size_of, times
-from hlotext.lint.products import Product, products
+from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.selectors import Selector, selector, writers, written
 from hlotext.lint.sums import slots_added_to
-from hlotext.lint.values import Value, entered
+from hlotext.lint.values import Value, entered, source
 from hlotext.lint.wording import sizes
 from hlotext.lint.zeros import zeros
 
@@ -44,6 +44,9 @@ class OneHotProduct(Rule):
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
+                    break
+                if found is None and (joined := _of_part(product, side, priced, context)) is not None:
+                    yield joined
                     break
                 part = part_of(value) if found is None else None
                 if part is not None and part <= _SPARSE:  # no factor of a product is seen to be one-hot
@@ -85,6 +88,44 @@ def _report(
         spares={one: _less(one, product, all_runs) for one in masks} if masks else {},
         covers=frozenset([*masks, *sums]),
     )
+
+
+def _of_part(product: Product, side: int, priced: set[Instruction], context: Context) -> Report | None:
+    """A product with one-hot rows beside others, as of categories and numbers that describe the same thing."""
+    value = product.origins[side]
+    joined, shape = concatenated(value), value.instruction.shape
+    if joined is None or shape is None or joined[1] != shape.rank - 1:
+        return None
+    classes = sum(_classes(part) for part in joined[0])
+    if classes < _LEAST or classes * 2 < shape.dimensions[-1]:  # no factor of a product is seen to be one-hot
+        return None
+    prices, runs = context.prices, context.prices.runs(product.whole.computation)
+    masks = [one for one in writers(product.operands[side]) if one not in priced]
+    priced.update(masks)
+    part = classes / shape.dimensions[-1]
+    # The rows that are picked are read, and added to what the others give.
+    instead = prices.reading(3 * size_of(product.dot.shape) * runs)
+    seconds = prices.seconds(product.whole) * part + prices.together(masks) - instead
+    if seconds <= 0:  # picking the rows takes as long
+        return None
+    return Report(
+        product.dot,
+        f"{classes:,} of {shape.dimensions[-1]:,} columns of a matrix of {sizes(shape)} that is multiplied"
+        f"{times(context.runs(product.whole))} are one-hot, and almost all of them zero",
+        "take the rows of the other matrix by their index, and add the product of the other columns (w[i] + x @ w[n:])",
+        flops=round(context.flops(product.dot) * part),
+        seconds=seconds,
+        spares=dict.fromkeys(masks, part),
+        covers=frozenset(masks),
+    )
+
+
+def _classes(part: Value) -> int:
+    """Columns of a part of a matrix that are one-hot; 0 where its rows are not."""
+    shape, found = source(part, SAME).instruction.shape, selector(part)
+    if found is None or found.is_diagonal or shape is None or not shape.rank:
+        return 0
+    return found.classes if shape.dimensions[-1] == found.classes else 0
 
 
 def _fetches(product: Product) -> list[Instruction]:

@@ -184,19 +184,28 @@ def _is_table(scatter: Instruction, table: Shape) -> bool:
 
 
 def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report | None:
-    """Rows that were broadcast, such as all pairs of rows side by side, are multiplied: once would do for each row."""
+    """Rows that were broadcast or gathered, such as all pairs of rows side by side or those of both ends of edges, are
+    multiplied: once would do for each row."""
     joined = concatenated(product.origins[side])
     parts, along = joined if joined is not None else ([product.origins[side]], -1)
     parts = [source(part, SAME) for part in parts]
-    kept, summed = 0.0, 0
+    kept, summed, gathered = 0.0, 0, 0
     for part in parts:
         shape = part.instruction.shape
         if shape is None or not shape.is_array or not shape.rank or not shape.element_count:
             return None
-        if along not in (-1, shape.rank - 1):
+        if along not in (-1, shape.rank - 1) and part.instruction.opcode != "gather":
             return None
         summed += shape.dimensions[-1]
         kept += shape.dimensions[-1] * _distinct(part) / product.summed
+        gathered += size_of(shape) if part.instruction.opcode == "gather" else 0
+    if gathered and (
+        along == -1 or context.backend is Backend.TPU
+    ):  # a gather alone is looked at with its gradient
+        return None
+    whole = product.origins[side].instruction.shape
+    if gathered and (whole is None or along != whole.rank - 1):
+        return None
     if summed != product.summed or product.batch != 1 or kept >= _HALF or product.columns < _LEAST_NARROW:
         return None
     array = written(product.operands[side])
@@ -209,16 +218,17 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
         context.prices.seconds(product.whole),
         context.prices.reading(size_of(product.whole.shape) * runs),
     )
-    spared = max(0.0, now - max(now * kept, result)) + (
-        context.prices.seconds(array) if array is not None else 0.0
-    )
+    spared = max(0.0, now - max(now * kept, result))
+    if array is not None:  # of what is gathered only the writing is spared
+        writing = context.prices.reading(size_of(array.shape) * runs)
+        spared += min(context.prices.seconds(array), writing if gathered else math.inf)
     rows = product.rows if side == 0 else product.columns
     return Report(
         product.dot,
-        f"{rows:,} rows that were made by repeating others are multiplied by {sizes(product.dot.operands[1 - side].shape)}: "
-        f"{100 * kept:.2g} % of the operations would suffice",
-        "multiply before the rows are repeated, each part by its rows of the matrix, and add the results "
-        "((a @ w[:k])[:, None] + (b @ w[k:])[None])",
+        f"{rows:,} rows that were made by {'gathering' if gathered else 'repeating'} others are multiplied by "
+        f"{sizes(product.dot.operands[1 - side].shape)}: {100 * kept:.2g} % of the operations would suffice",
+        f"multiply before the rows are {'gathered' if gathered else 'repeated'}, each part by its rows of the matrix, and "
+        f"add the results ({'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'})",
         flops=round(context.flops(product.dot) * (1 - kept)),
         seconds=spared,
         spares={array: 1.0} if array is not None else {},
@@ -230,6 +240,9 @@ def _distinct(value: Value) -> float:
     """The part of the rows of a value that are not repetitions, of those of its last dimension."""
     one = value.instruction
     inner, shape = one.operands[0].shape if one.operands else None, one.shape
+    if one.opcode == "gather" and inner is not None and shape is not None:
+        is_of_rows = math.prod(one.attributes.get("slice_sizes", ())) == shape.dimensions[-1]
+        return min(1.0, (inner.element_count or 0) / (shape.element_count or 1)) if is_of_rows else 1.0
     if one.opcode != "broadcast" or inner is None or shape is None or not inner.rank:
         return 1.0
     if one.attributes.get("dimensions", ())[-1] != shape.rank - 1:

@@ -10,7 +10,7 @@ from hlotext.analysis import byte_text
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import ELEMENTWISE
-from hlotext.lint.grown import Grown, grown
+from hlotext.lint.grown import Growth, grown
 from hlotext.lint.helpers import fusions_around, is_of_package, is_product_call, size_of, times
 from hlotext.lint.moving import comes_from_argument
 from hlotext.lint.rounds import parts_of
@@ -82,7 +82,7 @@ class Joined(Rule):
         )
 
 
-def _of_grown(found: Grown, context: Context) -> Iterator[Report]:
+def _of_grown(found: Growth, context: Context) -> Iterator[Report]:
     """An array that grows step by step, of which each step writes all anew."""
     prices = context.prices
     first, last = found.steps[0][0].array.instruction, found.steps[-1][0].array.instruction
