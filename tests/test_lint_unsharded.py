@@ -112,3 +112,49 @@ def test_moments_in_full_are_found_though_nothing_is_donated(gathered: str) -> N
 
 def test_what_is_not_gathered_again_is_no_update() -> None:
     assert not replicated_state(undonated(OTHER))
+
+
+AVERAGED = """HloModule step, is_scheduled=true, num_partitions=4
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  p = f32[1024,4096]{1,0} parameter(0)
+  m = f32[1024,4096]{1,0} parameter(1)
+  x = f32[8,1024]{1,0} parameter(2)
+  y = f32[8,4096]{1,0} parameter(3)
+  own = f32[1024,4096]{1,0} dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  grad = f32[1024,4096]{1,0} all-reduce(own), channel_id=1, replica_groups=[1,4]<=[4], GLOBAL
+  m_next = f32[1024,4096]{1,0} add(m, GRAD)
+  p_own = f32[1024,4096]{1,0} subtract(p, m_next)
+  p_sum = f32[1024,4096]{1,0} all-reduce(p_own), channel_id=2, replica_groups=[1,4]<=[4], GLOBAL
+  quarter = f32[] constant(0.25)
+  quarters = f32[1024,4096]{1,0} broadcast(quarter), dimensions={}
+  p_next = f32[1024,4096]{1,0} multiply(p_sum, quarters)
+  ROOT state = (f32[1024,4096]{1,0}, f32[1024,4096]{1,0}) tuple(p_next, m_next)
+}
+"""
+
+
+def averaged(grad: str) -> hlo.Module:
+    return hlo.parse(
+        AVERAGED.replace("GRAD", grad).replace("GLOBAL", "use_global_device_ids=true, to_apply=sum")
+    )
+
+
+def test_parameters_that_are_averaged_are_updated() -> None:
+    module = averaged("grad")
+    assert sorted(one.name for one in replicated_state(module)) == ["m", "p"]
+    (found,) = lint.run(module, lint.Config(select=("C114",), **support.SAY_ALL))
+    assert found.name == "p_sum"
+
+
+def test_parameters_that_are_averaged_after_own_steps_are_not_equal_before() -> None:
+    """As in local SGD, where each device takes its own step first."""
+    module = averaged("own")
+    assert sorted(one.name for one in replicated_state(module)) == ["p"]
+    assert not lint.run(module, lint.Config(select=("C114",), **support.SAY_ALL))

@@ -333,6 +333,9 @@ def _before(
             whole = one.operands[0] if one.opcode == "slice" else fetched(one)
             if whole is not None and _dimensions(whole) == _dimensions(instruction):
                 yield Value(whole, cut.fusions), (), _Change.ROLL
+    elif (sent := _summed(instruction)) and (len(sent) == 1 or part[:1] < (len(sent),)):
+        # A mean over the devices computes each element anew, of those of the others.
+        yield Value(sent[part[0] if part else 0], fusions), part[1:], _Change.ALL
     elif opcode in ELEMENTWISE:
         # Compilers turn the kernels of convolutions, and with them what updates them.
         now = instruction.shape.dimensions if instruction.shape is not None else ()
@@ -340,6 +343,16 @@ def _before(
         for operand in operands:
             if operand.shape is not None and operand.shape.dimensions == now and _is_as_large(operand, array):
                 yield Value(operand, fusions), part, change
+
+
+def _summed(one: Instruction) -> tuple[Instruction, ...]:
+    """The operands of an all-reduce, also of its done; empty for other operations."""
+    if one.opcode == "all-reduce":
+        return tuple(one.operands)
+    wrapped = one.async_wrapped_instruction if one.opcode == "async-done" else None
+    return (
+        tuple(one.async_chain[0].operands) if wrapped is not None and wrapped.opcode == "all-reduce" else ()
+    )
 
 
 def _dimensions(one: Instruction) -> tuple[int, ...] | None:

@@ -72,28 +72,34 @@ def _is_of_loop(one: Instruction) -> bool:
     return one.opcode == "get-tuple-element" and one.operands[0].opcode in traits.CONTROL_FLOW
 
 
-def is_only_stacked(value: Value, rounds: Rounds, same: Same) -> bool:
-    """True if a value goes into a stack of the loop's results alone, perhaps after elementwise work with what is the same in
-    every iteration."""
+def only_stacked(value: Value, rounds: Rounds, same: Same) -> frozenset[Instruction]:
+    """The operations that a value goes through where it goes into a stack of the loop's results alone: work on its elements
+    and rows, such as softmax or further products, with what is the same in every iteration. Empty where it goes elsewhere."""
     updates = {update for slot, update in stacks(rounds) if taken_out(rounds)[slot]}
-    pending, seen, found = [value], 0, False
+    pending, derived, found = [value], {value}, False
+    others: list[Value] = []
     while pending:
-        current = pending.pop()
-        for user, number in consumers(current, _STACKED):
-            seen += 1
+        for user, number in consumers(pending.pop(), _STACKED):
             made = user.instruction
             if made.opcode == "dynamic-update-slice" and number == 1 and _writes(user, updates):
                 found = True
-            elif (
-                seen < _MOST_STEPS
-                and made.opcode in ELEMENTWISE
-                and size_of(made.shape) <= 2 * size_of(value.instruction.shape)
-                and all(is_same(other, same) for k, other in enumerate(user.operands()) if k != number)
-            ):
+                continue
+            if len(derived) >= _MOST_STEPS or made.opcode not in _OF_ROWS:
+                return frozenset()
+            if size_of(made.shape) > _MOST_LARGER * size_of(value.instruction.shape):
+                return frozenset()
+            others += [other for k, other in enumerate(user.operands()) if k != number]
+            if user not in derived:
+                derived.add(user)
                 pending.append(user)
-            else:
-                return False
-    return found
+    if not found or not all(source(other, _STACKED) in derived or is_same(other, same) for other in others):
+        return frozenset()
+    return frozenset(one.writer for one in derived)
+
+
+_OF_ROWS = ELEMENTWISE | traits.REDUCTIONS | traits.DOTS | {"broadcast"}
+_MOST_LARGER = 8
+"""Maximum ratio of what is made of a value to the value: all of it is held for all iterations."""
 
 
 def _writes(user: Value, updates: Collection[Instruction]) -> bool:

@@ -11,7 +11,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import Product, concatenated, products
-from hlotext.lint.recurrence import apart_from_state, is_made_of, is_only_stacked, not_of_loops
+from hlotext.lint.recurrence import apart_from_state, is_made_of, not_of_loops, only_stacked
 from hlotext.lint.rounds import Purity, Rounds, Same, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.sums import slots_added_to
@@ -31,6 +31,8 @@ class _Moved:
     """Bytes that each iteration reads of it, or writes for it."""
     part: float = 1.0
     """The part of its terms that need not wait."""
+    after: frozenset[Instruction] = frozenset()
+    """Operations on its result that go with it."""
 
 
 _BEFORE = (
@@ -79,6 +81,7 @@ def _reports(
     together: dict[Instruction, int] = {}
     for product in found:
         together[product.whole] = together.get(product.whole, 0) + context.flops(product.dot)
+    moved_along = set[Instruction]()
     for product in found:
         moved = _moved(product, body)
         if moved is None:
@@ -86,6 +89,11 @@ def _reports(
         saved = _saved(product, moved, together[product.whole], count, context)
         if not saved:  # one product over all iterations would take as long
             continue
+        launch = context.prices.chip.rates.launch
+        if launch is not None:  # each of these starts once rather than in every iteration
+            after = moved.after - moved_along - together.keys()
+            moved_along |= after
+            saved += launch.value * len(after) * context.prices.runs(rounds.body) * (1 - 1 / count)
         held = moved.held * count
         room = context.prices.chip.usable_bytes(0)
         yield Report(
@@ -128,13 +136,14 @@ def _moved(product: Product, body: _Body) -> _Moved | None:
             part = _part(value, body.apart, body.purity)
             if part:
                 return _Moved("its operands do not depend on the loop's state", _BEFORE, made, 2 * made, part)
-            if is_only_stacked(product.value, body.rounds, body.same):
+            if after := only_stacked(product.value, body.rounds, body.same):
                 rows = size_of(value.instruction.shape)
                 return _Moved(
                     "its result is only stacked",
                     "stack what is multiplied, and multiply all of it after the loop",
                     max(0, rows - made),
                     2 * rows,
+                    after=after - {product.whole},
                 )
         elif is_made_of(value, body.given, body.purity) and slots_added_to(
             product.value, body.rounds, body.same
