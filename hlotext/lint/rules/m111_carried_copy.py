@@ -17,7 +17,7 @@ from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.values import Value, entered
 from hlotext.lint.wording import every_round
 
-_LITTLE = 0.125
+_LITTLE = 0.5
 """Part of the copied bytes that an iteration may write besides, for its copies to go when two are done in one."""
 _COPYING = frozenset({"bitcast", "copy", "parameter", "reshape", "tuple", "get-tuple-element"})
 _MOST_STEPS = 100
@@ -60,15 +60,19 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
     ]
     branched = [one for branch in _branches(rounds.body) for one in branch if _is_copy(one, context)]
     is_known = rounds.loop not in context.prices.rounds  # a while_loop has no unroll
-    stays = context.backend is not Backend.GPU or _makes_state_alone(plain, rounds)
-    if not is_known or not _alternates(plain, rounds) or not stays:
+    beside = _written_beside(plain, rounds) if context.backend is Backend.GPU else 0
+    is_much = beside > _LITTLE * sum(size_of(one.shape) for one in plain)
+    if not is_known or not _alternates(plain, rounds) or is_much:
         plain = []  # no order of the program avoids the copy of what is still read
     for copies, help_ in ((plain, _SWAP), (branched, _BRANCH)):
         seconds = context.prices.together(copies)
         if not seconds or not _moves_more_than_it_starts(copies, seconds, context):
             continue
-        if copies is plain and all(map(_is_saved, copies)):
-            seconds /= 2  # of two iterations in one, one still copies
+        if copies is plain:
+            # What lies between may be written and read once more.
+            again = context.prices.reading(2 * beside) * context.prices.runs(rounds.body)
+            # Of two iterations in one, one still copies what is stacked.
+            seconds = max(0.0, seconds - again) / (2 if all(map(_is_saved, copies)) else 1)
         first = max(copies, key=lambda one: total_of(one.shape).allocated_bytes)
         size = sum(total_of(one.shape).allocated_bytes for one in copies)
         is_branch = copies is branched
@@ -100,16 +104,15 @@ def _alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
     return changes or all(rounds.slot_of(operand) is None for copy in copies for operand in copy.operands)
 
 
-def _makes_state_alone(copies: Sequence[Instruction], rounds: Rounds) -> bool:
-    """True if an iteration writes hardly anything but its state, which two iterations in one then write twice.
+def _written_beside(copies: Sequence[Instruction], rounds: Rounds) -> int:
+    """Bytes that an iteration writes besides its state, of which two iterations in one may write more.
 
-    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body, and may write more.
+    Where it has arrays on the way, the GPU compiler fuses other operations in the longer body.
     """
     kept = {*copies}
     for value in map(unmoved, rounds.given):
         kept |= {value, *(value.operands if value.opcode == "get-tuple-element" else ())}
-    beside = sum(size_of(one.shape) for one in rounds.body if works(one) and one not in kept)
-    return beside <= _LITTLE * sum(size_of(one.shape) for one in copies)
+    return sum(size_of(one.shape) for one in rounds.body if works(one) and one not in kept)
 
 
 def _is_saved(copy: Instruction) -> bool:
