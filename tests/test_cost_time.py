@@ -341,3 +341,25 @@ def test_a_rate_of_all_types_is_named_by_those_of_the_products(tmp_path: Path) -
     assert [line[:5] for line in told if line[:1] == ["peak"]] == [
         ["peak", "rates", "f32", "500", "GFLOP/s,"]
     ]
+
+
+def test_what_nothing_is_known_of_is_not_said_to_be_bound_by_something_else() -> None:
+    """A scatter in a TPU's VMEM, whose rate is not known; a small product on a CPU, which starts it as a kernel."""
+    vmem = "{1,0:T(8,128)S(1)}"
+    text = (
+        "HloModule m, is_scheduled=true\n\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT c = f32[] add(a, b)\n}\n\n"
+        f"ENTRY e {{\n  p = f32[8192,128]{vmem} parameter(0)\n  i = s32[4096,1]{vmem} parameter(1)\n"
+        f"  u = f32[4096,128]{vmem} parameter(2)\n  ROOT s = f32[8192,128]{vmem} scatter(p, i, u), update_window_dims={{1}}, "
+        "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add\n}\n"
+    )
+    module = hlo.parse(text)
+    assert [one.bound for one in cost.estimate(module, "v5e").instructions if one.name == "s"] == [
+        Bound.UNKNOWN
+    ]
+    product = "ROOT x = f32[{n},{n}]{{1,0}} dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+    for size, bound in ((16, Bound.OVERHEAD), (4096, Bound.COMPUTE)):
+        module = hlo.parse(
+            f"ENTRY e {{\n  p = f32[{size},{size}]{{1,0}} parameter(0)\n  {product.format(n=size)}\n}}\n"
+        )
+        assert [one.bound for one in cost.estimate(module, "cpu").instructions if one.name == "x"] == [bound]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from hlotext.analysis import memory_space
+from hlotext.analysis import Backend, memory_space
 from hlotext.analysis.chips import HOST, Chip
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.sizes import VIEWS
@@ -23,6 +23,11 @@ OVERHEAD = 5e-6
 """Seconds of work below which the fixed costs of a kernel decide, which a roofline knows in part."""
 
 
+_FASTER = 22
+"""Rate of a TPU's VMEM over that of its HBM, about (the JAX scaling book): what takes longer there than all else is not bound
+by the rest, and no more is known of the rate."""
+
+
 class Bound(enum.Enum):
     """Terms of an instruction's lower bound on time."""
 
@@ -33,7 +38,7 @@ class Bound(enum.Enum):
     OVERHEAD = "overhead"
     """A kernel of less than 5 microseconds without its launch: fixed costs likely dominate. A TPU's core launches none."""
     UNKNOWN = "unknown"
-    """A custom call or a rate that nothing is known of."""
+    """A custom call or a rate that nothing is known of, such as that of a TPU's VMEM."""
 
 
 @attrs.frozen
@@ -57,7 +62,7 @@ class LowerBound:
     launch: float = 0.0
     """Seconds to start it, where the chip's row has them."""
     has_kernels: bool = False
-    """True on a chip that starts a kernel for each operation, rather than one program for all."""
+    """True on a chip, or a CPU, that starts a kernel for each operation, rather than one program for all."""
 
     @property
     def seconds(self) -> float:
@@ -85,7 +90,7 @@ class LowerBound:
     def term(self) -> Bound:
         """The limiting term of the work itself, however short it is."""
         missing = (self.flops and self.compute is None) or (self.bytes and self.memory is None)
-        if self.is_unknown or missing:
+        if self.is_unknown or missing or self.fast > _FASTER * self.working:
             return Bound.UNKNOWN
         if self.working == self.compute:
             return Bound.COMPUTE
@@ -148,7 +153,7 @@ class Roofline:
             fast,
             fast / rates.bandwidth.value if rates.bandwidth is not None else 0.0,
             rates.launch.value if is_started and rates.launch is not None else 0.0,
-            rates.launch is not None,
+            rates.launch is not None or (self.chip.backend is Backend.CPU and starts_kernel(instruction)),
         )
 
     def _compute_seconds(self, flops: float, products: Mapping[str, float]) -> float | None:
