@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 import pytest
 
@@ -755,3 +757,48 @@ def test_a_table_that_each_iteration_repeats_and_only_reads_is_made_again() -> N
     assert "broadcast of 2.00 MiB is recomputed in each of 12 iterations" in finding.message
     over = "f32[8,1024,64]{2,1,0} dynamic-update-slice(w, x, i, i, i)"
     assert "G116" not in codes(TABLE.replace("USED", over))
+
+
+def test_the_memory_of_an_argument_stays() -> None:
+    """The loop's copies end in the donated arguments: without them these are as large as before (512 MiB, not 1 GiB)."""
+    path = support.DATA / "lint/compiled/cache_as_scan_output.gpu1.after_optimizations.txt.xz"
+    saved = only(support.read_text(path).decode(), "M112").peak_bytes
+    assert saved == pytest.approx(512 << 20, rel=0.01)
+
+
+BOUND = """HloModule bound, is_scheduled=true
+
+ENTRY main {
+  x = f32[4096]{0} parameter(0)
+  k = f32[1024]{0} constant({...})
+  y = f32[2048]{0} slice(x), slice={[0:2048]}
+  z = f32[2048]{0} cosine(y)
+  ROOT r = f32[512]{0} slice(z), slice={[0:512]}
+}
+"""
+
+
+@pytest.mark.parametrize(("named", "left"), [("y", 0), ("x", 16384), ("k", 4096), ("r", 2048)])
+def test_no_saving_is_more_than_what_can_fall(named: str, left: int) -> None:
+    """Arguments, constants and results stay, unless the finding is about one of them."""
+    context = lint.make_context(hlo.parse(BOUND))
+    one = context.module.find(named)
+    assert context.most_saved({one}) == 8192 + left  # y and z have one place
+
+
+@attrs.frozen
+class _Boasting(lint.Rule):
+    code = "Z901"
+    name = "boasting"
+    title = "more memory than there is"
+    waste = "held"
+    opcodes = frozenset({"cosine"})
+
+    def check(self, instruction: hlo.Instruction, context: lint.Context) -> Iterator[lint.Report]:
+        yield lint.Report(instruction, "all of it", peak_bytes=1 << 40)
+
+
+def test_the_bound_holds_for_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint.Config, "active_rules", lambda config: [_Boasting()])
+    (finding,) = lint.run(hlo.parse(BOUND), lint.Config(**support.SAY_ALL))
+    assert finding.peak_bytes == 8192

@@ -79,7 +79,7 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
     """The finding of one rule and cause."""
     rule, report, first = min(places, key=lambda place: _cheapness(place[2]))
     others = [finding for *_, finding in places if finding is not first]
-    seconds, peak = _sum(f.seconds for *_, f in places), _saved_peak(places, context)
+    seconds, peak = _sum(f.seconds for *_, f in places), _bounded(_saved_peak(places, context), places, context)
     prices = context.prices if seconds is not None else None
     time_share = seconds / prices.step if seconds is not None and prices is not None and prices.step else 0.0
     peak_share = _part(peak, context.peak) if peak is not None else 0.0
@@ -121,6 +121,15 @@ def _saved_peak(places: Sequence[Place], context: Context) -> int | None:
         return _sum(finding.peak_bytes for *_, finding in places)
     alone = (f.peak_bytes for _, report, f in places if report.peak_bytes is not None or not report.spares)
     return together + (_sum(alone) or 0)
+
+
+def _bounded(saved: int | None, places: Sequence[Place], context: Context) -> int | None:
+    """A saving of the peak, no more than the peak holds beyond what the repairs leave as it is; whole modules have none."""
+    if not saved or any(report.instruction is None for _, report, _ in places):
+        return saved
+    changed = {one for _, report, _ in places for one in (report.instruction, *report.spares)}
+    most = context.most_saved(changed)
+    return saved if most is None else min(saved, most)
 
 
 def _part(peak_bytes: int, peak: int | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -33,7 +33,7 @@ from hlotext.lint.alike_fusions import alike
 from hlotext.lint.checkout import Checkout
 from hlotext.lint.fitting import Excess, excess_of
 from hlotext.lint.price import Prices, prices_of
-from hlotext.memory.without import peak_without
+from hlotext.memory.without import kept, peak_without
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -127,11 +127,20 @@ class Context:
         if self.assignment is None or not self.peak:
             return None
         left = peak_without(self.assignment, shares) / self.peak
-        # What is fragmented falls with the rest.
-        figures = self.assignment.statistics
+        return max(0, round(self._needed(self.assignment) * (1 - left)))
+
+    def most_saved(self, changed: Collection[Any]) -> int | None:
+        """The most by which the peak can fall if only what these instructions write changes (see `saved_peak`): what is needed
+        beyond arguments, results and constants that stay; None where memory cannot be told."""
+        if self.assignment is None or not self.peak:
+            return None
+        return max(0, self._needed(self.assignment) - kept(self.assignment, changed))
+
+    def _needed(self, assignment: memory.Assignment) -> int:
+        """Bytes of main memory, with what is lost by fragments, which fall with the rest."""
+        figures = assignment.statistics
         needed = figures.argument_size_in_bytes + figures.output_size_in_bytes - figures.alias_size_in_bytes
-        needed += figures.temp_size_in_bytes or 0
-        return max(0, round(max(needed, self.peak) * (1 - left)))
+        return max(needed + (figures.temp_size_in_bytes or 0), self.peak or 0)
 
     @functools.cached_property
     def census(self) -> Census:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import peaks
+from hlotext.memory.allocations import Allocation
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.subshapes import ShapeIndex
 
@@ -19,7 +20,8 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
 
     An estimate: everything else stays where it is and lives as long. A place that several values have one after the other is
     as small as the last one leaves it. In the memory of a result, what is there before, and not
-    changed in place into what becomes smaller, still needs room.
+    changed in place into what becomes smaller, still needs room. The memory of an argument is the caller's: it falls only
+    with the argument itself, whatever else is written there once it is donated.
     """
     line = list(peaks.timeline(before, memory_space))
     if not line:
@@ -35,6 +37,8 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
         for value, offset, size in allocation.slices:
             one = value.instruction
             share = shares.get(one, shares.get((one, value.index), 0.0)) if one is not None else 0.0
+            if allocation.is_parameter and not _is_argument(one):
+                share = 0.0
             if share > 0 and value.live_range is not None:
                 span = (0, moments - 1) if allocation.is_static else value.live_range
                 gone.setdefault((offset, size), []).append((*span, share))
@@ -55,6 +59,38 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
         saved += step
         most = max(most, now - saved)
     return most
+
+
+def kept(before: Assignment, changed: Collection[Written], memory_space: int = 0) -> int:
+    """Bytes that stay whatever a repair saves which changes only what these instructions write.
+
+    These are all arguments, all results in memory of their own, and all constants: of each of the three kinds unless one of
+    its values is changed.
+    """
+    stays: dict[str, int] = {}
+    changes = set()
+    for allocation in before.allocations:
+        if allocation.memory_space != memory_space or not allocation.is_static:
+            continue
+        kind = _kind(allocation)
+        stays[kind] = stays.get(kind, 0) + allocation.bytes
+        for value, *_ in allocation.slices:
+            one = value.instruction
+            if one is None or (kind == "argument" and not _is_argument(one)):
+                continue
+            if one in changed or (one, value.index) in changed:
+                changes.add(kind)
+    return sum(size for kind, size in stays.items() if kind not in changes)
+
+
+def _kind(allocation: Allocation) -> str:
+    return "argument" if allocation.is_parameter else "constant" if allocation.is_constant else "result"
+
+
+def _is_argument(one: Instruction | None) -> bool:
+    """True for a parameter of the entry."""
+    home = one.computation if one is not None and one.opcode == "parameter" else None
+    return home is not None and home.module is not None and home is home.module.entry
 
 
 def _merged(rows: list[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:

@@ -55,6 +55,7 @@ class DoublePrecision(Rule):
                 is_at_most=True,  # kernels of f32 are other kernels
                 seconds=priced[0] if priced is not None else None,
                 peak_bytes=priced[1] if priced is not None else None,
+                spares=dict.fromkeys(context.module.entry, 0.5) if priced is not None else {},
             )
 
 
