@@ -205,6 +205,24 @@ ENTRY e {
 """
 
 
+def test_what_was_compiled_for_another_device_is_said_as_cost_says_it() -> None:
+    """Also by `triage`; nothing is said of a chip that the text was compiled for."""
+    file = support.DATA / "lint" / "compiled" / "caches_turned_in_scan.tpu1.after_optimizations.txt.xz"
+    told = "compiled for TPU, not this chip"
+    for command in ("lint", "triage"):
+        assert told in run(command, file, "--chip", "h100").stdout
+        assert "this chip" not in run(command, file, "--chip", "v5p").stdout
+    assert told.split(maxsplit=2)[2] in run("cost", file, "--chip", "h100").stdout
+
+
+@pytest.mark.parametrize("condition", ["share>2", "share>=1", "share>1.5"])
+def test_a_share_above_all_is_refused(condition: str) -> None:
+    """Without a percent sign it would never be met."""
+    result = run("lint", "-", "--fail-on", condition, input="")
+    assert result.exit_code == 2
+    assert f"did you mean {condition}%?" in result.stderr
+
+
 def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
     """As `hlotext memory` says it, where the chip is known; a finding like others, at any share."""
     file = tmp_path / "m.hlo"

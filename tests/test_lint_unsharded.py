@@ -158,3 +158,36 @@ def test_parameters_that_are_averaged_after_own_steps_are_not_equal_before() -> 
     module = averaged("own")
     assert sorted(one.name for one in replicated_state(module)) == ["p"]
     assert not lint.run(module, lint.Config(select=("C114",), **support.SAY_ALL))
+
+
+UPDATED = """HloModule updated, is_scheduled=true, num_partitions=8, input_output_alias={ {0}: (0, {}), {1}: (1, {}) }
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY step {
+  w = f32[8192,1024]{1,0} parameter(0), sharding={replicated}
+  m = f32[8192,1024]{1,0} parameter(1), sharding={replicated}
+  x = bf16[1024,8192]{1,0} parameter(2), sharding={devices=[8,1]<=[8]}
+  narrow = bf16[8192,1024]{1,0} convert(w)
+  y = bf16[1024,1024]{1,0} dot(x, narrow), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[8192,1024]{1,0} dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  s = f32[8192,1024]{1,0} all-reduce(g), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=sum
+  n = f32[8192,1024]{1,0} add(m, s)
+  v = f32[8192,1024]{1,0} subtract(w, n)
+  ROOT t = (f32[8192,1024]{1,0}, f32[8192,1024]{1,0}) tuple(v, n)
+}
+"""
+
+
+def test_weights_that_the_forward_pass_reads_are_not_the_updates_own() -> None:
+    """Also where it reads them in a narrower copy: spreading them takes a gather in each step, which ZeRO-1 does without."""
+    config = lint.Config(select=("C110",), **support.SAY_ALL)
+    (finding,) = lint.run(hlo.parse(UPDATED), config)
+    assert finding.instruction is not None
+    assert (finding.instruction.name, finding.bytes) == ("m", 4 * 8192 * 1024 * 7 // 8)
+    no_moments = UPDATED.replace(", {1}: (1, {})", "")
+    assert not lint.run(hlo.parse(no_moments), config)

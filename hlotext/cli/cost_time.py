@@ -11,11 +11,9 @@ import click
 import hlotext as hlo
 from hlotext import cost, dumps
 from hlotext.analysis import (
-    Backend,
     ChipChoice,
     DeviceMesh,
     SourceLocation,
-    backend_of,
     census,
     is_optimized,
     parse_mesh,
@@ -140,9 +138,8 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     unknown = sum(not one.is_known for one in found.transfers)
     if unknown:
         facts.append(("unknown transfers", f"{unknown} without a known size or rate, counted as 0"))
-    backend = backend_of(found.module)
-    if backend not in (None, found.chip.backend) and isinstance(backend, Backend):
-        facts.append(("compiled for", f"{backend.name}, not this chip"))
+    if found.compiled_for:
+        facts.append(("compiled for", found.compiled_for))
     return facts
 
 

@@ -259,7 +259,12 @@ def _least_share(condition: str) -> tuple[float, bool]:
     match = _CONDITION.fullmatch(condition)
     if match is None:
         raise click.UsageError(f"--fail-on takes share>3% or share>=0.03, not {condition!r}")
-    return float(match[2]) / (100 if match[3] else 1), match[1] == ">="
+    share = float(match[2]) / (100 if match[3] else 1)
+    if share >= 1 and not match[3]:
+        raise click.UsageError(
+            f"--fail-on {condition!r} is {100 * share:.4g}%; did you mean share{match[1]}{match[2]}%?"
+        )
+    return share, match[1] == ">="
 
 
 def _fails(finding: lint.Finding, least: tuple[float, bool] | None) -> bool:

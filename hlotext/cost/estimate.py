@@ -11,6 +11,7 @@ from hlotext.analysis import (
     Communication,
     DeviceMesh,
     FoundMesh,
+    backend_of,
     call_graph,
     is_optimized,
     mesh_of,
@@ -150,6 +151,12 @@ class Estimate:
         if launch is None:
             return "excludes launch overhead and latency"
         return f"includes {time_text(launch.value)} of launch overhead per kernel, excludes latency"
+
+    @property
+    def compiled_for(self) -> str:
+        """The device that the text was compiled for, where that is known and the chip is none of its kind; else empty."""
+        backend = backend_of(self.module)
+        return "" if backend in (None, self.chip.backend) else f"{backend.name}, not this chip"  # type: ignore[union-attr]
 
     @property
     def is_bound(self) -> bool:

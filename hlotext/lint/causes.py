@@ -79,7 +79,10 @@ def _joined(places: Sequence[Place], config: Config, context: Context) -> Findin
     """The finding of one rule and cause."""
     rule, report, first = min(places, key=lambda place: _cheapness(place[2]))
     others = [finding for *_, finding in places if finding is not first]
-    seconds, peak = _sum(f.seconds for *_, f in places), _bounded(_saved_peak(places, context), places, context)
+    seconds, peak = (
+        _sum(f.seconds for *_, f in places),
+        _bounded(_saved_peak(places, context), places, context),
+    )
     prices = context.prices if seconds is not None else None
     time_share = seconds / prices.step if seconds is not None and prices is not None and prices.step else 0.0
     peak_share = _part(peak, context.peak) if peak is not None else 0.0

@@ -196,5 +196,6 @@ def prices_of(
         parts.append(f"{pluralize(bounded, 'loop')} at the maximum trip count")
     if unknown := len(estimate.unknown_calls):
         parts.append(f"without the work of {pluralize(unknown, 'custom call')}")
-    basis = ", ".join([name, *(parts or ["known trip counts"])])
+    elsewhere = [f"compiled for {estimate.compiled_for}"] if estimate.compiled_for else []
+    basis = ", ".join([name, *elsewhere, *(parts or ["known trip counts"])])
     return Prices(estimate, graph.with_trips(taken) if taken else graph, rounds, basis)

@@ -130,8 +130,8 @@ class Context:
         return max(0, round(self._needed(self.assignment) * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
-        """The most by which the peak can fall if only what these instructions write changes (see `saved_peak`): what is needed
-        beyond arguments, results and constants that stay; None where memory cannot be told."""
+        """The most by which the peak can fall if only what these instructions write changes: what is needed beyond arguments,
+        results and constants that stay; None where memory cannot be told."""
         if self.assignment is None or not self.peak:
             return None
         return max(0, self._needed(self.assignment) - kept(self.assignment, changed))

@@ -118,12 +118,11 @@ def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
 
 
 def _is_of_update(parameter: Instruction) -> bool:
-    """True if no product or loop reads a parameter as it is, rather than in a narrower copy, as of master weights."""
-    bits = _bits(parameter)
+    """True if no product or loop reads a parameter, or what is made of it: copies in another type are of the same values."""
     pending, seen = [parameter], {parameter}
     while pending and len(seen) < _MOST_STEPS:
         for user in pending.pop().users:
-            if user in seen or (user.opcode == "tuple" and user.is_root) or 0 < _bits(user) < bits:
+            if user in seen or (user.opcode == "tuple" and user.is_root):
                 continue
             opcodes = {one.opcode for one in parts_of(user)}
             if (
@@ -135,11 +134,6 @@ def _is_of_update(parameter: Instruction) -> bool:
             seen.add(user)
             pending.append(user)
     return len(seen) < _MOST_STEPS
-
-
-def _bits(one: Instruction) -> int:
-    """Bits of an element; 0 for several arrays."""
-    return one.shape.element_type.bits if one.shape is not None and one.shape.is_array else 0
 
 
 def _result(index: tuple[int, ...], context: Context) -> Instruction | None:
