@@ -156,7 +156,7 @@ class Estimate:
     def compiled_for(self) -> str:
         """The device that the text was compiled for, where that is known and the chip is none of its kind; else empty."""
         backend = backend_of(self.module)
-        return "" if backend in (None, self.chip.backend) else f"{backend.name}, not this chip"  # type: ignore[union-attr]
+        return "" if backend in (None, self.chip.backend) else f"{backend.name}, not this chip"
 
     @property
     def is_bound(self) -> bool:
