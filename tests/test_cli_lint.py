@@ -241,6 +241,7 @@ def test_what_does_not_fit_is_an_error(tmp_path: Path) -> None:
         assert "does not fit" not in run("lint", *arguments).stdout
     shown = run("triage", file, "--chip", "v5e").stdout.splitlines()
     assert shown[1].split() == ["does", "not", "fit", "m:", *told.split()]
+    assert "Error 1: M118 does-not-fit" in shown
     assert shown[-1].split()[1:] == ["hlotext", "lint", str(file), "--select", "M118", "--chip", "v5e"]
 
 

@@ -802,3 +802,46 @@ def test_the_bound_holds_for_every_rule(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(lint.Config, "active_rules", lambda config: [_Boasting()])
     (finding,) = lint.run(hlo.parse(BOUND), lint.Config(**support.SAY_ALL))
     assert finding.peak_bytes == 8192
+
+
+SORTED = """HloModule sorted, is_scheduled=true
+
+tied {
+  x = bf16[] parameter(0)
+  y = bf16[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  less = pred[] compare(x, y), direction=LT
+  more = pred[] compare(y, x), direction=LT
+  alike = pred[] compare(less, more), direction=EQ
+  first = pred[] compare(i, j), direction=LT
+  ROOT c = pred[] select(alike, first, less)
+}
+
+less {
+  x = bf16[] parameter(0)
+  y = bf16[] parameter(1)
+  ROOT c = pred[] compare(x, y), direction=LT
+}
+
+ENTRY main {
+  x = bf16[4096,4096]{1,0:T(8,128)(2,1)} parameter(0)
+  s = bf16[4096,4096]{1,0:T(8,128)(2,1)} sine(x)
+SORTS
+  ROOT c = bf16[4096,4096]{1,0:T(8,128)(2,1)} cosine(keys)
+}
+"""
+_STABLE = """  i = s32[4096,4096]{1,0:T(8,128)} iota(), iota_dimension=1
+  both = (bf16[4096,4096]{1,0:T(8,128)(2,1)}, s32[4096,4096]{1,0:T(8,128)}) sort(s, i), dimensions={1}, to_apply=tied
+  keys = bf16[4096,4096]{1,0:T(8,128)(2,1)} get-tuple-element(both), index=0"""
+_UNSTABLE = "  keys = bf16[4096,4096]{1,0:T(8,128)(2,1)} sort(s), dimensions={1}, to_apply=less"
+
+
+def test_a_stable_sort_of_keys_costs_the_positions() -> None:
+    before, after = (SORTED.replace("SORTS", way) for way in (_STABLE, _UNSTABLE))
+    finding = only(before, "G118")
+    times = [cost.estimate(hlo.parse(text), "v5e").seconds for text in (before, after)]
+    peaks = [lint.make_context(hlo.parse(text)).peak or 0 for text in (before, after)]
+    assert finding.seconds == pytest.approx(times[0] - times[1], rel=0.01)
+    assert finding.peak_bytes == pytest.approx(peaks[0] - peaks[1], rel=0.01)
+    assert "G118" not in codes(after)

@@ -118,17 +118,20 @@ def _show(found: triage.Triage, ranked: Sequence[triage.Examined], limit: int, c
 
 
 def _chosen(found: triage.Triage) -> Iterator[tuple[str, Sequence[triage.Action]]]:
+    yield "Error", [one for one in found.unpriced if one.is_error][:_ACTIONS]
     yield "Action", found.actions[:_ACTIONS]
     yield "Large cost, not proven avoidable", found.suspects[:_SUSPECTS]
-    yield "Not priced", found.unpriced[:_UNPRICED]
+    yield "Not priced", [one for one in found.unpriced if not one.is_error][:_UNPRICED]
 
 
 def _left_out(found: triage.Triage) -> str:
     """A line for what `_chosen` leaves out; empty if nothing."""
+    errors = sum(one.is_error for one in found.unpriced)
     counts = (
+        (errors - _ACTIONS, "error"),
         (len(found.actions) - _ACTIONS, "action"),
         (len(found.suspects) - _SUSPECTS, "large cost"),
-        (len(found.unpriced) - _UNPRICED, "unpriced finding"),
+        (len(found.unpriced) - errors - _UNPRICED, "unpriced finding"),
     )
     more = [pluralize(count, noun) for count, noun in counts if count > 0]
     return f"Not shown: {', '.join(more)}; --format json lists all." if more else ""

@@ -21,6 +21,8 @@ class Action:
     message: str
     """Message for the module in which it saves most."""
     help: str
+    is_error: bool
+    """True if the module does not run as it is."""
     is_proved: bool
     """True if the text shows that it can be avoided; otherwise it costs much and may be necessary."""
     seconds: float | None
@@ -48,7 +50,7 @@ class Action:
 
 
 def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
-    """All actions, the most valuable first, so those without a price last; those that nothing proves are among them.
+    """All actions: errors, then the most valuable first, those without a price last; what nothing proves is among them.
 
     What lowers the peak of a module that does not fit goes before the rest: nothing else lets it run.
     """
@@ -59,7 +61,16 @@ def actions_of(modules: Sequence[Examined]) -> tuple[Action, ...]:
         for finding in module.findings:
             causes[_cause(finding)].append((module, finding))
     found = [(_helps_to_fit(places), _action(places, step, peak)) for places in causes.values()]
-    found.sort(key=lambda row: (not row[0], -row[1].value, not row[1].is_proved, row[1].code, row[1].modules))
+    found.sort(
+        key=lambda row: (
+            not row[1].is_error,
+            not row[0],
+            -row[1].value,
+            not row[1].is_proved,
+            row[1].code,
+            row[1].modules,
+        )
+    )
     return tuple(action for _, action in found)
 
 
@@ -88,6 +99,7 @@ def _action(places: Iterable[tuple[Examined, Finding]], step: float, peak: int) 
         rule=first.rule,
         message=first.message,
         help=first.help,
+        is_error=any(one.severity is Severity.ERROR for _, one in ranked),
         is_proved=any(one.severity is not Severity.NOTE for _, one in ranked),
         seconds=seconds,
         peak_bytes=most,

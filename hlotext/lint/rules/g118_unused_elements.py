@@ -21,6 +21,7 @@ from hlotext.lint.own_parts import own_part
 from hlotext.lint.own_parts import remedy as own_remedy
 from hlotext.lint.rounds import parts_of
 from hlotext.lint.rule import Context, Report, Rule
+from hlotext.lint.stable_sorts import of_keys_alone
 from hlotext.lint.values import Value
 from hlotext.lint.wording import sizes
 
@@ -56,6 +57,8 @@ class UnusedElements(Rule):
             opcodes = bodies.opcodes(one)
             if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
                 yield _of_sort(sort, one, context)
+            elif (report := of_keys_alone(one, context)) is not None:
+                yield report
             elif (
                 opcode != "sort" and (found := _unused(one, bodies, asked)) is not None
             ):  # all that it computes is used

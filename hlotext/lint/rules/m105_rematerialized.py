@@ -47,7 +47,7 @@ class Rematerialized(Rule):
             yield Report(
                 first,
                 f"{counted(count, 'is', 'are')} rematerialized: {100 * again / max(1, total):.2g} % of all bytes written",
-                "free memory"
+                "lower the peak (`hlotext memory FILE` shows what holds it), so that XLA need not recompute them"
                 + (", or choose what to recompute with jax.checkpoint" if _is_training(context) else ""),
                 again,
                 "share",

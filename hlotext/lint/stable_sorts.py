@@ -1,0 +1,67 @@
+"""Sorts of keys alone that carry the position of each, for nothing but to keep those that are equal in order."""
+
+from __future__ import annotations
+
+from hlotext.analysis import byte_text
+from hlotext.ir.nodes.computation import Computation
+from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.helpers import size_of
+from hlotext.lint.rule import Context, Report
+from hlotext.lint.values import Value, source
+
+_KEY_AND_PLACE = 2
+
+
+def of_keys_alone(sort: Instruction, context: Context) -> Report | None:
+    """The report on a sort of one array whose second one, the positions, no operation reads afterwards.
+
+    XLA makes every stable sort so where the device has none (`StableSortExpander`). Where nothing else is sorted along,
+    equal keys may change places.
+    """
+    if sort.opcode != "sort" or len(sort.operands) != _KEY_AND_PLACE or sort.is_root:
+        return None
+    if any(
+        user.opcode != "get-tuple-element" or (user.attributes.get("index") == 1 and user.users)
+        for user in sort.users
+    ):
+        return None
+    places = sort.operands[1]
+    if not _counts(places, sort) or not _breaks_ties(sort.attributes.get("to_apply")):
+        return None
+    made = source(Value(places), ()).writer
+    size = size_of(places.shape)
+    share = size / (size + size_of(sort.operands[0].shape))
+    alone = [made] if len(made.users) == 1 else []
+    return Report(
+        sort,
+        f"a stable sort of keys alone carries the position of each, {byte_text(size)}, to keep equal ones in order",
+        "sort with jnp.sort(x, stable=False)",
+        bytes=size * context.runs(sort),
+        seconds=share * context.prices.seconds(sort) + context.prices.together(alone),
+        spares=dict.fromkeys([*alone, (sort, (1,))], 1.0),
+    )
+
+
+def _counts(places: Instruction, sort: Instruction) -> bool:
+    """True if an operand is the number of each element along the sorted dimension."""
+    iota = source(Value(places), ()).instruction
+    along = (sort.attributes.get("dimensions") or (None,))[0]
+    if iota.opcode != "iota":
+        return False
+    return along is not None and iota.attributes.get("iota_dimension") == along
+
+
+def _breaks_ties(comparator: object) -> bool:
+    """True if a comparator asks for the positions only where the keys compare alike both ways."""
+    if not isinstance(comparator, Computation) or comparator.root.opcode != "select":
+        return False
+    alike, by_place, before = comparator.root.operands
+    places = [one for one in comparator.parameters if (one.parameter_number or 0) >= _KEY_AND_PLACE]
+    return (
+        alike.opcode == "compare"
+        and alike.attributes.get("direction") == "EQ"
+        and before in alike.operands
+        and by_place.opcode == "compare"
+        and set(by_place.operands) == set(places)
+        and all(one.users == (by_place,) for one in places)
+    )
