@@ -511,3 +511,55 @@ def test_what_shifts_along_a_split_dimension_is_to_be_rolled(made: str, op_name:
     assert ("jnp." in finding.help) == (
         advice != "shard the operand as it is used" and "roll by" not in advice
     )
+
+
+TIED = """HloModule tied, is_scheduled=true, num_partitions=8
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+added {
+  a = f32[2048,256]{1,0} parameter(0)
+  b = f32[256,2048]{0,1} parameter(1)
+  c = f32[2048,256]{1,0} bitcast(b)
+  d = f32[2048,256]{1,0} JOIN(a, c)
+  ROOT e = f32[2048,256]{1,0} negate(d)
+}
+
+ENTRY main {
+  x = f32[2048,256]{1,0} parameter(0)
+  y = f32[256,2048]{0,1} parameter(1)
+  p = f32[2048,256]{1,0} all-reduce(x), channel_id=1, replica_groups={{0,1,2,3,4,5,6,7}}, GLOBAL
+  q = f32[256,2048]{0,1} all-reduce(y), channel_id=2, replica_groups=GROUPS, GLOBAL
+  r = f32[2048,256]{1,0} fusion(p, q), kind=kLoop, calls=added
+  ROOT t = (f32[2048,256]{1,0}, f32[2048,256]{1,0}) tuple(r, OTHER)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("join", "groups", "other", "count"),
+    [
+        ("add", "[1,8]<=[8]", "r", 1),
+        ("multiply", "[1,8]<=[8]", "r", 0),
+        ("add", "{{0,1,2,3},{4,5,6,7}}", "r", 0),
+        ("add", "[1,8]<=[8]", "p", 0),
+    ],
+    ids=["only added", "multiplied", "over other groups", "one is a result too"],
+)
+def test_two_sums_that_are_only_added_are_one(join: str, groups: str, other: str, count: int) -> None:
+    """As both gradients of an embedding that is also the output projection."""
+    text = TIED.replace("JOIN", join).replace("GROUPS", groups).replace("OTHER", other)
+    text = text.replace("GLOBAL", "use_global_device_ids=true, to_apply=sum")
+    module = hlo.parse(text)
+    found = lint.run(module, lint.Config(**{**support.SAY_ALL, "select": ("C113",)}, chip="h100"))
+    assert len(found) == count
+    if count:
+        (one,) = found
+        prices = lint.make_context(module, chip="h100").prices
+        (second,) = (each for each in module.entry if each.name == "q")
+        assert one.seconds == pytest.approx(prices.seconds(second))
+        assert one.bytes == 2048 * 256 * 4 * 2 * 7 // 8

@@ -95,8 +95,11 @@ class Prices:
 
     def spared(self, start: Instruction, part: float) -> float:
         """Seconds less of waiting for a transfer if it moves a part less of its bytes."""
-        whole = math.fsum(one.seconds for one in self.estimate.transfers if one.start is start)
-        return min(self.own.get(start, 0.0), whole * part)
+        return min(self.own.get(start, 0.0), self.transferring(start) * part)
+
+    def transferring(self, start: Instruction) -> float:
+        """Seconds of a transfer in all its runs, waited for or not."""
+        return math.fsum(one.seconds for one in self.estimate.transfers if one.start is start)
 
     def reading(self, size: float) -> float:
         """Seconds of reading or writing so many bytes; 0 where the chip has no bandwidth."""

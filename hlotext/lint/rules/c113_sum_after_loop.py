@@ -1,13 +1,15 @@
-"""Sums over devices that every round makes, to add up the results."""
+"""Sums over devices whose results are only added up: those that every round makes, and pairs."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from itertools import chain
 
 import attrs
 
 from hlotext.analysis import byte_text, total_of
+from hlotext.lint.added_sums import AddedSums, added_sums
 from hlotext.lint.repairs import SumOnce
 from hlotext.lint.rounds import Purity, Rounds, Same, rounds_of, same_in_rounds
 from hlotext.lint.rule import Context, Report, Rule
@@ -16,13 +18,14 @@ from hlotext.lint.wording import every_round
 
 
 @attrs.frozen
-class SumAfterLoop(Rule):
+class SumsAddedUp(Rule):
     code = "C113"
-    name = "sum-after-loop"
-    title = "an all-reduce in every iteration whose results are only accumulated"
+    name = "sums-added-up"
+    title = "all-reduces whose results are only added up"
     waste = "sent"
 
     def check_module(self, context: Context) -> Iterator[Report]:
+        yield from map(functools.partial(_of_pair, context), added_sums(context))
         known: dict[object, tuple[Rounds, Same] | None] = {}
         purity = Purity()
         for one in context.communications:
@@ -55,3 +58,21 @@ class SumAfterLoop(Rule):
                 if one.fusion is None and part == 1
                 else None,
             )
+
+
+def _of_pair(context: Context, found: AddedSums) -> Report:
+    both, prices = (found.one, found.other), context.prices
+    shorter = min(both, key=lambda one: prices.transferring(one.start))
+    part = min(1.0, found.bytes / max(1, shorter.result_bytes))
+    return Report(
+        found.other.start,
+        f"two arrays of {byte_text(found.bytes)} are summed over the same {found.one.participants or ''} devices "
+        f"separately, by {found.one.start.name} and {found.other.start.name}, and the sums are only added",
+        "sum once: in a shard_map, differentiate with respect to one copy of a weight that is used twice (tied embeddings), "
+        "in the type that is sent, w = lax.pcast(w.astype(bf16), axis, to='varying'), and psum its gradient once; rounding "
+        "changes",
+        round(shorter.sent_bytes * part * context.runs(shorter.start)),
+        # The links are free for as long as one of both takes, whichever of them is waited for.
+        seconds=min(prices.together(one.start for one in both), part * prices.transferring(shorter.start)),
+        origin=found.added,
+    )
