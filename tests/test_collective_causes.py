@@ -1072,3 +1072,25 @@ def test_memory_counts_results_that_take_the_sharding(
     found = [s for one in opened(tmp_path).collectives() for s in one.suggestions if s.name == "w"]
     assert {(s.spec, s.bytes_per_device) for s in found} == {("P(None, None)", grows)}
     assert f"needs {grows // 1024}.0 KiB more memory{also};" in found[0].because.replace("6.00", "6.0")
+
+
+UNNAMED = """HloModule unnamed, is_scheduled=true, num_partitions=4
+
+ENTRY main {
+  w = f32[64,256]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}, metadata={op_name="w"}
+  x = f32[256,256]{1,0} parameter(1), sharding={replicated}, metadata={op_name="x"}
+  g = f32[256,256]{1,0} all-gather(w), channel_id=1, replica_groups=[1,4]<=[4], dimensions={0}, use_global_device_ids=true
+  c = f32[256,256]{0,1} copy(g)
+  y = f32[256,256]{1,0} dot(READ, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[256,256]{1,0}, f32[256,256]{0,1}) tuple(y, c)
+}
+"""
+
+
+def test_only_what_is_returned_is_said_to_be() -> None:
+    """A gather without a name is often that of a result, but a product may read it just as well."""
+    told, silent = (
+        dumps.collectives.of_module(hlo.parse(UNNAMED.replace("READ", name)))[0].why for name in "xc"
+    )
+    assert "returned with a different sharding from w" in told
+    assert "returned" not in silent

@@ -24,6 +24,7 @@ from hlotext.dumps.collectives.producers import (
     argument_of,
     behind_views,
     is_read_so,
+    is_returned,
     joined,
     maker,
     reader_of,
@@ -230,7 +231,7 @@ class _Ends:
         argument = argument_of(made) if made is not None else None
         tensor, have = self._place(argument), self._have(argument)
         if key is None:
-            if one.loop is None and one.kind != "collective-permute":
+            if is_returned(one) and one.kind != "collective-permute":
                 return worded(
                     RESHARD, RESULT, None, tensor or self._place(made), axes, have, MEDIUM if have else LOW
                 )

@@ -127,6 +127,33 @@ def reader_of(one: Communication, text: Text, key: Key | None) -> hlo.Instructio
     return None
 
 
+def is_returned(one: Communication) -> bool:
+    """True if what a collective gives is a result of the program, through views alone, and nothing else reads it."""
+    queue = [one.start]
+    for node in queue:
+        if len(queue) > MOST:
+            return False
+        if node.is_root and not _is_of_entry(node):
+            return False
+        for user in node.user_view:
+            is_result = user.opcode == "tuple" and user.is_root and _is_of_entry(user)
+            if not is_result and not _is_view(user):
+                return False
+            if not is_result and user not in queue:
+                queue.append(user)
+    return True
+
+
+def _is_view(node: hlo.Instruction) -> bool:
+    if node.opcode == "fusion" and node.called_computations:
+        return all(inside.opcode in VIEWS | {"parameter"} for inside in node.called_computations[0])
+    return node.opcode in VIEWS | traits.DONES | {"get-tuple-element"}
+
+
+def _is_of_entry(node: hlo.Instruction) -> bool:
+    return node.computation is not None and node.computation.is_entry
+
+
 def is_read_so(one: Communication, text: Text, key: Key) -> bool:
     """True if an operation that computes, with the collective's own metadata, reads what it gives."""
     for user in one.start.user_view:
