@@ -267,10 +267,10 @@ def test_what_stops_the_last_candidate_of_an_inner_loop_is_told() -> None:
 def test_a_rule_of_several_forms_says_why_of_each() -> None:
     """And what it looks for."""
     (silence,) = lint.explain_silence(Source(ONE_HOT), "D101", lint.Config(profile=Backend.TPU))
-    assert silence.reason == "the rule looks for 7 things, and finds none of them"
+    assert silence.reason == "the rule looks for 7 patterns, and finds none of them"
     told = dict(line.split(": ", 1) for line in silence.details)
-    assert told["Products and what surrounds them in a wide type, though the data was narrow"] == (
+    assert told["Products, and the operations around them, in a wide type although the data was narrow"] == (
         "the rule does not apply, because no product with f32 operands has them from narrower data alone"
     )
-    weights = told["Weights in f32 that a program without a backward pass only reads"]
+    weights = told["f32 weights that a program without a backward pass only reads"]
     assert weights.startswith("the rule does not apply, because the f32 weights are small (16.0 KiB, below ")

@@ -158,16 +158,19 @@ def test_a_rule_has_a_page(code: str) -> None:
 
 @pytest.mark.parametrize("code", lint.builtin_rules())
 def test_the_example_of_a_page_is_real(code: str) -> None:
-    """The file that the page names has the line, and the rule fires there."""
+    """The file that the page names has the line, and the rule says there what the page quotes."""
     page = lint.builtin_rules()[code].page()
-    named = re.search(r"In `([^`]+)`, line (\d+):", page)
+    named = re.search(r"In `([^`]+)`, line (\d+):\n\n```\n.*?\n```\n\n(.*?)(?:\n\n|\Z)", page, re.DOTALL)
     assert named is not None
     source = read_source(support.ROOT / named[1])
     found = lint.lint_source(
         Source(source.text, "x.after_optimizations.txt"), lint.Config(select=(code,), **support.SAY_ALL)
     )
-    assert int(named[2]) in [
-        line for f in found.findings if f.code == code for line in (f.line, *f.other_lines)
+    quoted = " ".join(named[3].replace("`", "").split()).rstrip(".").casefold()
+    assert quoted in [
+        f.message.casefold()
+        for f in found.findings
+        if f.code == code and int(named[2]) in (f.line, *f.other_lines)
     ]
 
 

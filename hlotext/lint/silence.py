@@ -90,7 +90,7 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})
     if any(finding.code == code for finding in run(module, everywhere, compilation=compilation)):
         return Silence(
-            module.name, "what it finds is left out by the configuration (per-file or per-op-name ignores)"
+            module.name, "what it finds is excluded by the configuration (per-file or per-op-name ignores)"
         )
     if any(finding.code == INTERNAL for finding in run(module, alone, compilation=compilation)):
         return Silence(module.name, "the rule failed: run it with --debug")
@@ -125,13 +125,13 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
     details = []
     for part in (make() for make in rule.parts):
         about = (sys.modules[type(part).__module__].__doc__ or type(part).__name__).partition("\n")[0]
-        why = "modules of this kind are not looked at"
+        why = "modules of this kind are not checked"
         if part.applies_to(context):
             why = _of_one(part, context, rule.code).reason
         details.append(f"{about.rstrip('.')}: {why}")
     return Silence(
         context.module.name,
-        f"the rule looks for {len(details)} things, and finds none of them",
+        f"the rule looks for {len(details)} patterns, and finds none of them",
         tuple(details),
     )
 

@@ -1,4 +1,4 @@
-"""Copies that are held beside what they copy when memory is fullest."""
+"""Copies that are live at the memory peak together with their source."""
 
 from __future__ import annotations
 

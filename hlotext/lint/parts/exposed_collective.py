@@ -1,4 +1,4 @@
-"""A collective that is waited for through a large part of the step."""
+"""A collective whose exposed time is a large part of the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of one function that make much of the peak of memory."""
+"""Arrays of one function that make up much of the memory peak."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LongLivedArray(Rule):
             yield Report(
                 first.filler,
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
-                f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the peak of memory, the largest "
+                f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the memory peak, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)})",
                 "use them sooner, keep them in a narrower type, process them in blocks, or recompute them (jax.checkpoint)",
                 total,

@@ -1,4 +1,4 @@
-"""An argument that every call first writes into another order."""
+"""An argument that every call first copies into another layout."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RecomputedProducts(Rule):
             if is_computed_again(product):
                 continue  # jax.checkpoint says what is computed again
             if any(".remat" in one.name for one in (product, *fusions)):
-                why = "by the compiler, for lack of memory"
+                why = "by XLA's rematerialization"
             else:
                 key = _key(product, fusions)
                 before = known.setdefault(key, product)
@@ -66,11 +66,11 @@ class RecomputedProducts(Rule):
         if twice < max(self.min_flops, self.share * total):  # too little is computed twice
             return
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
+        causes = f": {parts}" if len(again) > 1 else f" {next(iter(again))}"
         yield Report(
             first,
             f"{100 * twice / total:.2g} % of all matrix-product FLOPs, "
-            f"{format_count(twice)}FLOP, are computed twice: "
-            f"{parts}",
+            f"{format_count(twice)}FLOP, are recomputed{causes}",
             "keep the first result where memory allows (a jax.checkpoint policy such as dots_saveable)",
             flops=twice,
             cause="again",

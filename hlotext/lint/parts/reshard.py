@@ -1,4 +1,4 @@
-"""A collective that the partitioner made to bring an array into another sharding."""
+"""A collective that the partitioner inserted to reshard an array."""
 
 from __future__ import annotations
 

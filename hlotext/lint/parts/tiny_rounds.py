@@ -1,4 +1,4 @@
-"""A loop of very many rounds that hardly do anything."""
+"""A loop of very many iterations, each with little work."""
 
 from __future__ import annotations
 

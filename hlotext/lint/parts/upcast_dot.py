@@ -1,4 +1,4 @@
-"""Products and what surrounds them in a wide type, though the data was narrow."""
+"""Products, and the operations around them, in a wide type although the data was narrow."""
 
 from __future__ import annotations
 

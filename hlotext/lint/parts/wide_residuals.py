@@ -1,4 +1,4 @@
-"""Residuals that a loop keeps in f32 for its backward pass although its products are of narrower types."""
+"""Residuals that a loop keeps in f32 for its backward pass although its products have narrower operands."""
 
 from __future__ import annotations
 

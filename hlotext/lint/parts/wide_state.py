@@ -1,4 +1,4 @@
-"""State of a loop that was widened before it, and gets nothing that is wider than before."""
+"""Loop state that was upcast before the loop although only narrow data is written to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights in f32 that a program without a backward pass only reads."""
+"""f32 weights that a program without a backward pass only reads."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class HostCallback(Rule):
         else:
             what = f"{opcode} waits for the host"
         in_loop = context.loop_around(instruction.computation) is not None
-        often = times(runs) or (" in every iteration of a loop" if in_loop else " inside the program")
+        once = " inside the program" if opcode == "custom-call" else ""
+        often = times(runs) or (" in every iteration of a loop" if in_loop else once)
         help = "keep it out of performance-critical code"
         if in_loop:
             help = "move it out of the loop, or collect its arguments and call it once"

@@ -94,7 +94,7 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
     return Report(
         last.dot if len(outers) == 1 else inner.dot,
         f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
-        f"and multiplied with {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the operations",
+        f"and multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the operations",
         "parenthesize so that the narrow product is computed first; rounding changes. Where differentiation made it, apply "
         "the factors one after the other ((x @ a) @ b), not their product",
         flops=2 * (now - then) * context.runs(last.whole),

@@ -19,7 +19,7 @@ from hlotext.lint.wording import sizes
 class LuOfSymmetric(Rule):
     code = "G121"
     name = "lu-of-symmetric"
-    title = "LU of a symmetric matrix, where Cholesky's factor may do"
+    title = "LU of a symmetric matrix, where a Cholesky factorization may suffice"
     waste = "dense"
     needs_optimized = True
     is_proved = False

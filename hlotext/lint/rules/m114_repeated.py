@@ -74,7 +74,7 @@ def _help(one: Instruction) -> str:
             f"{primitive} broadcasts it to scale an operand of a product: where it is the same along what the product sums "
             "up, scale the product's result (a softmax divides after its second product)"
         )
-    instead = " in place of jnp.repeat or broadcast_to" if primitive in _BROADCASTS else ""
+    instead = " instead of jnp.repeat or broadcast_to" if primitive in _BROADCASTS else ""
     groups = "split its dimensions into groups (einsum over one more dimension)"
     return f"let the operation that uses it broadcast: {groups}{instead}"
 

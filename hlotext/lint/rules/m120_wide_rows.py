@@ -139,7 +139,7 @@ def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report
     yield Report(
         product.whole,
         f"{byte_text(size)}, {sizes(product.dot.shape)}, is held for all rows at once, although rows are independent and "
-        "nothing as large is kept",
+        "no result is as large",
         f"process the rows in blocks, such as {_BLOCKS} of them: lax.scan over {block}{costs}",
         saved,
         is_held=True,
