@@ -187,6 +187,16 @@ def test_paths_add_up(path: Path) -> None:
         assert found.busy["core"] <= found.seconds * (1 + 1e-9)
 
 
+def test_the_core_waits_once_for_what_a_thread_sends() -> None:
+    """The sparse core's collectives stall the core as long as what starts them does, and what starts them is no copy."""
+    path = next(path for path in MODULES if path.name.startswith("fsdp_tp_128.tpu7x"))
+    found = cost.estimate(hlo.load(path), "tpu7x")
+    assert 0.5 * found.seconds < found.exposed <= (found.seconds - found.busy["core"]) * (1 + 1e-9)
+    kinds = {one.start.name: one.communication is not None for one in found.transfers if one.exposed > 1e-6}
+    assert kinds["all-reduce.93"]
+    assert all(kinds.values())
+
+
 def test_chips_of_ones_own() -> None:
     """By figures and by TOML, with what is wrong said."""
     own = chips.read_chip('base = "v6e"\nname = "mine"\nbandwidth = 2e12\nmemory_bytes = 64_000_000_000\n')

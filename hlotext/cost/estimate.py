@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from hlotext.analysis import (
+    CallGraph,
     Communication,
     DeviceMesh,
     FoundMesh,
@@ -289,6 +290,17 @@ def _estimate(
     beside: list[InstructionTime] = []
     transfers: list[TransferTime] = []
     busy: dict[str, float] = {CORE: 0.0}
+    starts = {computation: _start_of(computation, graph) for computation in walks}
+    # The core waits for what starts a thread, and no longer for the collectives of that thread.
+    awaited = {one.start: walk.exposed.get(one, 0.0) for walk in walks.values() for one in walk.transfers}
+    threads: dict[Instruction, float] = {}
+    """By what starts it, how long a thread waits for its own transfers in each run."""
+    for computation, walk in walks.items():
+        start = starts[computation]
+        waits = sum(walk.exposed.values())
+        if start is not None and start.computation is not None and waits and weights.get(start.computation):
+            often = weights.get(computation, 0) / weights[start.computation]
+            threads[start] = threads.get(start, 0.0) + waits * often
     for computation, walk in walks.items():
         runs = weights.get(computation, 0)
         if not runs:
@@ -312,7 +324,12 @@ def _estimate(
                 if started_by is None:
                     busy[CORE] += step.least.seconds * runs
         for one in walk.transfers:
-            transfers.append(_transfer_time(one, runs, walk.exposed.get(one, 0.0)))
+            if one.start not in threads:
+                exposed = walk.exposed.get(one, 0.0)
+                start = starts[computation]
+                if start in threads:
+                    exposed *= awaited.get(start, 0.0) / threads[start]
+                transfers.append(_transfer_time(one, runs, exposed))
             for queue in one.queues:
                 busy[queue] = busy.get(queue, 0.0) + one.seconds * runs
     unknown = [i.instruction for i in (*instructions, *beside) if i.least.is_unknown]
@@ -334,6 +351,14 @@ def _estimate(
         walks,
         module.revision,
     )
+
+
+def _start_of(computation: Computation, graph: CallGraph) -> Instruction | None:
+    """What starts the thread that runs a computation; None for what the core runs."""
+    caller = graph.caller(computation)
+    while caller is not None and ROLES.get(caller.opcode) != "start":
+        caller = graph.caller(caller.computation)
+    return caller
 
 
 def _largest_first(one: InstructionTime) -> tuple[float, float]:
