@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 import hlotext as hlo
-from hlotext import cost, lint
+from hlotext import cost, dumps, lint
 from hlotext.analysis.chips import chip
 from hlotext.lint.helpers import operation
 from hlotext.lint.merged import reports_of
-from hlotext.lint.parts import reshard
 from hlotext.lint.parts.nothing_overlapped import NothingOverlapped
 from hlotext.syntax.source.inputs import read_source
 from tests import support
@@ -383,7 +382,7 @@ def test_a_reshard_is_told_with_the_annotation_that_spares_it(
         assert finding.waste == "sent"
         assert finding.seconds
     final = Path(str(text))
-    monkeypatch.setattr(reshard, "of_module", None)
+    monkeypatch.setattr(dumps.collectives, "of_module", None)
     assert lint.lint_source(read_source(final), config).findings == ()
 
 

@@ -354,7 +354,7 @@ def _estimate(
 
 
 def _start_of(computation: Computation, graph: CallGraph) -> Instruction | None:
-    """What starts the thread that runs a computation; None for what the core runs."""
+    """The instruction that starts the thread of a computation; None where the core runs it."""
     caller = graph.caller(computation)
     while caller is not None and ROLES.get(caller.opcode) != "start":
         caller = graph.caller(caller.computation)
