@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -134,19 +135,58 @@ second {
 
 
 @pytest.mark.parametrize(
-    "command", [("memory", "--platform", "cpu"), ("cost",), ("lint",), ("check",), ("show",)]
+    ("command", "status"),
+    [
+        ("memory --platform cpu", 2),
+        ("cost", 2),
+        ("comm", 2),
+        ("triage", 2),
+        ("thunks --platform cpu", 2),
+        ("lint", 0),
+        ("check", 0),
+        ("show", 0),
+    ],
 )
-def test_a_text_that_is_cut_before_its_entry_is_said_to_be(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """A helper is taken for the entry, which the header contradicts; without a contradiction it is named only."""
+def test_a_text_that_is_cut_before_its_entry_is_said_to_be(tmp_path: Path, command: str, status: int) -> None:
+    """A helper is taken for the entry, which the header contradicts: no figure of it passes for the program's.
+
+    Without a contradiction it is named only.
+    """
     (tmp_path / "m.txt").write_text(TWO)
-    name, *more = command
-    told = run(name, tmp_path / "m.txt", *more).stderr
+    name, *more = command.split()
+    ended = run(name, tmp_path / "m.txt", *more)
+    told = ended.stdout + ended.stderr if name == "triage" else ended.stderr
+    assert ended.exit_code == status
+    if status:
+        assert "peak" not in ended.stdout
+        assert "flops" not in ended.stdout
     assert "no ENTRY; assuming the last computation, second" in told
     assert "the text is probably truncated before ENTRY" in told
     (tmp_path / "m.txt").write_text("HloModule m" + TWO[TWO.index("\n") :])
     told = run(name, tmp_path / "m.txt", *more).stderr
-    assert "note: no ENTRY; assuming the last computation, second" in told
+    assert name == "triage" or "note: no ENTRY; assuming the last computation, second" in told
     assert "probably" not in told
+
+
+def test_a_fault_of_hlotext_is_no_missing_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that hlotext itself misses is said to be its own fault; the bare key would say nothing."""
+    pytest.importorskip("jinja2")
+
+    def missing(*_: Any, **__: Any) -> Any:
+        raise KeyError(6)
+
+    (tmp_path / "m.txt").write_bytes(STEP)
+    monkeypatch.setattr("hlotext.view.report.report_page", missing)
+    ended = run("report", tmp_path / "m.txt", "-o", "-")
+    assert (ended.exit_code, "internal error: KeyError: 6" in ended.stderr) == (2, True)
+
+
+def test_a_place_without_permission_is_said_once(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "m.txt").write_bytes(STEP)
+    ended = run("table", tmp_path / "m.txt", "-o", "/proc/tab")
+    assert ended.exit_code == 2
+    assert re.fullmatch(r"hlotext: /proc/tab cannot be written: [\w ]+\n", ended.stderr)
 
 
 def test_memory_of_stablehlo_says_that_nothing_was_compiled(tmp_path: Path) -> None:

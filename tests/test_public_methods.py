@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,23 @@ def test_every_method_is_a_function() -> None:
     assert module.estimate("h100").seconds == hlo.cost.estimate(module, "h100").seconds
     assert list(module.verify()) == list(module.lint()) == []
     assert module.compare(hlo.parse(TEXT)).is_equal
+
+
+def test_methods_show_the_signature_of_their_function() -> None:
+    module = hlo.parse(TEXT)
+    own = list(inspect.signature(hlo.cost.analyze).parameters.values())[1:]
+    assert list(inspect.signature(module.cost).parameters.values()) == own
+    assert module.cost.__doc__ == hlo.cost.analyze.__doc__
+
+
+def test_a_module_renames_what_is_in_it() -> None:
+    module, other = hlo.parse(TEXT), hlo.parse(TEXT)
+    module.rename(module.entry.root, "x")
+    module.rename(module.entry, "main")
+    assert (module.entry.name, module.entry.root.name) == ("main", "x")
+    for node in (other.entry, other.entry.root):
+        with pytest.raises(hlo.EditError, match=f"{node.name} is not in module m"):
+            module.rename(node, "y")
 
 
 def test_dir_is_what_is_public() -> None:

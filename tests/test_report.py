@@ -1011,3 +1011,23 @@ def test_a_lines_transfers_stand_apart() -> None:
         sum(one["seconds"] or 0 for one in told)
     )
     assert all(float(row["transfer_seconds"] or 0) <= float(row["seconds"] or 0) for row in rows)
+
+
+def test_memory_of_comparators(tmp_path: Path) -> None:
+    """What is live within an applied computation only lies in memory spaces that the program itself may not use."""
+    (tmp_path / "m.txt").write_text("""HloModule m, is_scheduled=true
+
+larger {
+  a = s32[]{:T(128)S(6)} parameter(0)
+  b = s32[]{:T(128)S(6)} parameter(1)
+  n = s32[]{:T(128)S(6)} negate(a)
+  ROOT m = s32[]{:T(128)S(6)} maximum(n, b)
+}
+
+ENTRY e {
+  p = s32[1024]{0:T(1024)} parameter(0)
+  z = s32[]{:T(128)} constant(0)
+  ROOT r = s32[]{:T(128)} reduce(p, z), dimensions={0}, to_apply=larger
+}
+""")
+    assert "larger" in report_page(report_input(tmp_path / "m.txt", platform="tpu"))

@@ -59,7 +59,7 @@ def command(
       hlotext comm dump.txt --format json
     """
     given = _mesh(mesh, device_order)
-    inputs = Inputs(files)
+    inputs = Inputs(files, is_whole=True)
     documents = []
     report = output()
     files_of = dict(zip((_label(text) for text in inputs.texts), inputs.texts, strict=True))

@@ -21,7 +21,7 @@ from hlotext.cli.pager import is_held
 from hlotext.cli.table_options import table_options
 from hlotext.findings import escape
 from hlotext.ir.files import write_bytes, write_text
-from hlotext.semantics.assumed_entry import assumed_entry
+from hlotext.semantics.assumed_entry import assumed_entry, missing_entry
 from hlotext.syntax import lazy
 from hlotext.syntax.read import as_source
 from hlotext.syntax.source.inputs import (
@@ -185,11 +185,12 @@ def _complain(text: str) -> None:
     click.echo(text, err=not (is_held() and sys.stderr.isatty()))
 
 
-def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResult:
+def read(place: str | ModuleFile, *, with_errors: bool = False, is_whole: bool = False) -> hlo.ParseResult:
     """The modules of a path, of `-` or of a file of a dump folder, with notes on what this release does not know.
 
     Other forms of a program are converted (`hlotext.proto.held`). Raises Unreadable, for text that is no HLO only unless the
-    caller wants to say its errors itself; to such a caller StableHLO is text that is no HLO.
+    caller wants to say its errors itself; to such a caller StableHLO is text that is no HLO. `is_whole`: also for text
+    that is cut before its entry.
     """
     where: dict[str, Any] = {"file": place if isinstance(place, str) else place.label}
     try:
@@ -214,8 +215,18 @@ def read(place: str | ModuleFile, *, with_errors: bool = False) -> hlo.ParseResu
             raise Unreadable(one_line(diagnostic), str(diagnostic), where)
     if not any(diagnostic.severity is hlo.Severity.ERROR for diagnostic in result.diagnostics):
         for module in result.modules:
-            say_assumed_entry(name, module)
+            (refuse_missing_entry if is_whole else say_assumed_entry)(name, module)
     return result
+
+
+def not_found(error: LookupError) -> NotFound:
+    """The error for a name that is not there, of which packages raise LookupError itself, with a sentence.
+
+    A KeyError or IndexError that gets this far is a key that hlotext itself missed: it is raised again, as a fault.
+    """
+    if type(error) is not LookupError:
+        raise error
+    return NotFound(str(error))
 
 
 def say_converted(name: str) -> None:
@@ -245,6 +256,13 @@ def say_assumed_entry(place: str, module: hlo.Module) -> None:
     """Says which computation is taken for the entry of a module that marks none."""
     if told := assumed_entry(module):
         say(f"{place}: {told}")
+
+
+def refuse_missing_entry(place: str, module: hlo.Module) -> None:
+    """For figures of a whole program. Raises Unreadable for a text that is cut before its entry: a helper would answer."""
+    if missing := missing_entry(module):
+        raise Unreadable(f"{place}: {missing}", where={"file": place})
+    say_assumed_entry(place, module)
 
 
 def _read_proto(data: bytes | str, name: str) -> hlo.ParseResult:
@@ -279,8 +297,15 @@ class Inputs:
     reported and left out; `finish` then ends the command with exit status 2.
     """
 
-    def __init__(self, places: Iterable[str], *, with_errors: bool = False, which: Which = "last") -> None:
-        self._with_errors = with_errors
+    def __init__(
+        self,
+        places: Iterable[str],
+        *,
+        with_errors: bool = False,
+        is_whole: bool = False,
+        which: Which = "last",
+    ) -> None:
+        self._with_errors, self._is_whole = with_errors, is_whole
         self.unreadable = 0
         """Inputs that could not be read so far."""
         self.has_folders = False
@@ -313,7 +338,7 @@ class Inputs:
                 self.places += (text.label for text in found)
 
     def __iter__(self) -> Iterator[tuple[str, hlo.ParseResult]]:
-        return self._each(lambda text, _: read(text, with_errors=self._with_errors))
+        return self._each(lambda text, _: read(text, with_errors=self._with_errors, is_whole=self._is_whole))
 
     def used(self, use: Callable[[tuple[hlo.Module, ...]], T]) -> Iterator[tuple[str, tuple[T, list[str]]]]:
         """The place of each text, what `use` makes of its modules, and a line for all that this release does not know.

@@ -110,7 +110,7 @@ def command(
     """
     rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))
     is_timed = not as_xla and (is_timed or chip is not None or bool(figures or mesh))
-    inputs = Inputs(files)
+    inputs = Inputs(files, is_whole=True)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
     report = output()

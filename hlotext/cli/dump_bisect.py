@@ -13,7 +13,7 @@ import click
 from hlotext import diff, dumps
 from hlotext.analysis import SourceLocations
 from hlotext.analysis.formatting import pluralize
-from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, say, write_json
+from hlotext.cli.common import FORMAT, Unreadable, limit_option, not_found, say, write_json
 from hlotext.cli.folders import opened
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import WorkBar, output
@@ -96,7 +96,7 @@ def command(
     except (NotExecutable, InputError, HloSyntaxError) as error:
         raise Unreadable(str(error).partition("\n")[0]) from None
     except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
+        raise not_found(error) from None
     if output_format == "json":
         write_json(_json(found))
     else:

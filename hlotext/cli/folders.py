@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.cli.common import NotFound, Unreadable
+from hlotext.cli.common import Unreadable, not_found
 
 T = TypeVar("T")
 _CLONE = "-clone"
@@ -55,7 +55,7 @@ def chosen(path: str, module: str | None) -> dumps.Compilation:
     try:
         return folder[int(module) if module.isdigit() else module]
     except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
+        raise not_found(error) from None
 
 
 def without_clones(compilations: Sequence[dumps.Compilation]) -> list[dumps.Compilation]:
@@ -73,7 +73,7 @@ def asked(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
+        raise not_found(error) from None
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
     except hlo.HloSyntaxError as error:

@@ -8,7 +8,7 @@ import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import parse_mesh
 from hlotext.cli.chip_options import told
-from hlotext.cli.common import NotFound, Unreadable, brief, is_folder, read, write_page
+from hlotext.cli.common import NotFound, Unreadable, brief, is_folder, not_found, read, write_page
 from hlotext.cli.folders import asked, chosen
 from hlotext.dumps.texts import compilation_of
 from hlotext.syntax.source.inputs import several
@@ -89,7 +89,7 @@ def command(
             found = graph.neighbourhood(module, name, hops=hops, most=most)
             text = graph.as_svg(found) if output_format == "svg" else graph.as_dot(found)
     except LookupError as error:
-        raise NotFound(str(error.args[0])) from None
+        raise not_found(error) from None
     except (ValueError, hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(f"{file}: {brief(error)}") from None
     write_page(place, text)

@@ -21,8 +21,8 @@ from hlotext.cli.common import (
     age_json,
     brief,
     limit_option,
+    refuse_missing_entry,
     say,
-    say_assumed_entry,
     say_if_converted,
     write_json,
     write_picture,
@@ -295,7 +295,7 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
     compilation = _compilation(text)
     for module in modules:
         called = label if len(modules) == 1 else f"{label}: {module.name}"
-        say_assumed_entry(called, module)
+        refuse_missing_entry(called, module)
         try:
             computed = _assigned(module, text, platform, chip)
         except hlo.HloSyntaxError as error:

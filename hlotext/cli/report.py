@@ -12,7 +12,7 @@ from hlotext.analysis import DeviceMesh, parse_mesh
 from hlotext.analysis.chips import CHIPS
 from hlotext.cli import report_builds
 from hlotext.cli.chip_options import chip_of, told
-from hlotext.cli.common import NotFound, Unreadable, brief, write_page
+from hlotext.cli.common import Unreadable, brief, not_found, write_page
 from hlotext.cli.convert_trace import traced
 from hlotext.view import report
 
@@ -125,7 +125,7 @@ def command(
     except ImportError as error:
         raise Unreadable(str(error)) from None
     except LookupError as error:
-        raise NotFound(str(error.args[0]) if error.args else str(error)) from None
+        raise not_found(error) from None
     except (hlo.InputError, hlo.HloSyntaxError) as error:
         raise Unreadable(brief(error)) from None
     write_page(place, page)

@@ -18,8 +18,8 @@ from hlotext.cli.common import (
     Unreadable,
     age_json,
     limit_option,
+    refuse_missing_entry,
     say,
-    say_assumed_entry,
     say_if_converted,
     write_json,
 )
@@ -150,7 +150,7 @@ def _of(path: str, platform: str | None) -> Iterator[_Found | OnTpu]:
         modules = dumps.ModuleFile(path).load_all()
         say_if_converted(path)
         for module in modules:
-            say_assumed_entry(path, module)
+            refuse_missing_entry(path, module)
             label = path if len(modules) == 1 else f"{path}: {module.name}"
             if platform is None and analysis.backend_of(module) is analysis.Backend.TPU:
                 yield OnTpu(label, tpu.operations(module))

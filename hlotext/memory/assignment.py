@@ -112,17 +112,17 @@ class Assignment:
         return tuple(enumerate(peaks.timeline(self, memory_space)))
 
     @functools.cached_property
-    def live_bytes(self) -> dict[Allocation, list[int]]:
+    def _live_bytes(self) -> dict[Allocation, list[int]]:
         """Bytes that live in allocations at each moment, of those that were asked for (`peaks.live_bytes`)."""
         return {}
 
     @functools.cached_property
-    def live_arrays(self) -> dict[tuple[int, int], tuple[LiveArray, ...]]:
+    def _live_arrays(self) -> dict[tuple[int, int], tuple[LiveArray, ...]]:
         """Live arrays by memory space and moment, of those that were asked for (`usage.live_arrays`)."""
         return {}
 
     @functools.cached_property
-    def space_usages(self) -> dict[int, SpaceUsage]:
+    def _space_usages(self) -> dict[int, SpaceUsage]:
         """Use of memory spaces, of those that were asked for (`usage.space_usage`)."""
         return {}
 

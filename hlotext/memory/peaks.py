@@ -85,7 +85,7 @@ def live_in(allocation: Allocation, moments: int) -> list[int]:
 
 def live_bytes(assignment: Assignment, allocation: Allocation) -> list[int]:
     """`live_in` of one of its allocations, computed once."""
-    known = assignment.live_bytes
+    known = assignment._live_bytes
     if allocation not in known:
         known[allocation] = live_in(allocation, len(assignment.schedule))
     return known[allocation]

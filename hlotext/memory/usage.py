@@ -239,7 +239,7 @@ def excess_text(assignment: Assignment, memory_space: int = 0) -> str:
 
 def space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
     """Use of a memory space, found once."""
-    known = assignment.space_usages
+    known = assignment._space_usages
     if memory_space not in known:
         known[memory_space] = _space_usage(assignment, memory_space)
     return known[memory_space]
@@ -294,7 +294,7 @@ def live_arrays(assignment: Assignment, memory_space: int, time: int) -> tuple[L
 
     What is static is held all the time, whether its value is needed then or not.
     """
-    known = assignment.live_arrays
+    known = assignment._live_arrays
     if (memory_space, time) not in known:
         known[memory_space, time] = _live_arrays(assignment, memory_space, time)
     return known[memory_space, time]

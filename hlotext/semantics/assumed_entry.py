@@ -16,17 +16,27 @@ def assumed_entry(module: Module) -> str:
 
     XLA does so too, but of a text that is cut the entry is what is missing: then the header contradicts.
     """
-    if module._entry is not None or not module._computations or not len(module.entry):
+    if missing := missing_entry(module):
+        return f"warning: {missing}; what is told of it is not about the whole program"
+    if not _is_assumed(module) or len(module._computations) == 1:
+        return ""
+    return f"note: no ENTRY; assuming the last computation, {module.entry.name}"
+
+
+def missing_entry(module: Module) -> str:
+    """Why the computation that is taken for the entry cannot be it, so that no figure of it is one of the program; ""."""
+    if not _is_assumed(module):
         return ""
     name, taken = module.entry.name, len(module.entry.parameters)
     stated = module.attributes.get("entry_computation_layout")
-    if isinstance(stated, ComputationLayout) and len(stated.parameter_shapes) != taken:
-        count = plural(len(stated.parameter_shapes), "parameter")
-        return (
-            f"warning: no ENTRY; assuming the last computation, {name}, but the header's entry has {count} and "
-            f"{name} {taken}; the text is probably truncated before ENTRY, and the output below is not about the whole "
-            "program"
-        )
-    if len(module._computations) == 1:
+    if not isinstance(stated, ComputationLayout) or len(stated.parameter_shapes) == taken:
         return ""
-    return f"note: no ENTRY; assuming the last computation, {name}"
+    count = plural(len(stated.parameter_shapes), "parameter")
+    return (
+        f"no ENTRY; assuming the last computation, {name}, but the header's entry has {count} and {name} {taken}; "
+        "the text is probably truncated before ENTRY"
+    )
+
+
+def _is_assumed(module: Module) -> bool:
+    return module._entry is None and bool(module._computations) and len(module.entry) > 0

@@ -87,6 +87,7 @@ def run(
     it was at, which has then failed, and on a cluster not even that. What is given up in the middle goes on with the next
     run. Raises InputError where the dataset cannot be written, or there is no such scheduler.
     """
+    planned.dataset.place.make_folder()
     _prepare(planned)
     task, todo = planned.task, planned.todo
     groups = list(_groups(todo, jobs)) if is_together else []

@@ -14,6 +14,7 @@ import attrs
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.ir import gc_control
+from hlotext.semantics.assumed_entry import missing_entry
 from hlotext.syntax.source.inputs import InputError, is_binary, is_foreign, unpack
 from hlotext.tables.batch_inputs import Input
 from hlotext.tables.building import (
@@ -251,6 +252,9 @@ def _subjects(input: Input, data: bytes) -> list[Subject]:
         modules = [(one, None) for one in hlo.parse_all(data, name=input.path)]
     if not modules:
         raise InputError(f"{input.path} contains no module")
+    for module, _ in modules:
+        if missing := missing_entry(module):
+            raise InputError(f"{input.path}: {missing}")
     return [
         Subject(
             module,

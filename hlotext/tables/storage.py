@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -150,6 +151,17 @@ class Place:
         finally:
             with suppress(OSError):
                 os.unlink(beside)
+
+    def make_folder(self) -> None:
+        """Makes it a folder, where it is one of this machine's that can be written to. Raises InputError where it is not."""
+        if not self.is_local:
+            return
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise _unreachable(self.url, error, "written") from None
 
     def write(self, data: bytes | memoryview) -> None:
         """Makes or replaces it whole, as `writing` does. Raises InputError."""

@@ -18,6 +18,7 @@ from hlotext.findings.finding import Finding
 from hlotext.lint.price import DEFAULTS
 from hlotext.lint.rule import told
 from hlotext.memory import usage
+from hlotext.semantics.assumed_entry import missing_entry
 from hlotext.triage.contents import MAIN, Content, Layer, contents_of
 
 
@@ -81,9 +82,10 @@ def examine(text: str | ModuleFile, settings: Settings) -> tuple[Examined | Unex
         opened = ModuleFile(text) if isinstance(text, str) else text
         compilation = opened.compilation or compilation_beside(place)
         final = compilation if compilation is not None and is_final(text, compilation) else None
-        return tuple(
-            _examined(place, module, opened, compilation, final, settings) for module in opened.load_all()
-        )
+        modules = opened.load_all()
+        if missing := next(filter(None, map(missing_entry, modules)), ""):
+            return (Unexamined(place, line(missing)),)
+        return tuple(_examined(place, module, opened, compilation, final, settings) for module in modules)
     except (hlo.InputError, hlo.HloSyntaxError, hlo.ProtoError, ImportError) as error:
         return (Unexamined(place, line(str(error).partition("\n")[0])),)
     except lint.RuleError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any
 
 _registered: dict[str, str] = {}
@@ -18,48 +19,38 @@ def register(functions: Mapping[str, str]) -> None:
     _registered.update(functions)
 
 
-def _call(name: str, module: object, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    package, _, function = _registered[name].rpartition(".")
-    return getattr(importlib.import_module(package), function)(module, *arguments, **options)
+class _Provided:
+    """A method that is a function of a package, with the signature and documentation of the function."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, module: object, owner: type | None = None) -> Any:
+        package, _, name = _registered[self._name].rpartition(".")
+        function = getattr(importlib.import_module(package), name)
+        return function if module is None else MethodType(function, module)
 
 
 class ModuleMethods:
-    """Methods that are functions of packages; see the function for options and results."""
+    """Methods that are functions of packages, each called with the module as its first argument."""
 
     __slots__ = ()
 
-    def verify(self, **options: Any) -> Any:
-        """Findings of the verifier: `hlotext.verify(module)`."""
-        return _call("verify", self, (), options)
-
-    def lint(self, *arguments: Any, **options: Any) -> Any:
-        """Findings of the linter: `hlotext.lint.run(module)`."""
-        return _call("lint", self, arguments, options)
-
-    def memory(self, **options: Any) -> Any:
-        """Buffer assignment and peak: `hlotext.memory.assign(module)`."""
-        return _call("memory", self, (), options)
-
-    def cost(self, **options: Any) -> Any:
-        """FLOPs and bytes: `hlotext.cost.analyze(module)`."""
-        return _call("cost", self, (), options)
-
-    def estimate(self, *arguments: Any, **options: Any) -> Any:
-        """Lower bound on run time on a chip: `hlotext.cost.estimate(module, chip)`."""
-        return _call("estimate", self, arguments, options)
-
-    def communications(self) -> Any:
-        """Collectives and transfers: `hlotext.analysis.communications(module)`."""
-        return _call("communications", self, (), {})
-
-    def thunks(self, **options: Any) -> Any:
-        """Thunks that the runtime executes: `hlotext.thunks.predict(module)`."""
-        return _call("thunks", self, (), options)
-
-    def compare(self, other: Any, **options: Any) -> Any:
-        """Differences to a newer module: `hlotext.diff.compare(module, other)`."""
-        return _call("compare", self, (other,), options)
-
-    def inspect(self, mesh: Any = None) -> Any:
-        """Assertions for tests: `hlotext.inspect(module)`."""
-        return _call("inspect", self, (mesh,), {})
+    verify = _Provided()
+    """Findings of the verifier: `hlotext.verify(module)`."""
+    lint = _Provided()
+    """Findings of the linter: `hlotext.lint.run(module)`."""
+    memory = _Provided()
+    """Buffer assignment and peak: `hlotext.memory.assign(module)`."""
+    cost = _Provided()
+    """FLOPs and bytes: `hlotext.cost.analyze(module)`."""
+    estimate = _Provided()
+    """Lower bound on run time on a chip: `hlotext.cost.estimate(module, chip)`."""
+    communications = _Provided()
+    """Collectives and transfers: `hlotext.analysis.communications(module)`."""
+    thunks = _Provided()
+    """Thunks that the runtime executes: `hlotext.thunks.predict(module)`."""
+    compare = _Provided()
+    """Differences to a newer module: `hlotext.diff.compare(module, other)`."""
+    inspect = _Provided()
+    """Assertions for tests: `hlotext.inspect(module)`."""

@@ -354,14 +354,15 @@ class Module(ModuleMethods):
         """Makes another computation the entry. Raises EditError if it is called or not in the module."""
         edit_backend.backend.set_entry(self, computation)
 
-    def rename(self, computation: Computation, name: str) -> None:
-        """Renames a computation; every line that names it is printed again.
+    def rename(self, node: Computation | Instruction, name: str) -> None:
+        """Renames a computation or an instruction; every line that names it is printed again.
 
-        Raises EditError if the name is taken.
+        Raises EditError if the name is taken or cannot be read.
         """
-        if computation.module is not self:
-            raise EditError(f"{computation.name} is not in module {self._name}")
-        edit_backend.backend.rename_computation(computation, name)
+        computation = node if isinstance(node, Computation) else node.computation
+        if computation is None or computation.module is not self:
+            raise EditError(f"{node.name} is not in module {self._name}")
+        node.name = name
 
     def clone(self) -> Module:
         """A copy that shares no node with this one; it prints as this one does, edits included."""

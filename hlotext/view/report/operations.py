@@ -203,9 +203,9 @@ class Operations:
         except MemoryModelError:
             return {}
         schedule = [one if isinstance(one, str) else one.name for one in memory.schedule]
-        spaces = {space: usage.space_name(memory, space) for space in memory.memory_spaces()}
         found: dict[hlo.Instruction, list[Any]] = defaultdict(list)
         for allocation in memory.allocations:
+            space = usage.space_name(memory, allocation.memory_space)
             for value, offset, size in allocation.slices:
                 # By name: of memory that XLA's files tell the instructions are those of a module of its own.
                 one = self._unique.get(value.instruction.name) if value.instruction is not None else None
@@ -219,7 +219,7 @@ class Operations:
                 index = "{" + ",".join(map(str, value.index)) + "}" if value.index else ""
                 kind = "temporary" if allocation.is_temporary else _kind(allocation)
                 told = None if allocation.is_estimated else offset
-                found[one].append([index, spaces[allocation.memory_space], size, told, span, ends, kind])
+                found[one].append([index, space, size, told, span, ends, kind])
         return {one: rows for one, rows in found.items() if rows}
 
     def _findings(self) -> dict[hlo.Instruction, list[tuple[str, str, str]]]:

@@ -17,6 +17,7 @@ from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import compilation_beside, compilation_of
 from hlotext.proto.traces import TracedModule
+from hlotext.semantics.assumed_entry import missing_entry
 from hlotext.view.carried import Carried, carried
 from hlotext.view.report.time_parts import TimeParts, time_parts
 
@@ -151,7 +152,10 @@ def report_input(
         if module is not None:
             raise LookupError(f"{place} is one module: --module needs a folder")
         real = None if place == "-" else place
-        return ReportInput(place, hlo.load(place, only=True), None, real, known, platform, mesh)
+        whole = hlo.load(place, only=True)
+        if missing := missing_entry(whole):
+            raise hlo.InputError(f"{place}: {missing}")
+        return ReportInput(place, whole, None, real, known, platform, mesh)
     folder = dumps.open(place)
     if module is not None:
         chosen = folder[int(module) if module.isdecimal() else module]
