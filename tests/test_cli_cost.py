@@ -251,3 +251,86 @@ def test_a_chip_that_is_not_the_dumps_is_said() -> None:
     folder = ROOT / "tests/data/dumps/tpu.mlp_train.tar.xz"
     assert "(tpu tpu7x, dumped for v5e)" in run("memory", folder, "--chip", "v7x").stdout
     assert "dumped for" not in run("memory", folder, "--chip", "v5e").stdout
+
+
+HELPER = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[64,64]{1,0:T(8,128)})->f32[64,64]{1,0:T(8,128)}}
+
+FileNames
+1 "/src/net.py"
+
+FunctionNames
+1 "net"
+2 "conv"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=10 end_line=10 column=1 end_column=9}
+2 {file_name_id=1 function_name_id=1 line=20 end_line=20 column=1 end_column=9}
+3 {file_name_id=1 function_name_id=2 line=3 end_line=3 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=1}
+3 {file_location_id=3 parent_frame_id=2}
+4 {file_location_id=3 parent_frame_id=3}
+
+ENTRY e {
+  p = f32[64,64]{1,0:T(8,128)} parameter(0)
+  a = f32[64,64]{1,0:T(8,128)} dot(p, p),CONTRACT, metadata={op_name="jit(net)/top/a/dot" stack_frame_id=3}
+  ROOT b = f32[64,64]{1,0:T(8,128)} dot(a, a),CONTRACT, metadata={op_name="jit(net)/top/b/dot" stack_frame_id=4}
+}
+""".replace("CONTRACT", " lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+
+
+def test_callers_of_a_helper(tmp_path: Path) -> None:
+    """The line of a helper has all its work; its callers have their parts, which add up to it."""
+    (tmp_path / "m.txt").write_text(HELPER)
+    found = cost.analyze(hlo.load(tmp_path / "m.txt"))
+    product = 2 * 64**3
+    assert found.by("line")["/src/net.py:3"].flops == 2 * product
+    assert {name: one.flops for name, one in found.by("caller").items() if one.flops} == {
+        "/src/net.py:3 from /src/net.py:10": product,
+        "/src/net.py:3 from /src/net.py:20": product,
+    }
+    assert (
+        "2 lines call the costliest one; --by caller"
+        in run("cost", tmp_path / "m.txt", "--by", "line").stdout
+    )
+    assert "called from" not in run("cost", TRAIN, "--by", "scope").stdout
+
+
+def test_depth_rolls_scopes_up(tmp_path: Path) -> None:
+    """With --by scope a scope has what is below it; elsewhere the option is refused and not ignored."""
+    (tmp_path / "m.txt").write_text(HELPER)
+    module = hlo.load(tmp_path / "m.txt")
+    scopes = cost.analyze(module).by("scope", depth=1)
+    assert scopes["top"].flops == cost.analyze(module).run.flops
+    times = cost.estimate(module, "v5e").seconds_by("scope", depth=1)
+    assert times is not None
+    assert times["top"] == pytest.approx(
+        sum(one.seconds for one in cost.estimate(module, "v5e").instructions)
+    )
+    shown = run("cost", tmp_path / "m.txt", "--by", "scope", "--depth", "1", "--chip", "v5e").stdout
+    assert "top/" not in shown
+    for wrong in (("--by", "line"), ("--chip", "v5e"), ("--as-xla",)):
+        assert run("cost", tmp_path / "m.txt", "--depth", "1", *wrong).exit_code == 2
+
+
+def test_utilization_at_the_bound(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(HELPER)
+    found = cost.estimate(hlo.load(tmp_path / "m.txt"), "v5e")
+    peak = found.chip.rates.peaks["bf16"].value
+    assert found.utilization == pytest.approx(2 * 2 * 64**3 / (peak * found.seconds))
+    shown = run("cost", tmp_path / "m.txt", "--chip", "v5e").stdout
+    assert f"at most {100 * found.utilization:.1f} % of 197 TFLOP/s" in shown
+
+
+@pytest.mark.parametrize("chip", ["v5e", "v5p", "v6e"])
+def test_cycles_belong_to_the_chip_of_the_compiler(chip: str) -> None:
+    """Cycles of a program that was compiled for another chip, or may have been, are no estimate for this one."""
+    path = ROOT / "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+    own = hlo.analysis.choose_chip(hlo.load(path))
+    assert own is not None
+    [line] = [
+        one for one in run("cost", path, "--chip", chip).stdout.splitlines() if "compiler estimate" in one
+    ]
+    assert (f"its cycles at the clock of {chip}" in line) == (own.candidates != (chip,))

@@ -29,6 +29,12 @@ def test_columns_and_sort() -> None:
     assert first == [["convolution_add_fusion"]]
 
 
+def test_columns_of_another_table() -> None:
+    """A table without a column that is asked for keeps its names; what only JSON has by default is shown with its unit."""
+    rows = _rows("--columns", "share,bytes,flops", "--limit", "3")
+    assert all(len(row) >= 4 and row[0][0].isalpha() and row[2].endswith("B") for row in rows)
+
+
 @pytest.mark.parametrize("arguments", [("--columns", "instruktion"), ("--sort", "flop")])
 def test_an_unknown_column(arguments: tuple[str, ...]) -> None:
     """Exit status 2 and the nearest name."""

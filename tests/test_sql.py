@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import hlotext as hlo
 from hlotext import lint, tables
 from hlotext.tables import queries
 from tests.cli_support import run
@@ -110,6 +111,21 @@ def test_ready_queries(name: str, dataset: str) -> None:
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["columns"]
     assert run("sql", "--query", name, "--show").stdout == found.sql
+
+
+def test_costs_of_operations(tmp_path: Path) -> None:
+    """A row for each operation that runs, fusions with what is in them; together they cost what the module does."""
+    path = ROOT / "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+    rows = asked("--query", "costs", str(path))
+    module = hlo.load(path)
+    run_cost = hlo.cost.analyze(module).run
+    assert sum(float(row["flops"]) for row in rows) == pytest.approx(run_cost.flops)
+    assert sum(float(row["bytes_accessed"]) for row in rows) == pytest.approx(run_cost.bytes_accessed)
+    assert "fused" not in " ".join(row["computation"] for row in rows)
+    seconds = sum(one.seconds for one in hlo.cost.estimate(module, "v5e").instructions)
+    assert sum(float(row["seconds"] or 0) for row in rows) >= seconds * 0.999
+    fusion = next(row for row in rows if row["name"] == "convolution_add_fusion")
+    assert float(fusion["flops"]) > 0
 
 
 def test_questions_to_modules_without_a_dataset(tmp_path: Path) -> None:

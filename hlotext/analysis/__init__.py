@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import Census, census
 from hlotext.analysis.loops import Loop, invariant_instructions, loops
-from hlotext.analysis.scopes import Phase, Scope, Scopes, scopes, source_locations
+from hlotext.analysis.scopes import Phase, Scope, Scopes, called_lines, scopes, source_locations
 from hlotext.analysis.trip_count import most_trips, trip_count
 from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.ir.values.age import XlaAge, as_age
@@ -117,6 +117,7 @@ __all__ = [
     "backend_of",
     "byte_text",
     "call_graph",
+    "called_lines",
     "census",
     "choose_chip",
     "communications",

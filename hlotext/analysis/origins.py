@@ -32,11 +32,36 @@ class SourceLocation:
         return f"{self.file}:{self.line}" + (f" {self.function}" if self.function else "")
 
 
+@attrs.frozen
+class CalledLine:
+    """A line of a source program, and the line of another function or file that called its function."""
+
+    line: SourceLocation
+    caller: SourceLocation | None
+    """None where the text has no frame around it."""
+
+    def __str__(self) -> str:
+        own = f"{self.line.file}:{self.line.line}"
+        return own if self.caller is None else f"{own} from {self.caller.file}:{self.caller.line}"
+
+
 @attrs.define
 class SourceLocations:
     """Finds places, each stack frame of the module once."""
 
     _places: dict[int, SourceLocation | None] = attrs.field(factory=dict)
+    _called: dict[int, CalledLine | None] = attrs.field(factory=dict)
+
+    def called(self, instruction: Instruction) -> CalledLine | None:
+        """The innermost frame and the next one; None where the text has none."""
+        own = self.place(instruction)
+        if own is None or instruction.metadata is None or not (number := instruction.metadata.stack_frame_id):
+            return None if own is None else CalledLine(own, None)
+        if number not in self._called:
+            outer = instruction.frames[1:2]
+            caller = SourceLocation(outer[0].file, outer[0].line, outer[0].function) if outer else None
+            self._called[number] = CalledLine(own, caller)
+        return self._called[number]
 
     def place(self, instruction: Instruction) -> SourceLocation | None:
         """The innermost frame; None where the text has none."""

@@ -16,7 +16,7 @@ import attrs
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
-from hlotext.analysis.origins import SourceLocation, SourceLocations
+from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -124,6 +124,12 @@ def scopes(module: Module) -> Scopes:
 def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction that has one, propagated like scopes."""
     return propagated(module, SourceLocations().place)
+
+
+@fact
+def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
+    """The source line of every instruction that has one, with the line that called its function, propagated like scopes."""
+    return propagated(module, SourceLocations().called)
 
 
 class _OpNames:

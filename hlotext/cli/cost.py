@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 import hlotext as hlo
 from hlotext import cost
-from hlotext.analysis import ChipChoice, Phase, backend_of, byte_text, choose_chip
+from hlotext.analysis import ChipChoice, Phase, backend_of, byte_text, called_lines, choose_chip
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import cost_time
@@ -46,9 +46,7 @@ _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 @click.option(
     "--depth",
     type=click.IntRange(min=1),
-    default=_DEPTH,
-    show_default=True,
-    help="Levels of the tree of scopes.",
+    help=f"Levels of the tree of scopes, or names of a scope with --by scope.  [default: {_DEPTH}, or all]",
 )
 @click.option("--as-xla", is_flag=True, help="XLA's cost analysis: loop bodies once, unknown calls -1.")
 @click.option("--time", "is_timed", is_flag=True, help="Lower bound on run time; implied by --chip.")
@@ -70,7 +68,7 @@ _BY = {"scope": "cost.by_scope", "line": "cost.by_line"}
 def command(
     files: tuple[str, ...],
     by: cost.Key | None,
-    depth: int,
+    depth: int | None,
     as_xla: bool,
     is_timed: bool,
     chip: str | None,
@@ -100,16 +98,23 @@ def command(
     Examples:
       hlotext cost module_0001.jit_step.after_optimizations.txt
       hlotext cost dump.txt --by line --limit 30
+      hlotext cost dump.txt --by scope --depth 1 --chip v5e
       hlotext cost dump.txt --chip v5e
       hlotext cost dump.txt --trips body.12=100
       hlotext cost dump.txt --chip h100 --trips body.12=100
       hlotext cost dump.txt --as-xla
-
-    The schedule with these times as a trace for Perfetto: hlotext convert FILE --to trace-events --chip NAME -o OUT.json.gz
       hlotext cost dump.txt --costs kernels.toml
+
+    \b
+    The schedule with these times as a trace for Perfetto: hlotext convert FILE --to trace-events --chip NAME -o OUT.json.gz
+    Every operation as a table or CSV: hlotext sql --query costs FILE --format csv -o OUT.csv
     """
     rates = rates_of(chip_of(chip) if chip is not None else None, figures, mesh, trips, costs_of(costs))
+    if depth is not None and (by not in (None, "scope") or as_xla):
+        raise click.UsageError("--depth is for scopes: the tree of them, or --by scope")
     is_timed = not as_xla and (is_timed or chip is not None or bool(figures or mesh))
+    if is_timed and by is None and depth is not None:
+        raise click.UsageError("--depth with times needs --by scope")
     inputs = Inputs(files, is_whole=True)
     texts = {text.label: text for text in inputs.texts if not isinstance(text, str)}
     documents = []
@@ -129,8 +134,14 @@ def command(
                 xla = _xla(found, None)  # a time on a chip that the text was not compiled for
             if output_format == "json":
                 more = cost_time.as_json(timed[0]) if timed is not None else {}
-                times = timed[0].seconds_by(by or "scope") if timed is not None else None
-                documents.append({**_json(place, found, xla, choice, by, padded, times), **more})
+                times = (
+                    timed[0].seconds_by(by or "scope", depth=depth if by else None)
+                    if timed is not None
+                    else None
+                )
+                documents.append(
+                    {**_json(place, found, xla, choice, by, padded, times, depth if by else None), **more}
+                )
                 continue
             report.heading(f"{place}: {module.name}" + (f" on {timed[0].chip.name}" if timed else ""))
             if as_xla:
@@ -140,13 +151,14 @@ def command(
             if timed is None:
                 report.facts([*work, *_open(found.run), _untimed(choice)])
             else:
-                cost_time.show(
-                    report, *timed, [one for one in work if one[0] not in ("chip", "XLA cost model")], limit
-                )
+                own = choose_chip(module, None, compilation.chip if compilation is not None else None)
+                work = [one for one in work if one[0] not in ("chip", "XLA cost model")]
+                cost_time.show(report, *timed, own, work, limit)
             if by is not None:
-                _show_parts(report, found, by, limit, timed[0].seconds_by(by) if timed is not None else None)
+                times = timed[0].seconds_by(by, depth=depth) if timed is not None else None
+                _show_parts(report, found, by, limit, times, depth)
             elif timed is None:
-                _show_tree(report, found, depth, limit, fold=not no_fold)
+                _show_tree(report, found, depth or _DEPTH, limit, fold=not no_fold)
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
@@ -310,7 +322,12 @@ def _phases(node: cost.ScopeCost) -> str:
 
 
 def _show_parts(
-    report: Output, found: cost.Analysis, by: cost.Key, limit: int, times: Mapping[str, float] | None
+    report: Output,
+    found: cost.Analysis,
+    by: cost.Key,
+    limit: int,
+    times: Mapping[str, float] | None,
+    depth: int | None,
 ) -> None:
     """Costs by scope, line, ...; with the least times of units that overlap, and the longest first, where these are known."""
     listing: Listing[tuple[str, cost.Cost]] = Listing(
@@ -318,13 +335,30 @@ def _show_parts(
         lambda part: (part[0], *_cells(part[1], found.run), (times or {}).get(part[0])),
         {"by": by},
     )
-    parts = list(_parts(found, by, times).items())
+    parts = list(_parts(found, by, times, depth).items())
+    if by == "line" and (several := _several_callers(found, parts[:1])):
+        report.facts([("called from", several)])
     note = "; min time: core, links and copies, which overlap" if times is not None else ""
     report.table(listing.table(f"By {by} (one run{note})", parts, limit))
 
 
-def _parts(found: cost.Analysis, by: cost.Key, times: Mapping[str, float] | None) -> dict[str, cost.Cost]:
-    parts = found.by(by)
+def _several_callers(found: cost.Analysis, first: Sequence[tuple[str, cost.Cost]]) -> str:
+    """That the costliest line is called from several, as that of a helper is; "" where it is not."""
+    for line, _ in first:
+        callers = {
+            str(place.caller)
+            for place, _ in called_lines(found.module).values()
+            if place.caller is not None and f"{place.line.file}:{place.line.line}" == line
+        }
+        if len(callers) > 1:
+            return f"{len(callers)} lines call the costliest one; --by caller tells them apart"
+    return ""
+
+
+def _parts(
+    found: cost.Analysis, by: cost.Key, times: Mapping[str, float] | None, depth: int | None
+) -> dict[str, cost.Cost]:
+    parts = found.by(by, depth=depth)
     if times is None:
         return parts
     nothing = cost.Cost(0, 0, 0)
@@ -340,6 +374,7 @@ def _json(
     by: cost.Key | None,
     padded: bool,
     times: Mapping[str, float] | None,
+    depth: int | None,
 ) -> dict[str, Any]:
     run, module = found.run, found.module
     document: dict[str, Any] = {
@@ -368,7 +403,7 @@ def _json(
     document["by"] = by or "scope"
     document["parts"] = [
         {"name": name, **_figures(one), **({} if times is None else {"seconds": times.get(name, 0.0)})}
-        for name, one in _parts(found, by or "scope", times).items()
+        for name, one in _parts(found, by or "scope", times, depth).items()
     ]
     return document
 

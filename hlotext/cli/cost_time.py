@@ -78,19 +78,21 @@ def show(
     report: Output,
     found: cost.Estimate,
     choice: ChipChoice,
+    compiled_for: ChipChoice | None,
     work: list[tuple[str, str]],
     limit: int,
 ) -> None:
-    """Shows a lower bound on run time. `work`: facts about operations and bytes."""
+    """Shows a lower bound on run time. `work`: facts about operations and bytes; `compiled_for`: as far as text and folder
+    tell it, whatever chip was given."""
     chip = [] if choice.source == "given" else [("chip", str(choice))]
-    report.facts([*chip, *_facts(found), *work])
+    report.facts([*chip, *_facts(found, compiled_for), *work])
     lines = source_locations(found.module)
     _show_instructions(report, found, limit, lines)
     report.table(_transfers(lines).table("Transfers (all runs)", found.transfers, limit))
     _show_path(report, found, limit, lines)
 
 
-def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
+def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[str, str]]:
     mark = "at least " if found.unknown_calls else ""
     least = f"{mark}{seconds(found.seconds)} (estimate; {found.counted})"
     facts = [("minimum time", least) if found.is_bound else ("estimated time", _no_bound(found))]
@@ -103,6 +105,8 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
             if time
         ]
         facts.append(("core bound by", ", ".join(parts)))
+    if (used := found.utilization) is not None:
+        facts.append(("FLOPs utilization", _utilization(found, used)))
     busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
     facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
     if found.transfers:
@@ -119,7 +123,10 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
         facts.append(("XLA cost model", f"{seconds(found.roofline_seconds)} ({once}no overlap)"))
     own = found.compiler
     if own is not None:
-        facts.append(("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs)"))
+        clock = _clock(found.chip, compiled_for)
+        facts.append(
+            ("compiler estimate", f"{seconds(own.seconds)} {own.coverage} (its cycles, all runs{clock})")
+        )
     facts.append(("peak rates", _rates(found)))
     if not found.is_scheduled:
         facts.append(("schedule", "none; assuming text order"))
@@ -141,6 +148,24 @@ def _facts(found: cost.Estimate) -> list[tuple[str, str]]:
     if found.compiled_for:
         facts.append(("compiled for", found.compiled_for))
     return facts
+
+
+def _utilization(found: cost.Estimate, used: float) -> str:
+    """What the minimum time leaves at most of the peak, with the part that model FLOPs do not count."""
+    peak = found.chip.rates.peak("bf16")
+    rate = f" of {format_count(peak.value)}FLOP/s" if peak is not None else ""
+    again = cost.analyze(found.module).recomputed
+    more = f", FLOPs recomputed for the backward pass ({format_percent(again, 1)}) included" if again else ""
+    return f"at most {format_percent(used, 1)}{rate}{more}"
+
+
+def _clock(chip: Chip, compiled_for: ChipChoice | None) -> str:
+    """Whose cycles they are, where the chip is another than the one of the compiler, or may be."""
+    names = compiled_for.candidates if compiled_for is not None else ()
+    if not names or names == (chip.name,):
+        return ""
+    which = f"compiled for {names[0]}" if len(names) == 1 else f"compiled for one of {', '.join(names)}"
+    return f"; {which}, its cycles at the clock of {chip.name}"
 
 
 _SHARED = "core and copies share the memory bandwidth, but each is given all of it, so a hidden copy may still take time"

@@ -55,11 +55,15 @@ class TableOptions:
             click.echo(data, nl=False)
 
     def chosen(self, titles: Sequence[Sequence[str]]) -> list[int] | None:
-        """Numbers of the columns to show, given all names of each; None if no columns are asked for."""
+        """Numbers of the columns to show, given all names of each; None if no columns are asked for.
+
+        A table that lacks one of them, since it is another table's, keeps its first: the name of each row.
+        """
         self.known.update((name, names[0]) for names in titles for name in names)
         if not self.columns:
             return None
-        return [n for wanted in self.columns if (n := _place(wanted, titles)) is not None]
+        found = [n for wanted in self.columns if (n := _place(wanted, titles)) is not None]
+        return found if len(found) in (0, len(self.columns)) or 0 in found else [0, *found]
 
     def sort_column(self, titles: Sequence[Sequence[str]]) -> int | None:
         """Number of the column to sort by; None if there is none."""

@@ -11,11 +11,13 @@ import attrs
 
 from hlotext.analysis import (
     Backend,
+    Phase,
     Scope,
     XlaAge,
     age_for,
     backend_of,
     call_graph,
+    called_lines,
     choose_chip,
     scopes,
     source_locations,
@@ -35,10 +37,10 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 
-Key = Literal["scope", "line", "opcode", "computation"]
+Key = Literal["scope", "line", "caller", "opcode", "computation"]
 """Keys by which costs can be summed."""
 
-KEYS: tuple[Key, ...] = ("scope", "line", "opcode", "computation")
+KEYS: tuple[Key, ...] = ("scope", "line", "caller", "opcode", "computation")
 UNKNOWN_LINE = "(unknown)"
 
 
@@ -283,16 +285,17 @@ class Analysis:
                     cost = Cost(flops * operations, transcendentals * operations, accessed * accesses)
                     yield InstructionCost(instruction, home, cost)
 
-    def by(self, key: Key) -> dict[str, Cost]:
+    def by(self, key: Key, *, depth: int | None = None) -> dict[str, Cost]:
         """The cost of one run by what it is there for, the most flops first.
 
-        `scope`: the path of names in `op_name`, repeated layers apart. `line`: the Python line. `opcode`: operations inside
-        fusions by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by
-        step. The sums of each are `run`'s. Raises ValueError for another key.
+        `scope`: the path of names in `op_name`, repeated layers apart, cut to the first `depth` names where it is given.
+        `line`: the Python line. `caller`: the line and the one that called its function. `opcode`: operations inside fusions
+        by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by step. The
+        sums of each are `run`'s. Raises ValueError for another key.
         """
         if key not in KEYS:
             raise ValueError(f"costs can be grouped by {', '.join(KEYS)}, not by {key!r}")
-        subject, text = self._naming(key)
+        subject, text = self._naming(key, depth)
         # What names a cost is nearly always one object for many instructions: it is found by identity, and named once.
         sums: dict[int, list[float]] = {}
         totals: dict[str, list[float]] = {}
@@ -307,11 +310,13 @@ class Analysis:
         ordered = sorted(totals.items(), key=lambda item: (-item[1][0], -item[1][2], item[0]))
         return {name: Cost(*(min(amount, MOST) for amount in total)) for name, total in ordered}
 
-    def _naming(self, key: Key) -> tuple[Callable[[InstructionCost], Any], Callable[[Any], str]]:
+    def _naming(
+        self, key: Key, depth: int | None
+    ) -> tuple[Callable[[InstructionCost], Any], Callable[[Any], str]]:
         """The object of the module that a cost is added up by, and the name of such an object."""
         if key == "computation":
             return lambda share: share.home, lambda home: str(home.name)
-        subject, text = naming(self.module, key)
+        subject, text = naming(self.module, key, depth)
         return lambda share: subject(share.instruction), text
 
     def by_scope(self) -> dict[Scope, Cost]:
@@ -336,6 +341,12 @@ class Analysis:
             totals[key] = totals.get(key, Amount()).plus(Amount(*sums[number]))
         return {scope: Cost(*amount) for scope, amount in totals.items()}
 
+    @property
+    def recomputed(self) -> float:
+        """The part of the FLOPs that are computed again for the backward pass (`jax.checkpoint`), by their `op_name`."""
+        again = sum(one.flops for scope, one in self.by_scope().items() if scope.phase is Phase.RECOMPUTED)
+        return again / self.run.flops if self.run.flops else 0.0
+
     @functools.cached_property
     def bytes_by_memory_space(self) -> Mapping[int, float]:
         """Bytes that one run reads and writes in each memory space: 0 is HBM, 1 VMEM on TPU, 5 the host's."""
@@ -348,15 +359,22 @@ class Analysis:
         return counting.bytes_by_space()
 
 
-def naming(module: Module, key: Key) -> tuple[Callable[[Instruction], Any], Callable[[Any], str]]:
-    """The object of the module that an instruction belongs to by a key, and the name of such an object."""
+def naming(
+    module: Module, key: Key, depth: int | None = None
+) -> tuple[Callable[[Instruction], Any], Callable[[Any], str]]:
+    """The object of the module that an instruction belongs to by a key, and the name of such an object.
+
+    `depth`: the number of names of a scope that tell it apart; None for all.
+    """
     if key == "opcode":
         return lambda instruction: instruction.opcode, str
     if key == "computation":
         return lambda instruction: instruction.computation, lambda home: str(home.name)
     if key == "scope":
         found = scopes(module)
-        return found.of, str
+        return found.of, str if depth is None else lambda scope: "/".join(scope.path[:depth]) or str(scope)
+    if key == "caller":
+        return called_lines(module).get, lambda place: str(place[0]) if place is not None else UNKNOWN_LINE
     lines = source_locations(module)
     return lines.get, lambda place: UNKNOWN_LINE if place is None else f"{place[0].file}:{place[0].line}"
 

@@ -189,15 +189,17 @@ class Estimate:
         yield from ((one.instruction, one.seconds) for one in self.instructions)
         yield from ((one.start, one.seconds) for one in self.transfers)
 
-    def seconds_by(self, key: Key, *, only_transfers: bool = False) -> dict[str, float] | None:
-        """Seconds of all units, which overlap, by `scope`, `line` or `computation`, as `Analysis.by` names them.
+    def seconds_by(
+        self, key: Key, *, only_transfers: bool = False, depth: int | None = None
+    ) -> dict[str, float] | None:
+        """Seconds of all units, which overlap, by `scope`, `line`, `caller` or `computation`, as `Analysis.by` names them.
 
         With `only_transfers` those of links and copy engines alone. None for opcodes: the time of a fusion is not that of its
         operations.
         """
         if key == "opcode":
             return None
-        subject, text = naming(self.module, key)
+        subject, text = naming(self.module, key, depth)
         found: dict[str, float] = {}
         texts: dict[int, str] = {}  # by identity: many instructions have one scope, or one line
         transfers = ((one.start, one.seconds) for one in self.transfers)
@@ -220,6 +222,17 @@ class Estimate:
             len(self.instructions),
             sum(one.weight for one in priced) / weight if weight else 1.0,
         )
+
+    @property
+    def utilization(self) -> float | None:
+        """FLOPs of a run over what the chip's peak for bf16 products gives in the least time: no run has more.
+
+        None where something is of unknown cost, the peak is not known, or the time is no bound.
+        """
+        peak = self.chip.rates.peak("bf16")
+        if not self.is_bound or self.unknown_calls or not self.seconds or peak is None:
+            return None
+        return sum(one.least.flops * one.runs for one in self.instructions) / (peak.value * self.seconds)
 
     @functools.cached_property
     def by_bound(self) -> Mapping[Bound, float]:

@@ -37,7 +37,7 @@ class Column:
     title: str | None
     """Its heading; None where it is in JSON only."""
     kind: str
-    """One of `WORDS` or `NUMBERS`; for JSON only, empty."""
+    """One of `WORDS` or `NUMBERS`; for JSON only, by the unit that its key ends with, or empty."""
     options: Mapping[str, Any]
     """Hints for renderers: `style`, `rank`, `least` of terminals; `order` (later columns), `unknown` (None
     is `?`), `some` (0 is empty), `optional` (left out where every cell is empty)."""
@@ -115,6 +115,10 @@ NUMBERS: Mapping[str, Any] = {
 """Kinds of numbers, with their plain text."""
 
 
+_UNITS = {"bytes": "bytes", "seconds": "seconds", "flops": "amount"}
+"""Kinds of what is shown in tables only where it is asked for, by the unit at the end of its key."""
+
+
 def columns(table: str) -> tuple[Column, ...]:
     """The columns of a table, called by command and name: `time.transfers`."""
     command, _, name = table.partition(".")
@@ -130,7 +134,7 @@ def tables(command: str) -> dict[str, tuple[Column, ...]]:
 
 def _column(row: str | list[Any]) -> Column:
     if isinstance(row, str):
-        return Column(row, None, "", {})
+        return Column(row, None, next((kind for end, kind in _UNITS.items() if row.endswith(end)), ""), {})
     key, title, kind, *options = row
     return Column(key, title, kind, options[0] if options else {})
 
