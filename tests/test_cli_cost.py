@@ -321,6 +321,7 @@ def test_utilization_at_the_bound(tmp_path: Path) -> None:
     peak = found.chip.rates.peaks["bf16"].value
     assert found.utilization == pytest.approx(2 * 2 * 64**3 / (peak * found.seconds))
     shown = run("cost", tmp_path / "m.txt", "--chip", "v5e").stdout
+    assert found.utilization is not None
     assert f"at most {100 * found.utilization:.1f} % of 197 TFLOP/s" in shown
 
 

@@ -154,7 +154,7 @@ def test_check_needs_files(tmp_path: Path) -> None:
         (["--buffer", "nobody"], 1, "no instruction is named nobody"),
         (["--what-if", "remat=nobody"], 1, "no instruction is named nobody"),
         (["--what-if", "donate=77"], 2, "--what-if: no parameter 77; parameters are 0 to"),
-        (["--what-if", "hope"], 2, "--what-if takes donate=0,1, donate=0-9 or remat=NAME"),
+        (["--what-if", "hope"], 2, "--what-if takes donate=ARGUMENT, donate=0-9 or remat=NAME"),
         (["--chip", "v99"], 2, "no chip is named 'v99'"),
         (["--chip", "h100"], 2, "h100 is a gpu, but the module is for cpu"),
     ],

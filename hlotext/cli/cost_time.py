@@ -106,7 +106,7 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
         ]
         facts.append(("core bound by", ", ".join(parts)))
     if (used := found.utilization) is not None:
-        facts.append(("FLOPs utilization", _utilization(found, used)))
+        facts.append(("utilization", _utilization(found, used)))
     busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
     facts.append(("busy", ", ".join(busy[:6]) or "nothing"))
     if found.transfers:
@@ -151,7 +151,7 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
 
 
 def _utilization(found: cost.Estimate, used: float) -> str:
-    """What the minimum time leaves at most of the peak, with the part that model FLOPs do not count."""
+    """The most of the peak that the minimum time leaves room for, with the part that model FLOPs do not count."""
     peak = found.chip.rates.peak("bf16")
     rate = f" of {format_count(peak.value)}FLOP/s" if peak is not None else ""
     again = cost.analyze(found.module).recomputed
@@ -160,7 +160,7 @@ def _utilization(found: cost.Estimate, used: float) -> str:
 
 
 def _clock(chip: Chip, compiled_for: ChipChoice | None) -> str:
-    """Whose cycles they are, where the chip is another than the one of the compiler, or may be."""
+    """A remark that cycles are of another chip than the one that was given, or may be."""
     names = compiled_for.candidates if compiled_for is not None else ()
     if not names or names == (chip.name,):
         return ""

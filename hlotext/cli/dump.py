@@ -21,7 +21,7 @@ from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
 from hlotext.cli.listing import Row as Cells
 from hlotext.cli.output import echo, output
-from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause
+from hlotext.dumps.causes import ASK_FOR_PASSES, UNKNOWN, Cause, executed_copies
 from hlotext.dumps.changes import Changes
 from hlotext.dumps.identity.owners import START
 from hlotext.dumps.timeline import Rounds, TimelineEntry, rounds
@@ -389,19 +389,25 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         out.facts([*facts, *why_output.facts(own)])
 
 
-def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> None:
-    """Prints the answers of the models that fit a module."""
+def single(path: str) -> hlo.Module:
+    """The first module of a file that is no part of a dump folder. Raises Unreadable."""
     modules = read(path).modules
     if not modules:
         raise Unreadable(f"{path} contains no module")
-    said = [asked(partial(compiler.why_in, modules[0], name)) for name in names]
+    return modules[0]
+
+
+def _why_in_module(path: str, names: tuple[str, ...], output_format: str) -> None:
+    """Prints the answers of the models that fit a module."""
+    module = single(path)
+    said = [asked(partial(compiler.why_in, module, name)) for name in names]
     if output_format == "json":
-        write_json({"module": modules[0].name, "causes": [], "answers": _answers_json(names, said)})
+        write_json({"module": module.name, "causes": [], "answers": _answers_json(names, said)})
         return
     out = output()
     for name, own in zip(names, said, strict=True):
         out.heading(name)
-        out.facts(why_output.facts(own) or [("", _NOTHING_ALONE)])
+        out.facts(why_output.facts(own, module) or [("", _NOTHING_ALONE)])
 
 
 _NOTHING_ALONE = (
@@ -423,11 +429,19 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
 
     Also those in fusions that only rearrange, cut or join arrays. Not listed: a transpose in a fusion that computes, which
     needs no pass over memory of its own; one that leaves every byte in place; slices and concatenations alone.
+
+    DIR may also be one module, whose text does not show causes.
     """
-    c = chosen(path, module)
-    found = asked(c.copies)
+    after: hlo.Module | None
+    if why_output.is_module_alone(path):
+        text = after = single(path)
+        name, is_alone = text.name, True
+        found = [Cause(node, None, UNKNOWN, "") for node in executed_copies(text)]
+    else:
+        c = chosen(path, module)
+        name, found, after, is_alone = c.name, asked(c.copies), c.after, not c.identity.shows_passes
     if output_format == "json":
-        write_json({"version": 1, "module": c.name, "copies": [_cause_json(cause) for cause in found]})
+        write_json({"version": 1, "module": name, "copies": [_cause_json(cause) for cause in found]})
         return
     groups: dict[tuple[str, str], list[Cause]] = {}
     for cause in found:
@@ -435,7 +449,7 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
     out = output()
     transposes = sum(cause.instruction.opcode == "transpose" for cause in found)
     counted = (pluralize(len(found) - transposes, "copy", "copies"), pluralize(transposes, "transpose"))
-    out.heading(f"{c.name}: {' and '.join(counted)}, {_bytes(_sum(found))}")
+    out.heading(f"{name}: {' and '.join(counted)}, {_bytes(_sum(found))}")
     rows = [
         (
             step,
@@ -448,9 +462,9 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
     ]
     out.table(Listing[Cells]("dump.copies", tuple).table("By pass and cause", rows))
     largest = sorted(found, key=lambda one: -(one.bytes or 0))
-    places = source_locations(c.after) if c.after is not None else {}
+    places = source_locations(after) if after is not None else {}
     out.table(Listing[Cause]("dump.moved", lambda one: _moved(one, places)).table("Largest", largest, limit))
-    if not c.identity.shows_passes and any(cause.cause == UNKNOWN for cause in found):
+    if is_alone and any(cause.cause == UNKNOWN for cause in found):
         out.note(f"note: no pass was dumped; to see causes, compile with {ASK_FOR_PASSES}")
 
 

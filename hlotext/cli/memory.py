@@ -13,6 +13,7 @@ from hlotext import dumps, memory
 from hlotext.analysis import backend_of
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.entries import program_name
 from hlotext.cli import memory_message
 from hlotext.cli.common import (
     FORMAT,
@@ -77,7 +78,8 @@ _DEFAULT_LIMIT = 12
     "changes",
     multiple=True,
     metavar="CHANGE",
-    help="Estimate the peak after donate=0,3-5 (numbers of the entry's parameters: hlotext show --arguments) or remat=NAME.",
+    help="Estimate the peak after donate=state (an argument of the program, all its arrays), donate=0,3-5 (numbers of "
+    "the entry's parameters, one for each array: hlotext show --arguments) or remat=NAME.",
 )
 @click.option("--timeline", is_flag=True, help="Draw live bytes over the schedule as bars.")
 @click.option(
@@ -118,7 +120,7 @@ def command(
       hlotext memory module_0001.jit_step.after_optimizations.txt --chip v5e
       hlotext memory dump/ --by scope
       hlotext memory dump.txt --buffer fusion.3
-      hlotext memory dump.txt --what-if donate=0,1 --what-if remat=fusion.3
+      hlotext memory dump.txt --what-if donate=state --what-if remat=fusion.3
       hlotext memory dump.txt --svg memory.svg
       hlotext memory oom.txt --dump dumps/
 
@@ -245,14 +247,14 @@ class _Asked:
                 )
             else:
                 raise click.UsageError(
-                    f"--what-if takes donate=0,1, donate=0-9 or remat=NAME[,NAME], not {change!r}"
+                    f"--what-if takes donate=ARGUMENT, donate=0-9 or remat=NAME[,NAME], not {change!r}"
                 )
 
 
 def _numbers(text: str, module: hlo.Module) -> list[int]:
-    """Parameter numbers in `0,3-5`; empty if it is not such a list. Raises UsageError for one that is not there."""
+    """Parameter numbers in `0,3-5`, or of arguments by their names. Raises UsageError for one that is not there."""
     if not _NUMBERS().fullmatch(text):
-        return []
+        return _named(text, module)
     bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]
     count = len(module.entry.parameters)
     for number in (number for pair in bounds for number in pair):
@@ -260,6 +262,21 @@ def _numbers(text: str, module: hlo.Module) -> list[int]:
             only = f"parameters are 0 to {count - 1}" if count else "the entry has none"
             raise click.UsageError(f"--what-if: no parameter {number}; {only}")
     return [number for pair in bounds for number in range(pair[0], pair[-1] + 1)]
+
+
+def _named(text: str, module: hlo.Module) -> list[int]:
+    """The parameters of arguments of the program, `state,batch`, or of parts of them, `state['m']`, by their metadata."""
+    names = {one.parameter_number or 0: program_name(one) for one in module.entry.parameters}
+    found = [n for n, name in names.items() if name == text or name.startswith((f"{text}[", f"{text}."))]
+    if not found and "," in text:
+        return list(dict.fromkeys(number for part in text.split(",") for number in _named(part, module)))
+    if text and not found:
+        roots = dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in names.values() if name)
+        known = (
+            f"its arguments are {', '.join(roots)}" if roots else "the text names no argument: give numbers"
+        )
+        raise click.UsageError(f"--what-if: {module.name} has no argument {text}; {known}")
+    return found
 
 
 _NUMBERS = lazy_regex(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*")

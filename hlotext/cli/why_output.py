@@ -8,12 +8,18 @@ from typing import Any
 
 import hlotext as hlo
 from hlotext import dumps
+from hlotext.analysis import responsible_frame
+from hlotext.analysis.entries import program_name
 from hlotext.compiler import Answer, Decision
 
 
-def facts(answers: Iterable[Answer]) -> list[tuple[str, str]]:
-    """A line for each decision, with the model and the step that it belongs to."""
+def facts(answers: Iterable[Answer], module: hlo.Module | None = None) -> list[tuple[str, str]]:
+    """A line for each decision, with the model and the step that it belongs to, and the program's words for what it names.
+
+    `module`: the text of answers that belong to no step.
+    """
     found = []
+    places: dict[str, dict[str, None]] = {}
     for answer in answers:
         where = f"{answer.model} (step {answer.step.index})" if answer.step is not None else answer.model
         doubt = ", where the model differs from XLA" if answer.verdict == "differs" else ""
@@ -22,9 +28,26 @@ def facts(answers: Iterable[Answer]) -> list[tuple[str, str]]:
             told = f" [{rule}{doubt if rule else doubt[2:]}]" if rule or doubt else ""
             found.append((where, f"{decision.instruction}: {decision.because}{told}"))
             where = ""
+        text = answer.step.module if answer.step is not None else module
+        for name in (name for one in answer.decisions[:_MOST] for name in one.others):
+            if text is not None and (place := _in_program(text, name)):
+                places.setdefault(place, {})[name] = None
         if len(answer.decisions) > _MOST:
             found.append(("", f"... and {len(answer.decisions) - _MOST:,} more (--format json has all)"))
+    if places:
+        found.append(("lines", "; ".join(f"{', '.join(names)}: {place}" for place, names in places.items())))
     return found
+
+
+def _in_program(module: hlo.Module, name: str) -> str:
+    """The argument that an instruction is, or else the Python line that it is there for; "" where the text tells neither."""
+    found = module.find(name)
+    if not isinstance(found, hlo.Instruction):
+        return ""
+    if argument := program_name(found):
+        return f"argument {argument}"
+    frame = responsible_frame(found)
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}" if frame is not None else ""
 
 
 _MOST = 6

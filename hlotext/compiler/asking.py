@@ -16,6 +16,7 @@ import attrs
 
 import hlotext as hlo
 from hlotext.analysis import Backend
+from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.analysis.shards import shards_of
 from hlotext.compiler.decision import Decision
 from hlotext.compiler.explaining import Explanation, explain, previous
@@ -23,7 +24,6 @@ from hlotext.compiler.models import MODELS, model_of
 from hlotext.compiler.platforms import platform_of
 from hlotext.diff import Change
 from hlotext.dumps import Compilation, Step
-from hlotext.syntax.source.reporter import did_you_mean
 
 _UNSCHEDULED = ("layout-assignment", "fusion", "fusion-wrapper", "copy-insertion", "async-collective-creator")
 """Models that are asked about a module without a schedule."""
@@ -98,10 +98,9 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
 
 def why_in(module: hlo.Module, name: str, platform: str | None = None) -> tuple[Answer, ...]:
     """Decisions of the applicable models about one instruction of a module. Raises LookupError, ValueError."""
-    instruction = module.find(name)
-    if not isinstance(instruction, hlo.Instruction):
-        meant = did_you_mean(name, [one.name for one in module.instructions()])
-        raise LookupError(f"no instruction {name} in {module.name}" + (f"; {meant}" if meant else ""))
+    instruction = meant_instruction(module, name)
+    if instruction is None:
+        raise LookupError(f"no instruction {name} in {module.name}{names_meant(module, name)}")
     return tuple(_answers(module, instruction, platform_of(module, platform)))
 
 

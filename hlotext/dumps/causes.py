@@ -11,6 +11,7 @@ import hlotext as hlo
 from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
+from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.analysis.updates import copies_for_updates
 from hlotext.analysis.views import array_of
 from hlotext.dumps.changes import shape_bytes
@@ -21,7 +22,6 @@ from hlotext.dumps.settings import dump_flags
 from hlotext.dumps.stages import stages
 from hlotext.dumps.step import Step
 from hlotext.layout import LayoutError, transpose_is_bitcast
-from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -130,12 +130,10 @@ def causes(compilation: Compilation, names: Iterable[str]) -> list[Cause]:
         raise LookupError(f"{compilation.name} has no final text")
     nodes = []
     for name in names:
-        node = after.find(name)
-        if not isinstance(node, hlo.Instruction):
-            meant = did_you_mean(name, [one.name for one in after.instructions()])
+        node = meant_instruction(after, name)
+        if node is None:
             raise LookupError(
-                f"no instruction {name} in the final text of {compilation.name}"
-                + (f"; {meant}" if meant else "")
+                f"no instruction {name} in the final text of {compilation.name}{names_meant(after, name)}"
             )
         nodes.append(node)
     born = compilation.births(node.name for node in nodes)
@@ -188,11 +186,14 @@ def copies(compilation: Compilation) -> list[Cause]:
     """Cause of each copy and transpose that the final text executes, also inside fusions that compute nothing."""
     if compilation.after is None:
         raise LookupError(f"{compilation.name} has no final text")
-    nodes = list(compilation.after.instructions())
+    return causes(compilation, [node.name for node in executed_copies(compilation.after)])
+
+
+def executed_copies(module: hlo.Module) -> list[hlo.Instruction]:
+    """The copies and transposes that a final text executes, also inside fusions that compute nothing."""
+    nodes = list(module.instructions())
     moved = {id(i) for node in nodes if node.opcode == "fusion" for i in fused_moves(node, may_cut=True)}
-    return causes(
-        compilation, [i.name for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]
-    )
+    return [i for i in nodes if i.opcode in COPIES or _is_executed_transpose(i, moved)]
 
 
 def _is_executed_transpose(node: hlo.Instruction, moved: set[int]) -> bool:

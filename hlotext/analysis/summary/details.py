@@ -9,6 +9,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CallGraph
 from hlotext.analysis.mosaic import kernels
+from hlotext.analysis.origins import responsible_frame
 from hlotext.analysis.sizes import Total, total_of
 from hlotext.analysis.summary.arrays import opcode_label
 from hlotext.ir.nodes.computation import Computation
@@ -86,6 +87,8 @@ class InstructionDetails:
     """Operation inside an asynchronous wrapper, as text."""
     frames: tuple[StackFrame, ...]
     """Innermost first."""
+    inferred_frame: StackFrame | None
+    """Of what a compiler inserted without frames, the innermost one of what it is there for, along the values."""
     bodies: tuple[str, ...]
     """Text of the computations that are applied or fused, without metadata and backend configs."""
     kernel: str | None
@@ -159,6 +162,7 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
         async_chain=tuple(neighbour(part) for part in instruction.async_chain),
         async_wrapped=str(wrapped) if wrapped is not None else None,
         frames=instruction.frames,
+        inferred_frame=None if instruction.frames else responsible_frame(instruction),
         bodies=tuple(
             short_text(callee)
             for callee in dict.fromkeys(instruction.called_computations)

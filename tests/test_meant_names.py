@@ -1,0 +1,80 @@
+"""Names that users have for what a compiled program calls otherwise: opcodes, arguments, lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hlotext as hlo
+from hlotext.analysis.meant import meant_instruction, names_meant
+from tests.cli_support import run
+
+SORT = """HloModule m, is_scheduled=true
+
+compare {
+  sort.1 = f32[] parameter(0)
+  sort.4 = f32[] parameter(1)
+  ROOT less = pred[] compare(sort.1, sort.4), direction=LT
+}
+
+ENTRY e {
+  p = f32[8]{0} parameter(0), metadata={op_name="state[\\'m\\']"}
+  q = f32[4]{0} parameter(1), metadata={op_name="state[\\'v\\']"}
+  r = f32[16]{0} parameter(2), metadata={op_name="batch"}
+  n = f32[8]{0} negate(p), metadata={op_name="jit(f)/neg" source_file="/src/f.py" source_line=7}
+  c = f32[8]{0} copy(n)
+  s.1 = f32[8]{0} sort(c), dimensions={0}, to_apply=compare
+  w = f32[4]{0} negate(q)
+  x = f32[16]{0} sine(r)
+  ROOT t = (f32[8]{0}, f32[4]{0}, f32[16]{0}) tuple(s.1, w, x)
+}
+"""
+
+
+def test_an_opcode_is_the_instruction_that_has_it() -> None:
+    """Where only one has it; a name with a number is no opcode, but those of the opcode come before similar names."""
+    module = hlo.parse(SORT)
+    found = meant_instruction(module, "sort")
+    assert found is not None
+    assert found.name == "s.1"
+    assert meant_instruction(module, "negate") is None
+    assert meant_instruction(module, "sort.3") is None
+    assert names_meant(module, "sort.3") == "; did you mean `s.1`?"
+    assert names_meant(module, "negate") == "; did you mean `n` or `w`?"
+    assert names_meant(module, "sort1").startswith("; did you mean `s")
+
+
+def test_what_a_compiler_inserts_has_the_line_of_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(SORT)
+    assert "/src/f.py:7 (inferred from its neighbours)" in run("show", tmp_path / "m.txt", "-i", "c").stdout
+    assert "inferred" not in run("show", tmp_path / "m.txt", "-i", "n").stdout
+
+
+def test_copies_of_one_text(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(SORT)
+    found = run("dump", "copies", tmp_path / "m.txt")
+    assert found.exit_code == 0
+    assert "m: 1 copy and 0 transposes, 32 B" in found.stdout
+    assert "f.py:7" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "numbers"),
+    [("state", "0, 1"), ("state['v']", "1"), ("batch", "2"), ("state,batch", "0-2"), ("0,2", "0, 2")],
+)
+def test_donation_by_the_name_of_an_argument(tmp_path: Path, asked: str, numbers: str) -> None:
+    """An argument of the program is many parameters of the module."""
+    (tmp_path / "m.txt").write_text(SORT)
+    found = run("memory", tmp_path / "m.txt", "--platform", "cpu", "--what-if", f"donate={asked}")
+    assert found.exit_code == 0, found.stderr
+    assert f"donate {numbers} (" in found.stdout
+
+
+def test_donation_of_an_unknown_argument(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text(SORT)
+    found = run("memory", tmp_path / "m.txt", "--platform", "cpu", "--what-if", "donate=stat")
+    assert (found.exit_code, "m has no argument stat; its arguments are state, batch" in found.stderr) == (
+        2,
+        True,
+    )
