@@ -114,8 +114,8 @@ def command(
     others) are next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those
     of the allocator, padding included. JAX's memory_analysis().peak_memory_in_bytes is another figure: on TPU what
     is static plus the largest heap of any memory space, VMEM too, so that it may exceed the peak of HBM; on CPU what is
-    static alone. --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by operation and shape;
-    with --dump DIR, also changes that would make the program fit.
+    static alone. --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by operation
+    and shape; with --dump DIR, also changes that would make the program fit.
 
     \b
     Examples:
@@ -256,7 +256,7 @@ class _Asked:
 def _numbers(text: str, module: hlo.Module) -> list[int]:
     """Parameter numbers in `0,3-5`, or of arguments by their names. Raises UsageError for one that is not there."""
     if not _NUMBERS().fullmatch(text):
-        return _named(text, module)
+        return [] if text[:1].isdigit() else _named(text, module)
     bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]
     count = len(module.entry.parameters)
     for number in (number for pair in bounds for number in pair):
