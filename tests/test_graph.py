@@ -21,6 +21,7 @@ from hlotext.analysis import total_of, written_bytes
 from hlotext.cost import traffic
 from hlotext.view.graph import as_dot, as_svg, graph_page, neighbourhood, origins
 from hlotext.view.graph.layered import layered
+from hlotext.view.page.colours import PALETTE
 from hlotext.view.page.packing import unpacked
 from tests import support
 from tests.cli_support import run
@@ -204,6 +205,20 @@ def test_fusions_tell_the_collective_that_they_carry() -> None:
         text = facts[flow.communication.fusion.name]["collective"]
         assert flow.communication.kind in text
         assert "sent by each device" in text
+
+
+def test_wrappers_have_the_colour_of_what_they_carry() -> None:
+    """Starts and dones, which the GPU compiler names after the collective and writes as `async-start`; also in pictures."""
+    module = hlo.load(support.CORPUS / "gpu" / "ragged_all_to_all.h100_1x1x4.after_optimizations.txt")
+    wrappers = [one for one in module.instructions() if one.opcode.startswith("async-")]
+    assert wrappers
+    words, columns = numbers_of(graph_page(module))
+    (orange,) = (colour for colour, text in words["kinds"] if text == "communication")
+    carrying = [one for one in module.instructions() if one in wrappers or one.opcode.startswith("all-")]
+    number = {one: n for n, one in enumerate(module.instructions())}
+    assert {columns["colour"][number[one]] for one in carrying} == {orange}
+    name = wrappers[0].name
+    assert f'fill="{PALETTE[orange]}"' in as_svg(neighbourhood(module, name, hops=1))
 
 
 def test_the_same_page_twice() -> None:

@@ -487,6 +487,32 @@ def test_links_lead_to_operations(window: Browser, graph: Path) -> None:
     assert quiet(window)
 
 
+def test_back_and_forward_undo_and_redo(window: Browser, graph: Path) -> None:
+    """From the start page to an operation, its body opened, to the scopes; each step back, each again."""
+    window.size(1280, 800)
+    window.open(graph)
+    start = "!document.getElementById('overview').hidden && location.hash === ''"
+    title = "document.querySelector('#panel h2').textContent"
+    rooms = "document.querySelectorAll('#graph rect.room').length"
+    closed = f"document.getElementById('overview').hidden && {title} === 'fusion.19' && {rooms} === 0"
+    opened = f"document.getElementById('overview').hidden && {title} === 'fusion.19' && {rooms} === 1"
+    assert window.eval(start)
+    window.run("location.hash = '#fusion.19'")
+    window.wait(closed)
+    window.run(
+        "[...document.querySelectorAll('#panel button')].find((b) => b.textContent === 'open body').click()"
+    )
+    window.wait(opened)
+    window.run("document.getElementById('scopes').click()")
+    window.wait(start)
+    for way, steps in (("back", (opened, closed, start)), ("forward", (closed, opened, start))):
+        for reached in steps:
+            window.run(f"history.{way}()")
+            window.wait(reached)
+    assert window.eval(title) != "fusion.19"
+    assert quiet(window)
+
+
 def test_the_graph_says_what_python_says(window: Browser, graph: Path) -> None:
     """The script's neighbourhood has the nodes of the one that pictures are made from."""
     from hlotext.view.graph import neighbourhood

@@ -248,14 +248,6 @@ const curve = (points) => {
 // ---- what a view consists of
 
 const WIDE = 196, HIGH = 44, MOST_INSIDE = 160, MOST_DEEP = 6;
-const KINDS = [
-  [/^(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call|ragged-dot|scaled-dot)$/, 0, "matrix products, fusions, custom calls"],
-  [/(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)/, 5, "communication"],
-  [/^(copy|transpose|reshape|bitcast|slice|dynamic-|concatenate|pad|gather|scatter|broadcast|tuple|get-tuple|iota|reverse)/, 1, "copies, slices and other data movement"],
-  [/^(while|conditional|call|async-|map|sort|reduce|reduce-window|select-and-scatter)/, 2, "loops, calls, reductions, sorts"],
-  [/^(parameter|constant|after-all|rng|infeed|outfeed)/, 7, "parameters, constants, random numbers"],
-];
-const kindColour = (n) => { const found = KINDS.find(([pattern]) => pattern.test(opcode(n))); return found ? palette[found[1]] : palette[4]; };
 
 // Nodes and edges among some instructions, bodies of opened ones laid out inside.
 const scene = (members, stubs, deep) => {
@@ -383,7 +375,7 @@ const paintScene = (found, into, dx, dy) => {
     const lead = isTold || what.length + 1 + shape.length + tail.length > room ? "" : `${what} `;
     group.append(
       draw("rect", { class: "box", x, y, width: at.w, height: at.h, rx: 8 }),
-      draw("rect", { x: x + 1.5, y: y + 7, width: 4, height: at.h - 14, rx: 2, fill: kindColour(n) }),
+      draw("rect", { x: x + 1.5, y: y + 7, width: 4, height: at.h - 14, rx: 2, fill: palette[M.colour[n]] }),
       nameText({ x: x + 13, y: y + 18 }, label(n), callsOf(n).length ? 22 : 24),
       draw("text", { class: "more", x: x + 13, y: y + 34 }, short(lead + shape, Math.max(9, room - tail.length)) + tail),
     );
@@ -524,6 +516,7 @@ const toggle = (n) => {
   state.open.has(n) ? state.open.delete(n) : state.open.add(n);
   show();
   choose(n);
+  history.pushState(step(), "");
 };
 
 // ---- scopes
@@ -606,11 +599,12 @@ const overview = () => {
   $("status").textContent = `${grouped(count)} instructions in ${grouped(W.computations.length)} computations`;
   if (state.chosen < 0) {
     const panel = $("panel");
+    asked++; // what is still unpacked for an operation does not come here
     panel.replaceChildren(make("h2", W.module), make("p", `${grouped(count)} instructions, ${grouped(W.computations.length)} computations. Search for an operation, open a scope, or start at the root of the entry.`, "sub"));
     const entry = M.roots[W.entry];
     if (entry >= 0) list(panel, "The entry's root", [entry]);
     const colours = make("ul", undefined, "colours");
-    for (const [, colour, text] of [...KINDS, [null, 4, "other elementwise operations"]]) {
+    for (const [colour, text] of W.kinds) {
       const row = make("li"), patch = make("i");
       patch.style.background = palette[colour];
       row.append(patch, make("span", text));
@@ -758,7 +752,12 @@ const walk = (key) => {
   move();
 };
 const fold = () => { state.fold = !state.fold; $("fold").setAttribute("aria-pressed", String(state.fold)); show(); };
-const toScopes = () => { state.chosen = -1; overview(); };
+const toScopes = () => {
+  if (!$("overview").hidden) return;
+  state.chosen = -1;
+  overview();
+  history.pushState(step(), "", location.pathname + location.search);
+};
 const opened = () => {
   if (state.chosen < 0) return;
   if (callsOf(state.chosen).length) toggle(state.chosen);
@@ -786,8 +785,20 @@ for (const name of ["hops", "most"]) $(name).addEventListener("change", (event) 
 });
 addEventListener("resize", () => { if (!$("overview").hidden) overview(); });
 
-// ---- begin
+// ---- steps of the history: each has what is drawn, by names, so that Back and Forward undo and redo them
 
+const step = () => ({ focus: state.focus < 0 ? "" : link(state.focus), chosen: state.chosen < 0 ? "" : link(state.chosen), open: [...state.open].map(link), isOverview: !$("overview").hidden });
+const restore = (was) => {
+  const [focus, chosen] = [was.focus, was.chosen].map((one) => one ? byLink(one) : -1);
+  if (focus < 0 && !was.isOverview) return false;
+  state.open = new Set(was.open.map(byLink).filter((n) => n >= 0));
+  state.focus = focus;
+  state.chosen = was.isOverview ? -1 : chosen < 0 ? focus : chosen;
+  if (was.isOverview) { overview(); return true; }
+  show();
+  describe(state.chosen);
+  return true;
+};
 const open = () => {
   let wanted = "";
   try { wanted = decodeURIComponent(location.hash.slice(1)); } catch (error) { /* no link of ours */ }
@@ -796,18 +807,25 @@ const open = () => {
   else if (wanted) $("status").textContent = `no instruction or computation ${short(wanted, 60)}`;
   return n >= 0;
 };
+const home = () => {
+  const { around } = document.body.dataset, first = around ? byLink(around) : -1;
+  if (first >= 0) focusOn(first);
+  else if (count > 60 && W.scopes.name.length > 3) { state.chosen = -1; overview(); } else { state.hops = 12; $("hops").value = 12; focusOn(Math.max(0, M.roots[W.entry])); }
+};
+const arrive = () => {
+  if (history.state && restore(history.state)) return;
+  if (!open() && (state.focus < 0 || !location.hash)) { home(); open(); } // says that there is no such name, where the start page has said something else
+  history.replaceState(step(), "");
+};
+
+// ---- begin
+
 start().then(() => {
   state.hops = Math.max(1, Math.min(12, +document.body.dataset.hops || 3));
   $("hops").value = state.hops;
-  addEventListener("hashchange", open);
-  const around = document.body.dataset.around;
-  if (!open()) {
-    const first = around ? byLink(around) : -1;
-    if (first >= 0) focusOn(first);
-    else if (count > 60 && W.scopes.name.length > 3) overview();
-    else { state.hops = 12; $("hops").value = 12; focusOn(Math.max(0, M.roots[W.entry])); }
-    open(); // says that there is no such name, where the start page has said something else
-  }
+  arrive();
+  addEventListener("popstate", arrive);
+  addEventListener("hashchange", () => { if (!history.state) arrive(); }); // of browsers that tell links by it alone
   globalThis.hlotextGraph = { state, show, focusOn, choose, toggle, search, boxes: () => boxes, largest: () => M.written.indexOf(M.written.reduce((a, b) => Math.max(a, b), 0)), view: () => view };
   requestAnimationFrame(() => { root.dataset.ready = String(Math.round(performance.now())); });
 });

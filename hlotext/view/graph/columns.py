@@ -18,6 +18,7 @@ import hlotext as hlo
 from hlotext.analysis import arrays_of, call_graph, scopes, source_locations, total_of, written_bytes
 from hlotext.findings import escape
 from hlotext.ir.values.shape import Shape
+from hlotext.view.graph.kinds import KINDS, colour_of
 from hlotext.view.graph.origins import Facts
 from hlotext.view.layout_picture import LayoutPicture
 from hlotext.view.page.packing import Words, packed, packed_text
@@ -94,6 +95,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
             lined[id(place)] = word
         found["line"].append(word)
         found["extra"].append(_extra(one))
+        found["colour"].append(colour_of(one))
         found["written"].append(written)
         operands.extend([number.get(operand, -1) for operand in one.operands])
         operand_starts.append(len(operands))
@@ -123,6 +125,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
         "computations": [escape.line(one.name) for one in module.computations],
         "chunk": CHUNK,
         "words": words.texts,
+        "kinds": KINDS,
         "layout": [],
         "why": {str(number[one]): facts for one, facts in (why or {}).items() if one in number},
     }
@@ -132,7 +135,7 @@ def columns(module: hlo.Module, why: Mapping[hlo.Instruction, Facts] | None = No
 
 _LARGEST = (1 << 31) - 1
 """Of the numbers in a column."""
-_NUMBERS = ("opcode", "shape", "scope", "op_name", "line", "extra")
+_NUMBERS = ("opcode", "shape", "scope", "op_name", "line", "extra", "colour")
 
 
 def _extra(one: hlo.Instruction) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +11,7 @@ import hlotext as hlo
 from hlotext.analysis import byte_text
 from hlotext.analysis.entries import program_name
 from hlotext.findings import escape
+from hlotext.view.graph.kinds import colour_of
 from hlotext.view.graph.layered import layered
 from hlotext.view.graph.neighbourhood import Edge, Neighbourhood, Rest, size_of
 from hlotext.view.page.colours import PALETTE
@@ -21,14 +21,6 @@ _WIDE, _HIGH = 196.0, 44.0
 _MARGIN = 16.0
 _MOST_LABELS = 4
 """Labels at one operation: of more none is readable."""
-_KINDS = (
-    (re.compile(r"(all-|collective-|reduce-scatter|ragged-all|^send|^recv|partition-id|replica-id)"), 5),
-    (re.compile(r"(dot|convolution|cholesky|triangular-solve|fft|fusion|custom-call)"), 0),
-    (re.compile(r"(copy|transpose|reshape|bitcast|slice|concatenate|pad|gather|scatter|broadcast|tuple|iota)"), 1),
-    (re.compile(r"(while|conditional|call|async-|map|sort|reduce)"), 2),
-    (re.compile(r"(parameter|constant|rng|infeed|outfeed)"), 7),
-)  # fmt: skip
-"""Colours by what opcodes do; the first that fits counts."""
 _STYLE = style(
     "graph",
     {
@@ -122,7 +114,7 @@ def _node(node: hlo.Instruction, is_focus: bool, x: float, y: float) -> Iterator
         node.opcode == "parameter" and node.name.startswith("param")
     )
     lead = "" if is_told or len(node.opcode) + 1 + len(shape) + len(tail) > 29 else f"{node.opcode} "
-    colour = next((PALETTE[n] for pattern, n in _KINDS if pattern.search(node.opcode)), PALETTE[4])
+    colour = PALETTE[colour_of(node)]
     name = node.name if _label(node) == node.name else f"{_label(node)} ({node.name})"
     said = f"{name}: {node.opcode} {short(str(node.shape) if node.shape is not None else '?', 200)}"
     second = short(lead + shape, max(9, 29 - len(tail))) + tail
