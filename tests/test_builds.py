@@ -163,7 +163,12 @@ def test_the_lines_of_the_verdict_accept_all_of_it(tmp_path: Path) -> None:
 
 def of_two(place: Path, first: str, second: str) -> History:
     """The history of two builds of one module."""
-    for build, text in (("b1", first), ("b2", second)):
+    return of_builds(place, {"b1": first, "b2": second})
+
+
+def of_builds(place: Path, texts: dict[str, str]) -> History:
+    """The history of builds of one module."""
+    for build, text in texts.items():
         (place / "dumps" / build).mkdir(parents=True)
         (place / "dumps" / build / "step.after_optimizations.txt").write_text(text)
     run("table", place / "dumps", "-o", place / "tables", "--tables", TABLES, "-j", "1")
@@ -216,6 +221,29 @@ def test_a_new_finding_is_the_cause(tmp_path: Path) -> None:
     counted = sum(one["severity"] != "note" for one in told)
     assert found.modules[0].values["findings"]["b2"] == counted
     assert len(told) > 0
+
+
+def test_a_finding_that_is_gone_is_no_cause_of_the_newest_build(tmp_path: Path) -> None:
+    """One warning took the place of another: the newest is the cause, in its build, and the older is said to be gone."""
+    faults = support.DATA / "lint" / "faults"
+    texts = {"b1": program(name="jit_step")}
+    for build, name in (("b2", "fault_cache_not_donated.cpu_1"), ("b3", "fault_double.cpu_1")):
+        text = lzma.decompress((faults / f"{name}.after_optimizations.txt.xz").read_bytes()).decode()
+        texts[build] = re.sub("HloModule [^,]*", "HloModule jit_step", text, count=1)
+    found = of_builds(tmp_path, texts | {"b4": texts["b3"]})
+    (old,) = [one for one in found.findings_since("jit_step", "b1") if one.code == "M103"]
+    assert (old.build, old.gone_build) == ("b2", "b3")
+    (new,) = [one for one in found.findings_since("jit_step", "b2") if one.severity == "warning"]
+    assert (new.build, new.gone_build) == ("b3", "")
+    text = builds_page(found)
+    (row,) = [r for r in Page(text).tables["newest-verdict"].records() if r["figure"] == "warnings"]
+    assert str(row["cause"]).startswith(f"{new.code}: ")
+    assert str(row["cause"]).endswith("; M103 of b2 is gone since b3")
+    assert str(row["build"]).split() == ["b3"]
+    gone = [t for n, t in Page(text).tables.items() if n.endswith("-gone")]
+    assert [[r["code"] for r in t.records() if r["severity"] != "note"] for t in gone] == [["M103"]]
+    for line in re.findall(r"\| (?:peak memory|warnings) \|.*", builds_comment(found, list(FIGURES))):
+        assert "| M103" not in line
 
 
 def test_figures_that_differ_look_different() -> None:
@@ -271,11 +299,7 @@ def test_a_build_has_what_it_added_and_not_what_moved(tmp_path: Path) -> None:
     sine = '  s = f32[64,64]{1,0} sine(a), metadata={op_name="late/s" source_file="m.py" source_line=5}\n'
     moved = one.replace("layer/gather", "layer/deep/gather").replace("w3/b", "other/b")
     texts = {"b1": program(), "b2": program(one), "b3": program(f"{moved}{sine}")}
-    for build, text in texts.items():
-        (tmp_path / "dumps" / build).mkdir(parents=True)
-        (tmp_path / "dumps" / build / "step.after_optimizations.txt").write_text(text)
-    run("table", tmp_path / "dumps", "-o", tmp_path / "tables", "--tables", TABLES, "-j", "1")
-    found = history(str(tmp_path / "tables"))
+    found = of_builds(tmp_path, texts)
     shown = operations_of(found)
     assert shown["b2"][0] == "g"
     assert len(shown["b2"]) == 10

@@ -50,6 +50,10 @@ class NewFinding:
     line: int | None
     held_bytes: int = 0
     """Bytes that it would save of the memory that is held, each counted once; 0 for what is moved or computed."""
+    build: str = ""
+    """The first build that has it."""
+    gone_build: str = ""
+    """The first build after it that has it no more; empty while the module's newest has it."""
 
 
 @attrs.frozen

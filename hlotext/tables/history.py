@@ -51,6 +51,8 @@ class History:
     """The lines that accept what is meant."""
     chips: tuple[str, ...] = ()
     """The chips whose least times are told."""
+    findings: Mapping[str, Sequence[NewFinding]] = attrs.field(factory=dict)
+    """Findings of each module that came or went: errors and warnings first."""
     steps_of: Mapping[tuple[str, str], Sequence[BuildStep]] = attrs.field(init=False, eq=False, repr=False)
     """The steps of each module and figure, by build."""
 
@@ -114,6 +116,18 @@ class History:
                     found.append(Regression(module.name, figure, good_build, good, values[newest]))
         return found
 
+    def findings_since(self, module: str, build: str) -> list[NewFinding]:
+        """Findings of a module that came after a build, those too that are gone again."""
+        return [one for one in self.findings.get(module, ()) if one.build > build]
+
+    def gone_findings(self, build: str, module: str) -> list[NewFinding]:
+        """Findings that a build of a module is the first without, but for those that it has of other arrays."""
+        mine = self.findings.get(module, ())
+        changed = {(one.code, one.file, one.line) for one in mine if one.build == build}
+        return [
+            one for one in mine if one.gone_build == build and (one.code, one.file, one.line) not in changed
+        ]
+
     def largest_rise(self, rise: Regression) -> BuildStep | None:
         """The change that made a figure worse by most since the last good build."""
         return max(self.open_rises(rise), key=lambda one: one.value - one.before, default=None)
@@ -152,12 +166,18 @@ def history(url: str, accepted: Iterable[str] = (), percent: float = 0.0) -> His
     slower = _records(sql.run(queries.query("slower").sql, dataset, given))
     grown = _grown(slower)
     kinds = {(row["module"], row["build"]): row["grew"] for row in slower if row["grew"] is not None}
-    appeared = _appeared(dataset) if "findings" not in lacking else {}
+    findings = _findings(dataset) if "findings" not in lacking else {}
+    appeared: dict[tuple[str, str], list[NewFinding]] = {}
+    for name, each in findings.items():
+        for one in each:
+            appeared.setdefault((name, one.build), []).append(one)
     unreadable = sorted((one.build, one.path, one.error) for one in state.done.values() if one.status != OK)
     steps = tuple(_steps(builds, modules, grown, kinds, appeared, reasons, percent))
     comings = tuple(_comings(builds, modules, reasons))
     chips = () if "times" in lacking else tuple(row["chip"] for row in _records(sql.run(_CHIPS, dataset)))
-    return History(builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons), chips)
+    return History(
+        builds, modules, steps, tuple(unreadable), lacking, comings, tuple(reasons), chips, findings
+    )
 
 
 def _records(result: sql.Result) -> list[dict[str, Any]]:
@@ -243,32 +263,41 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
     return {key: tuple(each) for key, each in found.items()}
 
 
-_APPEARED = """
+_FINDINGS = """
 with builds as (
-    select program, build, lag(build) over (partition by program order by build) as old
+    select program, build, row_number() over (partition by program order by build) as number
     from programs where status = 'ok'
 ),
 keys as (
     select m.program, m.build, f.fingerprint as key from findings f join programs m using (module)
     union
     select m.program, m.build, unnest(f.other_fingerprints) as key from findings f join programs m using (module)
-)
-select b.program as module, b.build, f.severity, f.code, f.message, f.name as instruction, f.file, f.line,
-    if(f.is_held, f.bytes, 0) as held_bytes
+),
+-- The builds in a row that have a finding have one difference between their number and that of its own builds.
+placed as (
+    select k.program, k.key, b.number,
+        b.number - row_number() over (partition by k.program, k.key order by b.number) as island
+    from keys k join builds b using (program, build)
+),
+spans as (select program, key, min(number) as first, max(number) as last from placed group by program, key, island)
+select b.program as module, if(b.number > 1, b.build, '') as build, coalesce(after.build, '') as gone_build, f.severity,
+    f.code, f.message, f.name as instruction, f.file, f.line, if(f.is_held, f.bytes, 0) as held_bytes
 from builds b
 join programs m on m.program = b.program and m.build = b.build
 join findings f using (module)
-left join keys k on k.program = b.program and k.build = b.old and k.key = f.fingerprint
-where b.old is not null and k.key is null
+join spans s on s.program = b.program and s.key = f.fingerprint and s.first = b.number
+left join builds after on after.program = b.program and after.number = s.last + 1
+where b.number > 1 or after.build is not null
 order by f.severity = 'note', f.is_held, f.bytes desc, f.code, f.id
 """
-"""Findings of each build that the one before it of the same module has not."""
+"""Findings of each module, each with the build that has it first, none for what the module's first build has, and the one
+that has it no more."""
 
 
-def _appeared(dataset: Dataset) -> dict[tuple[str, str], tuple[NewFinding, ...]]:
-    """New findings by module and build."""
-    found: dict[tuple[str, str], list[NewFinding]] = {}
-    for row in _records(sql.run(_APPEARED, dataset)):
+def _findings(dataset: Dataset) -> dict[str, list[NewFinding]]:
+    """Findings that came or went by module."""
+    found: dict[str, list[NewFinding]] = {}
+    for row in _records(sql.run(_FINDINGS, dataset)):
         one = NewFinding(
             row["severity"],
             row["code"],
@@ -277,9 +306,11 @@ def _appeared(dataset: Dataset) -> dict[tuple[str, str], tuple[NewFinding, ...]]
             row["file"],
             row["line"],
             int(row["held_bytes"] or 0),
+            row["build"],
+            row["gone_build"],
         )
-        found.setdefault((row["module"], row["build"]), []).append(one)
-    return {key: tuple(each) for key, each in found.items()}
+        found.setdefault(row["module"], []).append(one)
+    return found
 
 
 _LINE = re.compile(r"(?P<module>\S+)\s+(?P<build>\S+)\s+(?P<figure>\S+)\s*(?:#\s*(?P<why>.*))?")
@@ -309,7 +340,7 @@ def _steps(
     modules: Sequence[ModuleHistory],
     grown: Mapping[tuple[str, str, str], tuple[Grown, ...]],
     kinds: Mapping[tuple[str, str], int],
-    appeared: Mapping[tuple[str, str], tuple[NewFinding, ...]],
+    appeared: Mapping[tuple[str, str], Sequence[NewFinding]],
     reasons: Sequence[AcceptedLine],
     percent: float,
 ) -> Iterable[BuildStep]:
@@ -324,7 +355,7 @@ def _steps(
                 key = (module.name, new, figure)
                 why = _reason(reasons, module, new, figure)
                 what = grown.get(key, ()) if value > before else ()
-                new_findings = appeared.get(key[:2], ()) if value > before else ()
+                new_findings = tuple(appeared.get(key[:2], ())) if value > before else ()
                 grew = kinds.get(key[:2], 0) if value > before else 0
                 one = BuildStep(module.name, new, old, figure, before, value, what, why, new_findings, grew)
                 found.append(one)

@@ -46,6 +46,8 @@ class _Card:
     figures: PageTable
     operations: PageTable
     findings: PageTable
+    gone: PageTable
+    """Findings that the build before had."""
     named: Sequence[Operation]
     """The operations of its tables."""
     model: int | None
@@ -152,6 +154,7 @@ def builds_page(
         Tile("modules", f"{len(found.modules):,}", f"{present:,} in the newest build"),
     ]
     files = {one.file for step in found.steps for one in step.grown if one.file is not None}
+    files |= {one.file for each in found.findings.values() for one in each if one.file is not None}
     files |= {one.file for step in found.steps for one in step.findings if one.file is not None}
     return (
         environment(short_place=Places(short_names(files)).short)
@@ -229,10 +232,13 @@ def _card(
         for one in steps
     ]
     appeared = dict.fromkeys(each for one in steps for each in one.findings)
-    findings = [
-        (one.severity, one.code, place_text(one.file, one.line), one.message, one.instruction)
-        for one in appeared
-    ]
+    findings, gone = (
+        [
+            (one.severity, one.code, place_text(one.file, one.line), one.message, one.instruction)
+            for one in each
+        ]
+        for each in (appeared, found.gone_findings(build, name))
+    )
     paths = module.paths if module is not None else {}
     old, new = paths.get(old_build), paths.get(build)
     reasons = [one.accepted for one in steps] + ([coming.accepted] if coming is not None else [])
@@ -265,6 +271,7 @@ def _card(
             len(findings),
             links=links,
         ),
+        PageTable("gone", "Findings that are gone", _FINDINGS, cut(gone, _MOST_FINDINGS), len(gone)),
         named,
         place,
         f"hlotext diff {shlex.quote(old)} {shlex.quote(new)}" if steps and old and new and old != new else "",

@@ -15,7 +15,7 @@ from hlotext.findings.shape_texts import short_shape
 from hlotext.tables.figures import FIGURES
 
 if TYPE_CHECKING:
-    from hlotext.tables.history import BuildStep, Grown, History, NewFinding
+    from hlotext.tables.history import BuildStep, Grown, History, NewFinding, Regression
 
 MARKER = "<!-- hlotext:builds -->"
 """First line of a comment, by which the next run finds and replaces it."""
@@ -86,14 +86,13 @@ def builds_comment(found: History, figures: Collection[str]) -> str:
         "| --- | --- | ---: | ---: | ---: | --- | --- | --- |",
     ]
     for rise in worse:
-        step = found.largest_rise(rise)
-        cause = cause_of(step) if step is not None else Cause()
+        build, build_change, cause = present_cause(found, rise)
         cells = (
             rise.module,
             FIGURES[rise.figure][0],
             *figure_texts(rise.figure, rise.good, rise.value),
             change_of(rise.good, rise.value)[1],
-            f"{step.build} ({change_of(step.before, step.value)[1]})" if step is not None else "",
+            f"{build} ({build_change})" if build_change else build,
             f"{cause.name} {cause.shape}".rstrip() + cause.detail,
             cause.place.rpartition("/")[2],
         )
@@ -149,6 +148,33 @@ def cause_of(step: BuildStep) -> Cause:
         f"{alike}{_more(step, grown)}",
         place_text(grown.file, grown.line),
     )
+
+
+def present_cause(found: History, rise: Regression) -> tuple[str, str, Cause]:
+    """The build to which a rise that is still there goes back, how much the figure rose in it, and the cause there.
+
+    No finding is a cause that the newest build has not: for the number of findings it is the first that is left of those that
+    came since the last good build, and those that are gone again are named as such.
+    """
+    step = found.largest_rise(rise)
+    mine = [one for one in found.findings_since(rise.module, rise.good_build) if one.severity != "note"]
+    left = [one for one in mine if not one.gone_build]
+    if rise.figure == "findings" and left:
+        steps = found.steps_of.get((rise.module, rise.figure), ())
+        rises = [one for one in steps if one.build == left[0].build and one.is_worse]
+        change = change_of(rises[0].before, rises[0].value)[1] if rises else ""
+        gone = [
+            f"; {one.code} of {one.build} is gone since {one.gone_build}"
+            for one in mine
+            if one.gone_build and one in found.gone_findings(one.gone_build, rise.module)
+        ]
+        cause = _finding(left[0])
+        return left[0].build, change, attrs.evolve(cause, detail=cause.detail + "".join(dict.fromkeys(gone)))
+    if step is None:
+        return "", "", Cause()
+    there = tuple(one for one in step.findings if not one.gone_build)
+    cause = cause_of(attrs.evolve(step, findings=there))
+    return step.build, change_of(step.before, step.value)[1], cause
 
 
 def _finding(one: NewFinding) -> Cause:

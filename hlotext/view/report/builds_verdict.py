@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hlotext.analysis.formatting import pluralize
 from hlotext.tables.figures import FIGURES, MISSING
-from hlotext.view.report.builds_text import Cause, cause_of, change_of, figure_text, figure_texts
+from hlotext.view.report.builds_text import Cause, change_of, figure_text, figure_texts, present_cause
 from hlotext.view.report.builds_trend import picture
 from hlotext.view.report.parts import Tile
 
@@ -29,7 +29,8 @@ class Row:
     change: float
     change_text: str
     build: str
-    """The build that made it worse by most; empty where no build did that nobody accepted."""
+    """The build that made it worse by most, of findings the first with the cause; empty where no build did that nobody
+    accepted."""
     number: int | None
     """Its card."""
     build_change: str
@@ -210,7 +211,7 @@ def _accepted(found: History, numbers: Mapping[tuple[str, str], int]) -> Iterato
 def _row(
     found: History, module: ModuleHistory, rise: Regression, numbers: Mapping[tuple[str, str], int]
 ) -> Row:
-    step = found.largest_rise(rise)
+    build, build_change, cause = present_cause(found, rise)
     mine = found.steps_of.get((rise.module, rise.figure), ())
     change, change_text = change_of(rise.good, rise.value)
     good_text, value_text = figure_texts(rise.figure, rise.good, rise.value)
@@ -219,10 +220,10 @@ def _row(
         FIGURES[rise.figure][0],
         change,
         change_text,
-        step.build if step is not None else "",
-        numbers.get((step.build, step.module)) if step is not None else None,
-        change_of(step.before, step.value)[1] if step is not None else "",
-        cause_of(step) if step is not None else Cause(),
+        build,
+        numbers.get((build, rise.module)),
+        build_change,
+        cause,
         rise.good,
         good_text,
         rise.value,
