@@ -180,7 +180,8 @@ def _as_xla(
     """XLA's own figures: on TPU those of its own analysis, else those of the open one."""
     yield "flops", f"{xla.flops:.0f}"
     yield "transcendentals", f"{xla.transcendentals:.0f}"
-    yield "bytes accessed", f"{xla.bytes_accessed:.0f}"
+    about = "about " if isinstance(xla, cost.TpuCost) and xla.carried else ""
+    yield "bytes accessed", f"{about}{xla.bytes_accessed:.0f}"
     if isinstance(xla, cost.TpuCost):
         yield "optimal seconds", f"{'at least ' if xla.unknown_calls else ''}{xla.least_seconds:.6g}"
         if xla.unknown_calls:
@@ -204,14 +205,14 @@ def _work(
     run = found.run
     more = f" {run.bound}" if run.bound else ""
     least = " at least" if run.is_at_least else ""
-    padding = " with padding" if isinstance(xla, cost.TpuCost) else ""
+    moved = f"{xla.moved} with padding" if isinstance(xla, cost.TpuCost) else byte_text(xla.bytes_accessed)
     facts = [
         *([("age", str(found.age))] if found.age.is_known else []),
         ("flops", f"{format_count(run.flops)}{more} (XLA: {_xla_flops(found, xla)})"),
         ("transcendentals", format_count(run.transcendentals)),
         (
             "bytes",
-            f"{byte_text(run.bytes_accessed)}{least} (XLA: {byte_text(xla.bytes_accessed)}{padding})",
+            f"{byte_text(run.bytes_accessed)}{least} (XLA: {moved})",
         ),
     ]
     if run.bytes_accessed:

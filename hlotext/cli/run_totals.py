@@ -75,6 +75,8 @@ class CompilerFigures:
     """Calls of unknown cost, those left out that only mark or join arrays."""
     is_loop_once: bool
     """True if a loop runs more than once in one run, whose body counts once here."""
+    is_estimate: bool
+    """True if collectives are carried out in several fusions, of which the compiler's bytes are not known exactly."""
 
 
 @attrs.frozen
@@ -171,6 +173,7 @@ def _compiler_figures(
         found.least_seconds,
         found.left_out,
         counted.counts_loops_again,
+        bool(found.carried),
     )
 
 

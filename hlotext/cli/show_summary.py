@@ -122,7 +122,7 @@ def _compiler_text(figures: CompilerFigures) -> str:
     )
     parts = [
         f"{format_count(figures.flops)} flops",
-        f"{byte_text(figures.bytes_accessed)} moved with padding",
+        f"{'about ' if figures.is_estimate else ''}{byte_text(figures.bytes_accessed)} moved with padding",
         f"{'at least ' if calls else ''}{seconds(figures.least_seconds)}",
         *(["loop bodies once"] if figures.is_loop_once else []),
         *([calls] if calls else []),

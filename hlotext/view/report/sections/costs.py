@@ -82,8 +82,7 @@ def _compiler_facts(subject: ReportInput) -> Iterator[tuple[str, str]]:
     calls = f", {pluralize(own.left_out, 'call')} of unknown cost excluded" if own.left_out else ""
     yield (
         "XLA cost model",
-        f"{format_count(own.flops)} flops, {byte_text(int(own.bytes_accessed))} moved with padding, {more}"
-        f"{once}{calls}",
+        f"{format_count(own.flops)} flops, {own.moved} moved with padding, {more}{once}{calls}",
     )
 
 
