@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -798,6 +799,65 @@ def test_an_operation_of_a_build_is_told_where_it_is_clicked(
     assert window.eval("document.querySelector('.operation:target button.copy').checkVisibility()")
     window.key("Escape")
     window.wait("document.querySelector('.operation:target') === null")
+    assert quiet(window)
+
+
+def test_findings_of_two_stand_below_each_other_on_a_phone(window: Browser, tmp_path: Path) -> None:
+    """Under one row of column names, with what to do about them in view."""
+    place = tmp_path / "report.html"
+    both = [report_input(TPU, chip="v5e"), report_input(TPU, chip="v5e")]
+    for number, subject in enumerate(both):
+        one = hlo.Finding(
+            "C104",
+            hlo.Severity.WARNING,
+            "what it is " * 18,
+            hlo.Span(0, 1, 1, 1, 1, 2),
+            help=f"{number} what to do",
+        )
+        subject.__dict__["findings"] = [one]
+    place.write_text(report_page(*both), "utf-8")
+    window.size(400)
+    window.open(place)
+    found = json.loads(
+        window.eval("""JSON.stringify([...document.querySelectorAll('[data-table=lint-findings]')].map((table) => {
+          const room = table.closest('.scroll').getBoundingClientRect(), help = table.querySelector('td[data-key=help]');
+          return [room.width, table.tHead.offsetHeight, room.bottom - help.getBoundingClientRect().bottom];
+        }))""")
+    )
+    assert len(found) == 2
+    for wide, names, below in found:
+        assert wide > 300
+        assert names < 60
+        assert below >= 0
+    assert window.eval(
+        "[...document.querySelectorAll('table.cards td')].every((one) => one.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert quiet(window)
+
+
+def test_a_line_tells_what_its_row_does(window: Browser, tmp_path: Path) -> None:
+    """The time that was clicked; its operations with theirs; of what sends, what each device sends."""
+    place = tmp_path / "report.html"
+    subject = report_input(STEP, chip="v5e")
+    place.write_text(report_page(subject), "utf-8")
+    window.size(1280)
+    window.open(place)
+    time = window.eval("document.querySelector('#a-answers-lines td.bar').innerText.trim()")
+    window.eval("document.querySelector('#a-answers-lines a.line').click()")
+    window.wait("document.querySelector('#operation dd') !== null")
+    told = window.eval("document.querySelector('#operation dl').textContent")
+    assert f"on the critical path{time}" in told
+    window.wait("document.querySelector('#operation li') !== null")
+    assert re.search(r"\d [mun]?s, ", window.eval("document.querySelector('#operation li').textContent"))
+    flow = next(iter(subject.carried.values()))
+    name = next(one.name for one, found in subject.carried.items() if found is flow)
+    window.run(f"location.hash = '#op={name}'")
+    window.wait(f"{HEADING} === {json.dumps(name)}")
+    user = "document.querySelector('#operation li a').click()"
+    window.wait("document.querySelector('#operation li a') !== null")
+    window.eval(user)
+    window.wait(f"{HEADING} !== {json.dumps(name)}")
+    window.wait(f"document.querySelector('#operation').textContent.includes({json.dumps(flow.sized)})")
     assert quiet(window)
 
 

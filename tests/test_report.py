@@ -31,6 +31,7 @@ from hlotext.reports.human import percent
 from hlotext.view.page.colours import KIND_COLOURS, PALETTE, colour_number, scope_colours
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
+from hlotext.view.report.answers import answers
 from hlotext.view.report.operations import MOST
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import shown as shown_text
@@ -979,6 +980,46 @@ def test_a_comparison_says_where_its_figures_differ(tmp_path: Path) -> None:
     assert 'href="#op-b=g"' in found.text
     same = Page(report_page(*(report_input(paths[0], chip="v5e") for _ in range(2))))
     assert "ab-comparison-where" not in same.tables
+
+
+def test_a_comparison_counts_the_results_in_their_own_memory(tmp_path: Path) -> None:
+    """Two that are donated in one of both, beside one that is in neither."""
+    paths = []
+    for name, alias in (("plain", ""), ("donated", ", input_output_alias={ {0}: (0, {}), {1}: (1, {}) }")):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(f"""HloModule m, is_scheduled=true{alias}
+
+ENTRY e {{
+  a = f32[65536]{{0}} parameter(0)
+  b = f32[32768]{{0}} parameter(1)
+  n = f32[65536]{{0}} negate(a)
+  m = f32[32768]{{0}} negate(b)
+  s = f32[8]{{0}} slice(m), slice={{[0:8]}}
+  ROOT t = (f32[65536]{{0}}, f32[32768]{{0}}, f32[8]{{0}}) tuple(n, m, s)
+}}
+""")
+        paths.append(path)
+    found = Page(report_page(*(report_input(path, chip="v5e", platform="tpu") for path in paths)))
+    (row,) = (row for row in found.tables["ab-comparison-where"].records() if row["figure"] == "peak memory")
+    assert row["line"] == "results in their own memory"
+    before, after = (
+        sum(usage.held_for(one) == "results" for one in report_input(path, platform="tpu").memory.allocations)
+        for path in paths
+    )
+    assert before - after == 2
+    assert row["what"] == f"{before} → {after} arrays"
+
+
+def test_memories_are_drawn_to_one_scale() -> None:
+    """To what there is of each, however little a program needs; the parts are still named."""
+    subject = report_input(TPU, chip="v5e")
+    (memory, _) = answers(subject)
+    for answer in memory:
+        parts = {part.name: part.percent for part in answer.bar}
+        assert parts["left"] > 0
+        assert sum(parts.values()) == pytest.approx(100, abs=1)
+        assert len(parts) > 1
+    assert {part.name: part.percent for part in memory[0].bar}["left"] > 80
 
 
 def test_time_at_the_top_level_is_drawn() -> None:

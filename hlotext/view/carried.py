@@ -38,10 +38,14 @@ class Carried:
         return "" if self.flow.sent is None else byte_text(self.flow.sent)
 
     @property
+    def sized(self) -> str:
+        """`all-gather of 384 KiB`."""
+        return f"{self.kind} of {self.bytes}" if self.bytes else self.kind
+
+    @property
     def short(self) -> str:
         """`all-gather of 384 KiB along data`."""
-        size = f" of {self.bytes}" if self.bytes else ""
-        return f"{self.kind}{size} {self.along}{self._others}"
+        return f"{self.sized} {self.along}{self._others}"
 
     @property
     def along(self) -> str:

@@ -51,7 +51,9 @@ const facts = (rows) => {
   for (const [name, value] of rows) if (value) list.append(make("dt", name), make("dd", value, name === "shape" ? "shape" : ""));
   if (list.childNodes.length) panel.append(list);
 };
-const neighbours = (data, side, title, members) => {
+// Of what sends, the bytes that each device sends: those of a fusion's result are of other work as well.
+const sizeOf = (row) => row.sent || (row.bytes ? bytes(row.bytes) : row.opcode);
+const neighbours = (data, side, title, members, isTimed = false) => {
   if (!members.length) return;
   heading(title);
   const list = make("ul");
@@ -59,7 +61,7 @@ const neighbours = (data, side, title, members) => {
     const item = make("li");
     if (typeof one === "number") {
       const row = data.rows[one];
-      item.append(linkTo(side, row.name, row.shown), make("span", [row.kind, row.bytes ? bytes(row.bytes) : row.kind ? "" : row.opcode].filter(Boolean).join(", "), "dim"));
+      item.append(linkTo(side, row.name, row.shown), make("span", [isTimed && row.time?.seconds ? seconds(row.time.seconds) : "", sizeOf(row)].filter(Boolean).join(", "), "dim"));
     } else item.append(make("span", typeof one === "string" ? one : `and ${grouped(one.more)} more`, "dim"));
     list.append(item);
   }
@@ -175,16 +177,26 @@ const markLine = (lines, isShown) => {
     if (isHere && isShown) { row.closest("details").open = true; row.scrollIntoView({ block: "center" }); }
   }
 };
+// What the row in which a line was clicked says of it.
+const figuresOf = (cell) => {
+  const row = cell?.parentElement, table = cell?.closest("table");
+  if (!row || table.matches(".source")) return;
+  const title = table.caption || table.closest("details")?.querySelector("summary"), heads = [...table.tHead.rows[0].cells];
+  if (title) heading(title.textContent);
+  facts([...row.cells].map((one, n) => [heads[n].textContent, one === cell ? "" : one.textContent.trim()]));
+};
 const showLine = async (line) => {
   begin(line);
   let total = 0;
   const lines = linesOf(line);
+  if (opener?.hash === location.hash) figuresOf(opener.closest("td"));
   for (const side of isTwo ? ["a", "b"] : ["a"]) {
     const wanted = lines[side === "b" ? 1 : 0];
-    const data = await store(side), members = data.rows.map((row, n) => n).filter((n) => isOfLine(data.rows[n], wanted));
+    const data = await store(side), every = data.rows.map((row, n) => n).filter((n) => isOfLine(data.rows[n], wanted));
+    const costly = every.filter((n) => !data.rows[n].free), members = costly.length ? costly : every;
     members.sort((a, b) => (data.rows[b].time?.seconds || 0) - (data.rows[a].time?.seconds || 0) || data.rows[b].bytes - data.rows[a].bytes);
     total += members.length;
-    neighbours(data, side, `Operations of this line${isTwo ? (side === "a" ? ", before" : ", after") : ""}`, members.length > 60 ? [...members.slice(0, 60), { more: members.length - 60 }] : members);
+    neighbours(data, side, `Operations of this line${isTwo ? (side === "a" ? ", before" : ", after") : ""}`, members.length > 60 ? [...members.slice(0, 60), { more: members.length - 60 }] : members, true);
   }
   if (!total) panel.append(make("p", "This page embeds no operations of this line."));
   mark("a");

@@ -26,8 +26,6 @@ _MOST = 3
 """Rows of a table of an answer."""
 _LEAST_PART = 0.005
 """Share of a bar below which a part is not named."""
-_NEAR = 0.2
-"""Share of a memory from which on what is needed is drawn against all of it."""
 
 
 @attrs.frozen
@@ -99,7 +97,10 @@ def _memory_title(space: SpaceUsage) -> str:
 
 
 def _memory_bar(space: SpaceUsage) -> Sequence[BarPart]:
-    """Parts of the bytes needed: arrays held throughout, temporaries at the peak, and gaps unused then."""
+    """Parts of all of a memory: arrays held throughout, temporaries at the peak, gaps unused then, and what is left.
+
+    Of one whose size is not known parts of what is needed.
+    """
     sizes = {
         "arguments": space.arguments,
         "results": space.results,
@@ -107,11 +108,9 @@ def _memory_bar(space: SpaceUsage) -> Sequence[BarPart]:
         "temporaries": space.peak - space.static,
         "unused at the peak": space.needed - space.peak,
     }
-    left = max(0, (space.usable or 0) - space.needed)
-    if space.needed >= _NEAR * (space.needed + left):
-        sizes["left"] = left
-    whole = sum(sizes.values())
-    return _bar(sizes, whole, byte_text, MEMORY_COLOURS)
+    needed = sum(sizes.values())
+    sizes["left"] = max(0, (space.usable or 0) - space.needed)
+    return _bar(sizes, sum(sizes.values()), byte_text, MEMORY_COLOURS, needed)
 
 
 def _bar(
@@ -119,11 +118,14 @@ def _bar(
     whole: float,
     text: Callable[[Any], str],
     colours: Mapping[str, tuple[str, str]],
+    needed: float | None = None,
 ) -> Sequence[BarPart]:
+    """Parts of `whole`; those below the least share of it, or of what is `needed` of it, are left out."""
+    least = _LEAST_PART * (whole if needed is None else needed)
     return [
         BarPart(name, text(size), round(100 * size / whole, 2), colours.get(name))
         for name, size in sizes.items()
-        if size > 0 and size >= _LEAST_PART * whole
+        if size > 0 and size >= least
     ]
 
 

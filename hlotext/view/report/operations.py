@@ -15,6 +15,7 @@ import hlotext as hlo
 from hlotext.analysis import arrays_of, scopes, shown_bytes, source_locations, total_of
 from hlotext.analysis.entries import program_name
 from hlotext.findings import escape
+from hlotext.ir.tables import traits
 from hlotext.ir.values.shape import Shape
 from hlotext.memory import MemoryModelError, usage
 from hlotext.memory.usage import line_text
@@ -125,8 +126,10 @@ class Operations:
                     [escape.line(body.name), _cut(escape.lines(str(body)), _TEXT)]
                     for body in one.called_computations[:3]
                 ]
-            if one in self.subject.carried and self.subject.carried[one].kind not in one.opcode:
-                row["kind"] = self.subject.carried[one].kind
+            if one in self.subject.carried:
+                row["sent"] = self.subject.carried[one].sized
+            if one.opcode in traits.IS_FREE:
+                row["free"] = 1
             facts = (("cost", costs), ("time", times), ("life", lives), ("why", told), ("carries", carried))
             for key, values in facts:
                 if one in values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import attrs
@@ -120,9 +121,14 @@ def _peak(one: ReportInput) -> _Lines | None:
         if array.first is not None:
             place = f"{array.place.file}:{array.place.line}" if array.place is not None else UNKNOWN_LINE
             found.setdefault(place, _Line()).add(array.bytes, array.label, array.scope)
+    held = Counter(
+        usage.held_for(each)
+        for each in one.memory.allocations
+        if each.memory_space == 0 and each.bytes and not each.is_thread_local
+    )
     for name in STATIC:
         if getattr(space, name):
-            found[STATIC_NAMES[f"({name})"]] = _Line(getattr(space, name), count=1)
+            found[STATIC_NAMES[f"({name})"]] = _Line(getattr(space, name), count=held[name])
     return found
 
 
