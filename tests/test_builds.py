@@ -176,7 +176,7 @@ def of_builds(place: Path, texts: dict[str, str]) -> History:
 
 
 def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Path) -> None:
-    """What writes most is named for the peak, with how many there are, and the product for the flops."""
+    """What holds most is named for the peak, with how many there are, and the product for the flops."""
     wide = "".join(
         f'  b{n} = f32[64,4096]{{1,0}} broadcast(c), dimensions={{}}, metadata={{op_name="wide/b" source_line=5}}\n'
         for n in range(3)
@@ -191,7 +191,7 @@ def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Pa
     written = grown["instructions"]
     assert (written.name, written.alike, written.more_bytes) == ("b0", 3, 3 * 64 * 4096 * 4)
     comment = builds_comment(found, list(FIGURES))
-    assert "3 broadcast of one scope, writes +3.00 MiB" in comment
+    assert "3 broadcast of one scope, +1.00 MiB" in comment
     assert re.search(r"\| flops \|.*\| d f32", comment)
     rows = {
         row["operation"]: row
@@ -200,6 +200,31 @@ def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Pa
         for row in t.records()
     }
     assert rows["b0"]["alike"] == 3
+
+
+def test_the_cause_of_a_peak_holds_most_of_it_and_an_update_in_place_writes_the_update(
+    tmp_path: Path,
+) -> None:
+    """Four arrays of 1 MiB, one after the other, write more than one of 2 MiB, and hold less at the peak."""
+    wide = "".join(
+        f'  b{n} = f32[64,4096]{{1,0}} broadcast(c), dimensions={{}}, metadata={{op_name="wide/b"}}\n'
+        for n in range(4)
+    )
+    extra = (
+        f"  c = f32[] constant(1)\n  i = s32[] constant(0)\n{wide}  x = f32[64,8192]{{1,0}} broadcast(c), dimensions={{}}, "
+        'metadata={op_name="big/x"}\n  s = f32[64,8]{1,0} slice(a), slice={[0:64], [0:8]}, metadata={op_name="small/s"}\n'
+        '  u = f32[64,8192]{1,0} dynamic-update-slice(x, s, i, i), metadata={op_name="small/u"}\n'
+    )
+    found = of_two(tmp_path, program(), program(extra))
+    (step,) = (one for one in found.steps if one.figure == "peak_bytes")
+    assert [(one.name, one.more_held) for one in step.grown[:2]] == [("x", 2 << 20), ("s", 2048)]
+    assert cause_of(step).detail == ", broadcast, +2.00 MiB"
+    assert [one.more_held for one in step.grown] == sorted(
+        (one.more_held for one in step.grown), reverse=True
+    )
+    grown = {one.name: one for each in found.steps for one in each.grown}
+    assert (grown["u"].more_bytes, grown["u"].more_held) == (64 * 8 * 4, 0)
+    assert operations_of(found)["b2"][0] == "x"
 
 
 def test_a_new_finding_is_the_cause(tmp_path: Path) -> None:
@@ -392,7 +417,7 @@ def test_memory_that_is_held_is_the_cause_before_operations_that_write_less() ->
     step = BuildStep("m", "b", "a", "peak_bytes", 1.0, 2.0, (grown,), findings=(held,))
     assert cause_of(step).name == "M103"
     assert cause_of(attrs.evolve(step, figure="least_seconds")).name == "slice"
-    assert cause_of(attrs.evolve(step, grown=(attrs.evolve(grown, more_bytes=1 << 21),))).name == "slice"
+    assert cause_of(attrs.evolve(step, grown=(attrs.evolve(grown, more_held=1 << 21),))).name == "slice"
 
 
 def test_what_is_to_be_pasted_is_whole() -> None:

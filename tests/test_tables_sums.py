@@ -134,6 +134,7 @@ def check_cost(rows: Rows, module: hlo.Module) -> None:
     for key, column in (("scope", "scope"), ("opcode", "opcode")):
         flops: Counter[str] = Counter()
         for row in rows["costs"]:
+            assert 0 <= row["bytes_written"] <= row["bytes_accessed"]
             flops[every[row["id"]][column]] += row["flops"]
         for name, one in found.by(key).items():  # type: ignore[arg-type]
             assert close(flops[plain(name)], one.flops), (key, name)
@@ -167,6 +168,7 @@ def check_memory(rows: Rows, module: hlo.Module) -> None:
     assert sum(row["uses"] for row in rows["values"]) == sum(len(one.uses) for one in found.values)
     assert len({row["buffer"] for row in rows["values"]}) == len(found.buffers or ())
     assert rows["modules"][0]["peak_bytes"] == found.peak().bytes
+    assert sum(row["peak_bytes"] for row in rows["buffers"]) == found.peak().bytes
 
 
 def check_thunks(rows: Rows, module: hlo.Module) -> None:

@@ -353,6 +353,12 @@ class Analysis:
         return self._counting.bytes_by_space()
 
     @functools.cached_property
+    def bytes_written(self) -> Mapping[Instruction, float]:
+        """Bytes that each instruction writes in one run, a part of its `bytes_accessed`: where it updates an array in place
+        the update alone. Those that write nothing are left out."""
+        return self._counting.bytes_written()
+
+    @functools.cached_property
     def padded_bytes_by_memory_space(self) -> Mapping[int, float]:
         """Bytes with layout padding, by memory space."""
         counting = Counting(self.module, ShapeSizes(padded_size), self._graph, self._costs)

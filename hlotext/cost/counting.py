@@ -338,6 +338,21 @@ class Counting:
                     totals[space] = totals.get(space, 0) + size * accesses
         return dict(sorted(totals.items()))
 
+    def bytes_written(self) -> dict[Instruction, float]:
+        """Bytes of one run that each instruction itself writes, without those that write nothing."""
+        found = {}
+        for computation, (_, accesses) in self.weights.items():
+            rows = zip(
+                computation.instructions, self.works[computation], self.owned[computation], strict=True
+            )
+            for instruction, work, own in rows if accesses else ():
+                if own.accessed:
+                    known = self.known(instruction, work) if work.is_unknown else work
+                    written = known.written if known.touched is None else known.touched[0]
+                    if size := sum(written):
+                        found[instruction] = size * accesses
+        return found
+
     def accesses(self, instruction: Instruction, work: OpCost) -> Iterator[tuple[int, float]]:
         """Memory space and bytes of everything that an instruction itself reads and writes."""
         if work.is_unknown:

@@ -128,6 +128,38 @@ def peak(assignment: Assignment, memory_space: int) -> Peak:
     return Peak(most, time, assignment.schedule[time], live_at(assignment, memory_space, time))
 
 
+def held_at_peak(assignment: Assignment) -> dict[Value, int]:
+    """Bytes of main memory at its peak by the value that they were set aside for: of those that share them the first written.
+
+    A loop's state is in the memory of what the loop was given. What is static is held by the first of its largest values.
+    """
+    time = assignment.peak().time
+    shared = assignment.shared_buffers
+    found: dict[Value, int] = {}
+    for allocation in assignment.allocations:
+        if allocation.memory_space or allocation.is_thread_local:
+            continue
+        if allocation.is_static:
+            most = max((piece.bytes for piece in allocation.slices), default=0)
+            largest = [piece.value for piece in allocation.slices if piece.bytes == most]
+            if largest:
+                value = min(largest, key=_beginning)
+                found[value] = found.get(value, 0) + allocation.bytes
+            continue
+        places: dict[int, tuple[int, Value]] = {}
+        for value, offset, size in allocation.slices:
+            if value.lives_at(time) and size > places.get(offset, (0, value))[0]:
+                places[offset] = size, value
+        for size, value in places.values():
+            first = min(shared.get(value, (value,)), key=_beginning)
+            found[first] = found.get(first, 0) + size
+    return found
+
+
+def _beginning(value: Value) -> tuple[bool, int, int]:
+    return value.is_phi, value.live_range[0] if value.live_range is not None else -1, value.number
+
+
 def live_at(assignment: Assignment, memory_space: int, time: int) -> tuple[Value, ...]:
     """The values of a memory space that live at a moment."""
     return tuple(

@@ -20,8 +20,8 @@ class Grown:
     """The opcode, with the kind of a fusion or the target of a custom call."""
     shape: str
     more_bytes: int
-    """Bytes that they all write in one run, more than before. So are the flops. What only moved, from another scope, is
-    not more."""
+    """Bytes that they all write in one run, more than before, where they update an array in place those of the update. So are
+    the flops. What only moved, from another scope, is not more."""
     more_flops: float
     alike: int
     """Number of operations of its label and scope that write something."""
@@ -36,6 +36,8 @@ class Grown:
     """Bytes that each device sends for all of them in one run, more than before."""
     is_new_collective: bool = False
     """True for collectives of which the module has more than before, wherever they are."""
+    more_held: int = 0
+    """Bytes of the peak of main memory that their results hold, more than before."""
 
 
 @attrs.frozen

@@ -258,6 +258,7 @@ def _grown(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], tupl
                 row["scope"] or "",
                 int(row["more_sent"]),
                 row["is_new_collective"],
+                int(row["more_held"]),
             )
             found.setdefault((row["module"], row["build"], row["figure"]), {})[one] = None
     return {key: tuple(each) for key, each in found.items()}

@@ -38,20 +38,21 @@ weights as (
     select m.program as module, m.build, i.id, i.name as operation, i.shape, i.file, i.line, i.scope,
         coalesce(s.kind, i.label) as label, coalesce(s.kind, i.opcode) as opcode,
         regexp_replace(i.shape, '\{[^}]*\}|/\*[^*]*\*/', '', 'g') as bare, s.kind is not null as is_sent,
-        if(i.opcode like '%-done', 0.0, 1.0) as number, coalesce(i.written_bytes * coalesce(i.runs, 1), 0)::double as bytes,
+        if(i.opcode like '%-done', 0.0, 1.0) as number, coalesce(c.written, 0)::double as bytes, coalesce(b.held, 0)::double as held,
         coalesce(c.flops, 0)::double as flops, coalesce(t.seconds, 0)::double as seconds, coalesce(t.hidden, 0)::double as hidden,
         coalesce(s.wire, 0)::double as wire
     from instructions i
     join programs m using (module)
-    left join (select module, id, sum(flops) as flops from costs group by all) c using (module, id)
+    left join (select module, id, sum(flops) as flops, sum(bytes_written) as written from costs group by all) c using (module, id)
+    left join (select module, id, sum(peak_bytes) as held from buffers group by all) b using (module, id)
     left join waits t using (module, id)
     left join (
         select module, id, any_value(kind) as kind, sum(coalesce(wire_bytes, 0) * coalesce(runs, 1)) as wire
         from collectives group by all
     ) s using (module, id)
-    where i.written_bytes > 0 or c.flops > 0 or t.seconds > 0 or s.kind is not null
+    where c.written > 0 or b.held > 0 or c.flops > 0 or t.seconds > 0 or s.kind is not null
 ),
-measured as (unpivot weights on number, bytes, flops, seconds, hidden, wire into name measure value amount),
+measured as (unpivot weights on number, bytes, held, flops, seconds, hidden, wire into name measure value amount),
 sums as (select module, build, label, scope, opcode, bare, is_sent, measure, sum(amount) as amount from measured group by all),
 sides as (
     select distinct module, build as new, build as build, 1 as sign from grown
@@ -92,7 +93,7 @@ sums_of_kinds as (
         coalesce(sum(more) filter (measure = 'bytes'), 0) as bytes, coalesce(sum(more) filter (measure = 'flops'), 0) as flops,
         coalesce(sum(more) filter (measure = 'seconds'), 0) as waited,
         greatest(coalesce(sum(more) filter (measure = 'hidden'), 0), 0) as hidden,
-        coalesce(sum(more) filter (measure = 'wire'), 0) as wire
+        coalesce(sum(more) filter (measure = 'wire'), 0) as wire, coalesce(sum(more) filter (measure = 'held'), 0) as held
     from net group by all
 ),
 totals as (
@@ -104,7 +105,7 @@ totals as (
 rose as (
     select *, is_sent and number > 0 and sum(number) over (partition by module, build, label) > 0 as is_new_collective
     from totals
-    qualify is_new_collective or greatest(bytes, flops, seconds, wire) > 0
+    qualify is_new_collective or greatest(bytes, held, flops, seconds, wire) > 0
 ),
 counted as (select *, count(*) over (partition by module, build) as grew from rose),
 members as (
@@ -117,20 +118,21 @@ shown as (
     select * from members
     qualify row_number() over (
         partition by module, build, label, scope, measure
-        order by more <= 0, case measure when 'flops' then flops when 'seconds' then seconds + hidden when 'wire' then wire else bytes end
-            desc, id
+        order by more <= 0, case measure when 'flops' then flops when 'seconds' then seconds + hidden when 'wire' then wire
+            when 'held' then held else bytes end desc, id
     ) = 1
 ),
 figures as (
     select *, case figure when 'flops' then 'flops' when 'least_seconds' then 'seconds' when 'wire_bytes' then 'wire'
+        when 'peak_bytes' then 'held'
         when 'instructions' then 'number' else 'bytes' end as measure
     from grown
 ),
 ranked as (
-    select f.module, f.build, f.figure, s.operation, c.label, c.scope, s.shape, c.bytes, c.flops, c.seconds, c.wire, s.alike, c.is_new_collective,
+    select f.module, f.build, f.figure, s.operation, c.label, c.scope, s.shape, c.bytes, c.held, c.flops, c.seconds, c.wire, s.alike, c.is_new_collective,
         c.grew, s.file, s.line,
         case f.measure when 'flops' then c.flops when 'seconds' then c.seconds when 'wire' then c.wire when 'number' then c.number
-            else c.bytes end as gain,
+            when 'held' then c.held else c.bytes end as gain,
         row_number() over (partition by f.module, f.build, f.figure order by gain desc, c.bytes desc, s.operation) as place
     from figures f
     join counted c using (module, build)
@@ -139,7 +141,7 @@ ranked as (
 select
     g.module, g.build, g.before_build, g.figure, g.before, g.value,
     round(100 * (g.value - g.before) / nullif(g.before, 0), 4) as percent,
-    r.operation, r.label, r.scope, r.shape, r.bytes::bigint as more_bytes, r.flops as more_flops, r.seconds as more_seconds, r.wire::bigint as more_sent, r.alike,
+    r.operation, r.label, r.scope, r.shape, r.bytes::bigint as more_bytes, r.held::bigint as more_held, r.flops as more_flops, r.seconds as more_seconds, r.wire::bigint as more_sent, r.alike,
     r.is_new_collective, r.grew, r.file, r.line
 from grown g
 left join ranked r on r.module = g.module and r.build = g.build and r.figure = g.figure

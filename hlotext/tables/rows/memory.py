@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hlotext.memory import Allocation, Value
+from hlotext.memory.peaks import held_at_peak
 from hlotext.tables.columns import AnyColumn, Lists, Numbers, Words
 from hlotext.tables.rows.subject import Subject
 from hlotext.tables.table import Table
@@ -18,6 +19,7 @@ def buffers(subject: Subject) -> Table:
     found = subject.assignment
     rows = list(_slices(found.allocations)) if found is not None else []
     held = [value for _, value, _, _, _ in rows]
+    at_peak = held_at_peak(found) if found is not None else {}
     columns: dict[str, AnyColumn] = {
         "allocation": Numbers.of([one.number for one, *_ in rows]),
         "kind": Words.of([_kind(one) for one, *_ in rows]),
@@ -30,6 +32,7 @@ def buffers(subject: Subject) -> Table:
         "id": _ids(subject, held),
         "size": Numbers.of([size for _, _, _, size, _ in rows]),
         "offset": Numbers.of([offset for _, _, offset, _, _ in rows]),
+        "peak_bytes": Numbers.of([at_peak.get(value, 0) if value is not None else 0 for value in held]),
         **_lives(held),
     }
     return subject.table("buffers", len(rows), columns)

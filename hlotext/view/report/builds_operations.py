@@ -11,7 +11,7 @@ import attrs
 
 from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_count, seconds
-from hlotext.view.report.builds_text import place_text
+from hlotext.view.report.builds_text import PARTS, place_text
 from hlotext.view.report.parts import PageTable, columns_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OPERATIONS = columns_of("report.builds_operations")
 _MOST_OPERATIONS, _PART = 10, 0.01
 """Kinds of operations in a card, and the part of the largest that one has to have to be in it."""
-_AMOUNTS = ("more_bytes", "more_flops", "more_seconds")
+_AMOUNTS = ("more_held", "more_bytes", "more_flops", "more_seconds")
 
 
 @attrs.frozen
@@ -37,6 +37,7 @@ class Operation:
 def operation(id: str, one: Grown, build: str, module: str, path: str | None) -> Operation:
     """Known facts of an operation of a build, and commands that show the rest."""
     sizes = [
+        ("holds more at the peak", byte_text(one.more_held) if one.more_held > 0 else ""),
         ("writes more", byte_text(one.more_bytes) if one.more_bytes > 0 else ""),
         ("more minimum time", seconds(one.more_seconds) if one.more_seconds > 0 else ""),
         ("more flops", format_count(one.more_flops) if one.more_flops > 0 else ""),
@@ -62,7 +63,8 @@ def operation(id: str, one: Grown, build: str, module: str, path: str | None) ->
 
 
 def grown_most(steps: Sequence[BuildStep]) -> tuple[Sequence[Grown], int]:
-    """Operations that a build added, and their number: new collectives first, then what writes most.
+    """Operations that a build added, and their number: new collectives first, then those with most of the first figure that
+    rose.
 
     What has no part in any figure is left out.
     """
@@ -77,8 +79,11 @@ def grown_most(steps: Sequence[BuildStep]) -> tuple[Sequence[Grown], int]:
         parts = zip((getattr(one, name) for name in _AMOUNTS), most, strict=True)
         return any(value > 0 and value >= _PART * largest for value, largest in parts)
 
-    def order(one: Grown) -> tuple[bool, float, float, str]:
-        return not one.is_new_collective, -one.more_bytes, -one.more_flops, one.name
+    measures = [PARTS[one.figure] for one in steps if one.is_worse and one.figure in PARTS]
+
+    def order(one: Grown) -> tuple[bool, list[float], float, str]:
+        parts = [-getattr(one, measure) for measure in measures]
+        return not one.is_new_collective, parts, -one.more_bytes, one.name
 
     needed = [one for key, one in kinds.items() if one.is_new_collective or key in firsts]
     others = sorted((one for key, one in kinds.items() if one not in needed and has_part(one)), key=order)
@@ -92,6 +97,7 @@ def table(grown: Sequence[Grown], total: int, links: Mapping[str, str]) -> PageT
         (
             one.name,
             place_text(one.file, one.line),
+            max(one.more_held, 0) or None,
             max(one.more_bytes, 0) or None,
             one.more_seconds if one.more_seconds > 0 else None,
             one.more_flops if one.more_flops > 0 else None,

@@ -127,14 +127,13 @@ class Cause:
 def cause_of(step: BuildStep) -> Cause:
     """The cause of a rise: the operations that grew most, or a finding.
 
-    A finding of memory that is held explains more than operations that write fewer bytes than it holds: arguments that are no
-    longer donated write nothing.
+    A finding of memory that is held explains more than operations that hold no more of it: it says why they hold it.
     """
     new = next((one for one in step.findings if one.severity != "note"), None)
     grown, count = _most_grown(step)
     if step.figure == "peak_bytes":
         held = max(step.findings, key=lambda one: one.held_bytes, default=None)
-        if held is not None and held.held_bytes > (grown.more_bytes if grown is not None else 0):
+        if held is not None and held.held_bytes >= max(1, grown.more_held if grown is not None else 0):
             return _finding(held)
     if new is not None and (step.figure == "findings" or grown is None):
         return _finding(new)
@@ -181,13 +180,18 @@ def _finding(one: NewFinding) -> Cause:
     return Cause(one.code, "", f": {one.message}", place_text(one.file, one.line))
 
 
-_PARTS = {"least_seconds": "more_seconds", "flops": "more_flops", "wire_bytes": "more_sent"}
+PARTS = {
+    "peak_bytes": "more_held",
+    "least_seconds": "more_seconds",
+    "flops": "more_flops",
+    "wire_bytes": "more_sent",
+}
 """The field of `Grown` by figures that are the sum of what operations have of them."""
 
 
 def _most_grown(step: BuildStep) -> tuple[Grown | None, int]:
     """Operations that grew most, and their number of scopes: those of one kind and line together in figures that are sums."""
-    part = _PARTS.get(step.figure)
+    part = PARTS.get(step.figure)
     groups: dict[tuple[str, str, int | None], list[Grown]] = {}
     for one in step.grown if part is not None else ():
         if one.file is not None:
@@ -205,14 +209,12 @@ def _most_grown(step: BuildStep) -> tuple[Grown | None, int]:
 
 def _more(step: BuildStep, grown: Grown) -> str:
     """The part of the rise that is theirs, where it is known; of one that is more than the rise, that others fell."""
-    part = getattr(grown, _PARTS.get(step.figure, ""), 0)
+    part = getattr(grown, PARTS.get(step.figure, ""), 0)
     if part > 0:
         rise = step.value - step.before
         own, whole = (figure_text(step.figure, each) for each in (part, rise))
         fell = f", others −{figure_text(step.figure, part - rise)}" if part > rise and own != whole else ""
         return f", +{own}{fell}"
-    if step.figure == "peak_bytes" and grown.more_bytes > 0:
-        return f", writes +{byte_text(grown.more_bytes)}"
     return ""
 
 
