@@ -23,7 +23,9 @@ from tests.cli_support import run, run_json
 pytest.importorskip("bokeh")
 pytest.importorskip("jinja2")
 
+from hlotext import cost
 from hlotext.analysis import byte_text, source_locations
+from hlotext.analysis.chips import CHIPS as CHIP_ROWS
 from hlotext.analysis.scopes import TOP
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.memory import usage
@@ -32,6 +34,7 @@ from hlotext.view.page.colours import KIND_COLOURS, PALETTE, colour_number, scop
 from hlotext.view.page.packing import unpacked
 from hlotext.view.report import ReportInput, report_input, report_page
 from hlotext.view.report.answers import answers
+from hlotext.view.report.headline import tiles
 from hlotext.view.report.operations import MOST
 from hlotext.view.report.places import Places, short_names
 from hlotext.view.report.templates import shown as shown_text
@@ -838,6 +841,19 @@ def test_the_first_screen_answers_what_is_large_and_what_is_slow() -> None:
     assert moved["bytes"] == max(
         float(row["bytes_accessed"] or 0) for row in bare.tables["a-lines-cost"].records()
     )
+
+
+@pytest.mark.parametrize("path", [NO_CHIP, CPU], ids=["gpu", "cpu"])
+def test_without_a_chip_the_time_is_that_of_the_findings(path: Path) -> None:
+    """One chip is assumed for both, and said in the same words."""
+    subject = report_input(path)
+    (tile,) = (one for one in tiles(subject) if one.title == "minimum time")
+    chip = "h100 (default chip)" if path is NO_CHIP else "cpu (default chip)"
+    assert chip in tile.detail
+    assert tile.value == cost.estimate(subject.module, CHIP_ROWS[chip.split(" ")[0]]).seconds
+    assert all(chip in one.basis for one in subject.findings if one.seconds)
+    (heading,) = (one.title for column in answers(subject) for one in column if one.title.startswith("Time"))
+    assert f"{tile.text} on {chip}" in heading
 
 
 @pytest.mark.parametrize("path", [TPU, GPU], ids=["tpu", "gpu"])

@@ -11,7 +11,6 @@ import attrs
 
 from hlotext import cost
 from hlotext.analysis import byte_text, source_locations
-from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import format_percent, pluralize, seconds
 from hlotext.cost.analysis import UNKNOWN_LINE
 from hlotext.memory import MemoryModelError, usage
@@ -204,10 +203,9 @@ def _moved(subject: ReportInput) -> Answer | None:
     table = PageTable(
         "answers-moved", "Python lines that move most bytes", columns_of("report.answers_moved"), rows
     )
-    chips = [chip for chip in CHIPS.values() if chip.backend.value == subject.platform]
-    launched = next((chip for chip in chips if chip.rates.launch is not None), None)
-    remark = _launches(cost.estimate(subject.module, launched)) if launched is not None else ""
-    title = "Time: unknown; the text does not name the chip"
-    if chips:
-        title += f" (set --chip {chips[0].name})"
-    return Answer(title, (), remark, [table])
+    if subject.by_default is None or not subject.by_default[0].seconds:
+        return Answer("Time: unknown; the text does not name the chip", (), "", [table])
+    found, chip = subject.by_default
+    bound = "at least" if found.is_bound else "about"
+    title = f"Time: {bound} {seconds(found.seconds)} on {chip}, estimated; the text does not name the chip (set --chip)"
+    return Answer(title, (), _launches(found), [table])

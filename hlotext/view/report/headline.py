@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import format_count, pluralize, seconds
 from hlotext.memory import usage
 from hlotext.reports.human import percent
@@ -37,11 +36,10 @@ def tiles(subject: ReportInput) -> Iterator[Tile]:
         assumed = "" if choice is None or choice.is_known else " assumed"
         detail = f"estimated, {subject.estimate.chip.name}{assumed}"
         yield Tile(TIME, time, detail, subject.estimate.seconds)
-    elif subject.estimate is None:
-        # No chip is assumed where the text leaves all of a platform's open: what one of them takes says little of another.
-        names = [chip.name for chip in CHIPS.values() if chip.backend.value == subject.platform]
-        if names:
-            yield Tile(TIME, "not known", f"the text does not name the chip; set --chip {names[0]}")
+    elif subject.by_default is not None and subject.by_default[0].seconds:
+        found, chip = subject.by_default
+        detail = f"estimated, {chip}: the text does not name the chip; set --chip"
+        yield Tile(TIME, seconds(found.seconds), detail, found.seconds)
     # Also where there are none: that is what a repair is for.
     yield Tile(FINDINGS, f"{len(subject.findings):,}", _saved(subject), len(subject.findings), is_few=True)
     run = subject.cost.run

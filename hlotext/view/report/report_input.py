@@ -16,6 +16,7 @@ from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
 from hlotext.dumps.texts import compilation_beside, compilation_of
+from hlotext.lint.price import chip_row
 from hlotext.proto.traces import TracedModule
 from hlotext.semantics.assumed_entry import missing_entry
 from hlotext.view.carried import Carried, carried
@@ -89,6 +90,14 @@ class ReportInput:
             return None
         mesh = self.named_mesh
         return estimate(self.module, self.chip, mesh.mesh if isinstance(mesh, FoundMesh) else mesh)
+
+    @functools.cached_property
+    def by_default(self) -> tuple[Estimate, str] | None:
+        """Without a chip the least times on that on which findings are priced, with its name; None of an unknown platform."""
+        if self.chip is not None or self.platform is None:
+            return None
+        row, name = chip_row(self.module, Backend(self.platform))
+        return estimate(self.module, row), name
 
     @functools.cached_property
     def traffic(self) -> Traffic:
