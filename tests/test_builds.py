@@ -191,7 +191,7 @@ def test_a_cause_of_flops_has_them_and_alike_operations_are_counted(tmp_path: Pa
     written = grown["instructions"]
     assert (written.name, written.alike, written.more_bytes) == ("b0", 3, 3 * 64 * 4096 * 4)
     comment = builds_comment(found, list(FIGURES))
-    assert "3 broadcast of one scope, +1.00 MiB" in comment
+    assert "3 broadcast operations of one scope, +1.00 MiB" in comment
     assert re.search(r"\| flops \|.*\| d f32", comment)
     rows = {
         row["operation"]: row
@@ -374,12 +374,12 @@ def test_what_only_waits_behind_a_transfer_is_not_blamed_for_it(tmp_path: Path) 
     (step,) = (one for one in found.steps if one.figure == "least_seconds")
     cause = cause_of(step)
     assert (cause.place, cause.name) == ("m.py:9", "begin0")
-    assert ", 2 all-gather of one line, +" in cause.detail
+    assert ", 2 all-gather operations of one line, +" in cause.detail
     mine = [one for one in step.grown if one.line == 9]
     assert sum(one.more_seconds for one in mine) == pytest.approx(step.value - step.before, rel=0.01)
     assert not any(one.more_seconds for one in step.grown if one.line == 3)
     (sent,) = (one for one in found.steps if one.figure == "wire_bytes")
-    assert cause_of(sent).detail == ", 2 all-gather of one line, +6.00 MiB"
+    assert cause_of(sent).detail == ", 2 all-gather operations of one line, +6.00 MiB"
     text = builds_page(found)
     assert "Minimum time is estimated for v5e." in text
     shown = next(table for name, table in Page(text).tables.items() if name.endswith("-operations"))
@@ -445,6 +445,15 @@ def test_what_costs_less_is_not_accepted_but_better() -> None:
     models = text[text.index('id="model-1"') :]
     assert re.findall(r'class="dot (\w+)"', models) == ["accepted", "better"]
     assert "all regressions are accepted" in text
+
+
+def test_what_is_counted_is_changes_and_the_dashed_line_is_named() -> None:
+    """A figure that rose twice is two changes for the worse, above the last good build in one figure."""
+    text = builds_page(made([5, 7, 9]))
+    assert "changes for the worse, most recently in 2" in text
+    assert "in 1 figure." in text
+    assert '<line class="good"' in text
+    assert ">trend, dashed: baseline</th>" in text
 
 
 @pytest.mark.parametrize(

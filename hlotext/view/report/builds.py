@@ -138,7 +138,7 @@ def builds_page(
         Tile(
             "not accepted",
             f"{len(worse):,}",
-            f"{'figure is' if len(worse) == 1 else 'figures are'} worse, most recently in {worse[-1].build}"
+            f"{'change for the worse' if len(worse) == 1 else 'changes for the worse'}, most recently in {worse[-1].build}"
             if worse
             else "all regressions are accepted"
             if accepted

@@ -140,7 +140,11 @@ def cause_of(step: BuildStep) -> Cause:
     if grown is None:
         return Cause()
     together = "line" if count > 1 else "scope"
-    alike = f", {grown.alike:,} {grown.label} of one {together}" if grown.alike > 1 else f", {grown.label}"
+    alike = (
+        f", {grown.alike:,} {grown.label} operations of one {together}"
+        if grown.alike > 1
+        else f", {grown.label}"
+    )
     return Cause(
         grown.name,
         short_shape(grown.shape, _SHAPE),
