@@ -128,7 +128,7 @@ def test_what_a_later_xla_writes_is_shown_with_a_note(path: Path) -> None:
         ("stablehlo.mlir", "StableHLO"),
         ("binary.bin", "binary"),
         ("empty.txt", "empty"),
-        ("blank.txt", "empty"),
+        ("blank.txt", "only whitespace"),
         ("truncated_compressed.txt.xz", "damaged"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_finding_says_what_its_repair_saves() -> None:
     assert finding.waste == "again"
     assert finding.seconds == pytest.approx(square.seconds * 7 / 8)
     assert finding.share == pytest.approx(square.seconds * 7 / 8 / estimate.seconds)
-    assert finding.basis == "h100, known trip counts"
+    assert finding.basis == "h100, compiled for CPU, not this chip, known trip counts"
     assert only(FIRES)[0].basis == "cpu (default chip), known trip counts"
 
 
@@ -60,10 +60,13 @@ def test_severity_is_a_function_of_share_and_floor() -> None:
 def test_a_loop_of_unknown_length_is_said_and_can_be_told() -> None:
     """32 rounds are taken for it; a user who knows says how many."""
     (finding,) = only(UNKNOWN, chip="h100")
-    assert finding.basis == "h100, 32 iterations assumed for 1 loop of unknown trip count"
+    assert (
+        finding.basis
+        == "h100, compiled for CPU, not this chip, 32 iterations assumed for 1 loop of unknown trip count"
+    )
     (told,) = only(UNKNOWN, chip="h100", trips={"body": 8})
     (known,) = only(FIRES, chip="h100")
-    assert told.basis == "h100, known trip counts"
+    assert told.basis == "h100, compiled for CPU, not this chip, known trip counts"
     assert told.seconds == pytest.approx(known.seconds)
 
 

@@ -55,7 +55,7 @@ def test_operand_counts() -> None:
     assert not OPCODES["reduce"].arity.accepts(3)
     assert not OPCODES["scatter"].arity.accepts(4)
     assert str(OPCODES["scatter"].arity) == "at least 3, an odd number"
-    assert str(OPCODES["tuple"].arity) == "any number, as many as the result has elements"
+    assert str(OPCODES["tuple"].arity) == "any number, one per element of the result"
 
 
 @pytest.mark.parametrize(

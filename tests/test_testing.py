@@ -405,6 +405,4 @@ def test_collectives_say_why(tmp_path: Path) -> None:
         "because dot_general (line 30) needs the result of mul (line 29) as P('dp', None), but it is P('dp', 'tp')"
     )
     (alone,) = inspect(path.read_text()).collectives("all-gather")
-    assert (
-        alone.why == "because dot_general (line 30) needs the result of mul (line 29) in a different sharding"
-    )
+    assert alone.why.startswith("unknown: its metadata names only mul (line 29)")

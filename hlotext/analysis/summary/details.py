@@ -162,7 +162,9 @@ def instruction_details(graph: CallGraph, instruction: Instruction) -> Instructi
         async_chain=tuple(neighbour(part) for part in instruction.async_chain),
         async_wrapped=str(wrapped) if wrapped is not None else None,
         frames=instruction.frames,
-        inferred_frame=None if instruction.frames else responsible_frame(instruction),
+        inferred_frame=None
+        if instruction.frames or instruction.opcode == "parameter"
+        else responsible_frame(instruction),
         bodies=tuple(
             short_text(callee)
             for callee in dict.fromkeys(instruction.called_computations)
