@@ -591,7 +591,7 @@ const overview = () => {
   const links = make("ol");
   for (const n of members.slice(0, 90)) {
     const item = make("li");
-    item.append(anchor(n), make("span", [bytes(M.written[n]), W.lines[M.line[n]].split("/").pop()].filter(Boolean).join(" · ")));
+    item.append(anchor(n), make("span", [bytes(M.written[n]).replace(" ", "\u00a0"), W.lines[M.line[n]].split("/").pop()].filter(Boolean).join(" · ")));
     links.append(item);
   }
   box.append(links);

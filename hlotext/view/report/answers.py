@@ -179,7 +179,11 @@ def _lines(subject: ReportInput, found: cost.Estimate) -> PageTable:
         for line in heapq.nlargest(_MOST, sums, key=lambda line: sums[line])
     ]
     return PageTable(
-        "answers-lines", "Slowest Python lines", columns_of("report.answers_lines"), rows, len(sums)
+        "answers-lines",
+        "Slowest Python lines, by time on the critical path",
+        columns_of("report.answers_lines"),
+        rows,
+        len(sums),
     )
 
 
@@ -201,7 +205,10 @@ def _moved(subject: ReportInput) -> Answer | None:
         for line, part in most
     ]
     table = PageTable(
-        "answers-moved", "Python lines that move most bytes", columns_of("report.answers_moved"), rows
+        "answers-moved",
+        "Python lines that move most bytes, with their flops",
+        columns_of("report.answers_moved"),
+        rows,
     )
     if subject.by_default is None or not subject.by_default[0].seconds:
         return Answer("Time: unknown; the text does not name the chip", (), "", [table])
