@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
+from hlotext.lint.alike_fusions import ENTERED, alike
 from hlotext.lint.helpers import fusions_around, is_of_package
 from hlotext.lint.products import SAME
 from hlotext.lint.rule import Context
@@ -60,8 +61,12 @@ def grown(context: Context) -> Iterator[Growth]:
 
 
 def _in_turn(context: Context) -> Iterator[tuple[GrownArray, list[Value]]]:
+    bodies = alike(context.module)
     for one in context.graph.sequential_instructions():
         if one.opcode not in _WRITTEN_IN_TURN or one.shape is None or not one.shape.is_array:
+            continue
+        made = one.operands[0] if one.opcode == "get-tuple-element" else one
+        if made.opcode in ENTERED and bodies.opcodes(made).isdisjoint(traits.UPDATES_ELEMENTS):
             continue
         if any(is_base(one, user) for user in one.users):
             continue

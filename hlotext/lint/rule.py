@@ -127,18 +127,21 @@ class Context:
         if self.assignment is None or not self.peak:
             return None
         left = peak_without(self.assignment, shares) / self.peak
-        return max(0, round(self._needed(self.assignment) * (1 - left)))
+        return max(0, round(self._needed * (1 - left)))
 
     def most_saved(self, changed: Collection[Any]) -> int | None:
         """The most by which the peak can fall if only what these instructions write changes: what is needed beyond arguments,
         results and constants that stay; None where memory cannot be told."""
         if self.assignment is None or not self.peak:
             return None
-        return max(0, self._needed(self.assignment) - kept(self.assignment, changed))
+        return max(0, self._needed - kept(self.assignment, changed))
 
-    def _needed(self, assignment: memory.Assignment) -> int:
-        """Bytes of main memory, with what is lost by fragments, which fall with the rest."""
-        figures = assignment.statistics
+    @functools.cached_property
+    def _needed(self) -> int:
+        """Bytes of main memory, with what is lost by fragments, which fall with the rest; 0 where memory cannot be told."""
+        if self.assignment is None:
+            return 0
+        figures = self.assignment.statistics
         needed = figures.argument_size_in_bytes + figures.output_size_in_bytes - figures.alias_size_in_bytes
         return max(needed + (figures.temp_size_in_bytes or 0), self.peak or 0)
 

@@ -8,6 +8,8 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from hlotext.analysis import Backend, ChipChoice, XlaAge, age_for, backend_of, byte_text, choose_chip
 from hlotext.analysis.chips import Chip
@@ -20,7 +22,7 @@ from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 from hlotext.memory import peaks, platforms
 from hlotext.memory.aliases import Buffer, find_buffers
-from hlotext.memory.allocations import Allocation
+from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assigner import Assigner, Heap, Result
 from hlotext.memory.dataflow import Dataflow, analyse
 from hlotext.memory.errors import MemoryModelError
@@ -114,6 +116,21 @@ class Assignment:
     @functools.cached_property
     def _live_bytes(self) -> dict[Allocation, list[int]]:
         """Bytes that live in allocations at each moment, of those that were asked for (`peaks.live_bytes`)."""
+        return {}
+
+    @functools.cached_property
+    def _places_of(self) -> Mapping[Instruction, list[tuple[Allocation, Slice]]]:
+        """The places of what an instruction writes."""
+        found: dict[Instruction, list[tuple[Allocation, Slice]]] = {}
+        for allocation in self.allocations:
+            for piece in allocation.slices:
+                if piece.value.instruction is not None:
+                    found.setdefault(piece.value.instruction, []).append((allocation, piece))
+        return found
+
+    @functools.cached_property
+    def _timelines(self) -> dict[int, npt.NDArray[np.int64]]:
+        """Live bytes at each moment by memory space, of those that were asked for (`without.peak_without`)."""
         return {}
 
     @functools.cached_property

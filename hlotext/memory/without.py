@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
+import numpy as np
+
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory import peaks
-from hlotext.memory.allocations import Allocation
+from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.assignment import Assignment
 from hlotext.memory.subshapes import ShapeIndex
 
@@ -23,27 +25,34 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
     changed in place into what becomes smaller, still needs room. The memory of an argument is the caller's: it falls only
     with the argument itself, whatever else is written there once it is donated.
     """
-    line = list(peaks.timeline(before, memory_space))
-    if not line:
+    line = before._timelines.get(memory_space)
+    if line is None:
+        line = before._timelines[memory_space] = np.array(peaks.timeline(before, memory_space), np.int64)
+    if not len(line):
         return before.peak(memory_space).bytes
     moments = len(line)
-    change = [0] * (moments + 1)
-    for allocation in before.allocations:
-        if allocation.memory_space != memory_space:
-            continue
+    change = np.zeros(moments + 1, np.int64)
+    touched: dict[Allocation, list[Slice]] = {}
+    for one in dict.fromkeys(one[0] if isinstance(one, tuple) else one for one in shares):
+        for allocation, piece in before._places_of.get(one, ()):
+            if allocation.memory_space == memory_space:
+                touched.setdefault(allocation, []).append(piece)
+    for allocation, pieces in touched.items():
+        # In the memory of a result, what is there besides counts too.
+        is_result = allocation.maybe_live_out and not allocation.is_parameter
         gone: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
         others: list[tuple[int, int, int]] = []
         written = moments
-        for value, offset, size in allocation.slices:
-            one = value.instruction
-            share = shares.get(one, shares.get((one, value.index), 0.0)) if one is not None else 0.0
-            if allocation.is_parameter and not _is_argument(one):
+        for value, offset, size in allocation.slices if is_result else pieces:
+            writer = value.instruction
+            share = shares.get(writer, shares.get((writer, value.index), 0.0)) if writer is not None else 0.0
+            if allocation.is_parameter and not _is_argument(writer):
                 share = 0.0
             if share > 0 and value.live_range is not None:
                 span = (0, moments - 1) if allocation.is_static else value.live_range
                 gone.setdefault((offset, size), []).append((*span, share))
                 written = min(written, value.live_range[0])
-            elif value.live_range is not None and allocation.maybe_live_out and not allocation.is_parameter:
+            elif value.live_range is not None and is_result:
                 others.append((*value.live_range, size))
         for (_, size), rows in gone.items():
             for first, last, share in _merged(rows):
@@ -54,11 +63,7 @@ def peak_without(before: Assignment, shares: Mapping[Written, float], memory_spa
             if last < written:
                 change[min(first, moments)] -= round(min(size, freed))
                 change[min(last + 1, moments)] += round(min(size, freed))
-    saved, most = 0, 0
-    for now, step in zip(line, change, strict=False):
-        saved += step
-        most = max(most, now - saved)
-    return most
+    return max(0, int((line - np.cumsum(change[:-1])).max()))
 
 
 def kept(before: Assignment, changed: Collection[Written], memory_space: int = 0) -> int:
