@@ -11,6 +11,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext.testing import Hlo
+from tests import support
 from tests.cli_support import run, run_json
 from tests.diff_cases import Seeder
 from tests.dump_cases import DUMPS
@@ -172,3 +173,15 @@ def test_changes_are_listed_by_their_bytes_and_platforms_are_said(tmp_path: Path
     second = run("diff", old, tpu).stdout.splitlines()[1]
     assert second == "  compiled for different platforms: CPU -> TPU"
     assert json.loads(run("diff", old, tpu, "--format", "json").stdout)["platforms"] == ["CPU", "TPU"]
+
+
+def test_a_golden_file_has_the_donations_of_its_module(tmp_path: Path) -> None:
+    """It lacks the names of arguments: their numbers tell which is which."""
+    text = support.ROOT / "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+    golden = tmp_path / "golden.hlo"
+    assert run("diff", text, "--write-golden", golden).exit_code == 0
+    result = run("diff", golden, text)
+    assert (result.exit_code, "donat" in result.stdout) == (0, False)
+    changed = tmp_path / "changed.txt"
+    changed.write_text(text.read_text().replace("{0}: (0, {}, may-alias), ", ""))
+    assert "no longer donated in argument" in run("diff", golden, changed).stdout

@@ -283,9 +283,15 @@ def _sizes(old: str, new: str) -> tuple[str, str]:
 
 
 def _donation(before: Sequence[EntryArray], after: Sequence[EntryArray]) -> Iterator[ProgramChange]:
-    sides = [[one.label for one in side if one.is_donated] for side in (before, after)]
-    gone = [name for name in sides[0] if name not in sides[1]]
-    come = [name for name in sides[1] if name not in sides[0]]
+    if len(before) == len(after) and {one.label for one in before} != {one.label for one in after}:
+        # One text may lack the names of arguments, as golden files do: the number tells which is which.
+        pairs = list(zip(before, after, strict=True))
+        gone = [one.label for one, other in pairs if one.is_donated and not other.is_donated]
+        come = [other.label for one, other in pairs if other.is_donated and not one.is_donated]
+    else:
+        sides = [[one.label for one in side if one.is_donated] for side in (before, after)]
+        gone = [name for name in sides[0] if name not in sides[1]]
+        come = [name for name in sides[1] if name not in sides[0]]
     for names, word in ((come, "donated now"), (gone, "no longer donated")):
         if names:
             yield ProgramChange("donation", f"donation: {word} {_of(names, len(before), 'argument')}")
