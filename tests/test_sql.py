@@ -407,3 +407,22 @@ def test_tables_are_read_only(dataset: str, statement: str) -> None:
     result = run("sql", statement, dataset)
     assert result.exit_code == 2
     assert f"the tables are read-only: {statement.split()[0].upper()} is not allowed" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("5050372.0::double", "5,050,372"),
+        ("0.25::double", "0.25"),
+        ("1e300::double", "1e+300"),
+        ("1.5::decimal(4,1)", "1.5"),
+    ],
+)
+def test_whole_numbers_are_written_out(value: str, shown: str) -> None:
+    """Bytes and FLOPs are floats in tables."""
+    assert (
+        run(
+            "sql", f"select {value} as bytes", ROOT / "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+        ).stdout.split()[-1]
+        == shown
+    )

@@ -306,11 +306,17 @@ _NO_QUANTITIES = frozenset({"line", "id", "text_line", "step", "ordinal"})
 """Columns of numbers that are names: nothing parts their thousands."""
 
 
+_EXACT = 2**53
+"""Whole numbers below it are exact as floats."""
+
+
 def _cell(value: Any, is_quantity: bool) -> str:
     if value is None:
         return ""
     if is_quantity and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        return f"{value:,}" if not isinstance(value, float) else f"{value:,.6g}"
+        if not isinstance(value, float):
+            return f"{value:,}"
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < _EXACT else f"{value:,.6g}"
     return value if isinstance(value, str) else _word(_plain(value))
 
 
