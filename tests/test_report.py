@@ -1021,7 +1021,7 @@ ENTRY e {{
     (row,) = (row for row in found.tables["ab-comparison-where"].records() if row["figure"] == "peak memory")
     assert row["line"] == "results in their own memory"
     before, after = (
-        sum(usage.held_for(one) == "results" for one in report_input(path, platform="tpu").memory.allocations)
+        sum(one.held_for == "results" for one in report_input(path, platform="tpu").memory.allocations)
         for path in paths
     )
     assert before - after == 2

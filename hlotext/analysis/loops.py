@@ -57,12 +57,6 @@ def loops(module: Module) -> tuple[Loop, ...]:
     return tuple(found)
 
 
-@fact
-def _found_before(module: Module) -> dict[Instruction, frozenset[Instruction]]:
-    """The answers of `invariant_instructions`, filled in as it is asked."""
-    return {}
-
-
 def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
     """The instructions of a while's body that compute the same value in every iteration.
 
@@ -70,12 +64,12 @@ def invariant_instructions(loop: Instruction) -> frozenset[Instruction]:
     state is not a tuple with separate elements.
     """
     module = loop.computation.module if loop.computation is not None else None
-    if module is None:
-        return _invariant(loop)
-    known = _found_before(module)
-    if loop not in known:
-        known[loop] = _invariant(loop)
-    return known[loop]
+    return _invariant(loop) if module is None else _known_invariant(module, loop)
+
+
+@fact
+def _known_invariant(module: Module, loop: Instruction) -> frozenset[Instruction]:
+    return _invariant(loop)
 
 
 def _invariant(loop: Instruction) -> frozenset[Instruction]:
@@ -104,19 +98,12 @@ def _invariant(loop: Instruction) -> frozenset[Instruction]:
 
 def operands_first(body: Computation) -> Sequence[Instruction]:
     """The instructions in an order in which operands come before users; the text's order where that is one."""
-    module = body.module
-    if module is None:
-        return _operands_first(body)
-    known = _orders(module)
-    if body not in known:
-        known[body] = _operands_first(body)
-    return known[body]
+    return _operands_first(body) if body.module is None else _known_order(body.module, body)
 
 
 @fact
-def _orders(module: Module) -> dict[Computation, Sequence[Instruction]]:
-    """The answers of `operands_first`, filled in as it is asked."""
-    return {}
+def _known_order(module: Module, body: Computation) -> Sequence[Instruction]:
+    return _operands_first(body)
 
 
 def _operands_first(body: Computation) -> Sequence[Instruction]:

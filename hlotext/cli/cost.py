@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from hlotext.cli.common import FILES, FORMAT, TRIPS, Inputs, age_json, limit_opt
 from hlotext.cli.cost_time import estimated, rates_of
 from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
+from hlotext.cost.analysis import line_name
 from hlotext.dumps.texts import compilation_beside
 from hlotext.memory.usage import memory_space_name
 
@@ -337,23 +338,24 @@ def _show_parts(
         {"by": by},
     )
     parts = list(_parts(found, by, times, depth).items())
-    if by == "line" and (several := _several_callers(found, parts[:1])):
+    if by == "line" and parts and (several := _several_callers(found, parts[0][0])):
         report.facts([("called from", several)])
     note = "; min time: core, links and copies, which overlap" if times is not None else ""
     report.table(listing.table(f"By {by} (one run{note})", parts, limit))
 
 
-def _several_callers(found: cost.Analysis, first: Sequence[tuple[str, cost.Cost]]) -> str:
+def _several_callers(found: cost.Analysis, line: str) -> str:
     """That the costliest line is called from several, as that of a helper is; "" where it is not."""
-    for line, _ in first:
-        callers = {
-            str(place.caller)
-            for place, _ in called_lines(found.module).values()
-            if place.caller is not None and f"{place.line.file}:{place.line.line}" == line
-        }
-        if len(callers) > 1:
-            return f"{len(callers)} lines call the costliest one; --by caller tells them apart"
-    return ""
+    callers = {
+        str(place.caller)
+        for place, _ in called_lines(found.module).values()
+        if place.caller is not None and line_name(place.line) == line
+    }
+    return (
+        f"{len(callers)} lines call the costliest one; --by caller tells them apart"
+        if len(callers) > 1
+        else ""
+    )
 
 
 def _parts(

@@ -13,6 +13,7 @@ from hlotext.analysis import (
     Backend,
     Phase,
     Scope,
+    SourceLocation,
     XlaAge,
     age_for,
     backend_of,
@@ -381,8 +382,12 @@ def naming(
         return found.of, str if depth is None else lambda scope: "/".join(scope.path[:depth]) or str(scope)
     if key == "caller":
         return called_lines(module).get, lambda place: str(place[0]) if place is not None else UNKNOWN_LINE
-    lines = source_locations(module)
-    return lines.get, lambda place: UNKNOWN_LINE if place is None else f"{place[0].file}:{place[0].line}"
+    return source_locations(module).get, lambda found: line_name(found[0] if found is not None else None)
+
+
+def line_name(place: SourceLocation | None) -> str:
+    """A Python line as costs are grouped by it: `FILE:LINE`."""
+    return UNKNOWN_LINE if place is None else f"{place.file}:{place.line}"
 
 
 def analyze(

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import attrs
 
-from hlotext.analysis import byte_text, census
+from hlotext.analysis import byte_text, communications
 from hlotext.analysis.backend import Backend
 from hlotext.analysis.chips import Chip, Rates
 from hlotext.analysis.chips import chip as chip_named
+from hlotext.analysis.communication import chain_of
 from hlotext.analysis.facts import fact
 from hlotext.cost.counting import Counting
 from hlotext.cost.custom_calls import known_work
@@ -166,8 +167,7 @@ class _TpuCounting(Counting):
         for computation in self.callees_first:
             first = self.counted_as.get(computation)
             timed[computation] = self._timed(computation, timed) if first is None else timed[first]
-        calls = census(self.graph.module).by_opcode.get("custom-call", ())
-        carried = sum(one.attributes.get("custom_call_target") == _CARRIED for one in calls)
+        carried = sum(chain_of(one.instruction) is not None for one in communications(self.graph.module))
         return TpuCost(chip, *self.figures[entry], *timed[entry], carried)
 
     def _timed(self, computation: Computation, known: Mapping[Computation, _Timed]) -> _Timed:
@@ -269,7 +269,6 @@ def _rows_charged(table: Shape | None, collapsed: set[int]) -> int:
     return times
 
 
-_CARRIED = "AsyncCollectiveStart"
 _FREE = frozenset({"AllocateBuffer", "PartialReduce"})
 _KERNEL = "tpu_custom_call"
 

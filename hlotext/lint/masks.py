@@ -67,20 +67,12 @@ def kept_part(mask: Value) -> Rate | None:
     home = inner.instruction.computation
     if home is None or home.module is None:
         return None
-    known = _found_before(home.module)  # all layers share one mask
-    if inner not in known:
-        known[inner] = _kept_part(inner)
-    found = known[inner]
+    found = _kept_part(home.module, inner)  # all layers share one mask
     return attrs.evolve(found, dimensions=dimensions) if found is not None else None
 
 
 @fact
-def _found_before(module: Module) -> dict[Value, Rate | None]:
-    """The answers of `_kept_part`, filled in as it is asked."""
-    return {}
-
-
-def _kept_part(inner: Value) -> Rate | None:
+def _kept_part(module: Module, inner: Value) -> Rate | None:
     """The same of what is repeated to make a mask, of no dimensions."""
     shape = inner.instruction.shape
     if shape is None or not shape.is_array or not shape.rank or not shape.element_count:

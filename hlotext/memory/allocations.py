@@ -59,6 +59,15 @@ class Allocation:
         return not (self.is_parameter or self.maybe_live_out or self.is_thread_local or self.is_constant)
 
     @property
+    def held_for(self) -> str:
+        """Use of memory held from start to end: `arguments`, `results` or `constants`; empty for temporaries."""
+        if self.is_parameter:
+            return "arguments"
+        if self.is_constant:
+            return "constants"
+        return "results" if self.maybe_live_out else ""
+
+    @property
     def is_static(self) -> bool:
         """There from the program's start to its end: a parameter, a constant or a part of the result."""
         return not self.is_thread_local and not self.is_temporary

@@ -256,10 +256,10 @@ def _space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
         name=space_name(assignment, memory_space),
         capacity=assignment.chip.capacity(memory_space) if assignment.chip is not None else None,
         usable=assignment.chip.usable_bytes(memory_space) if assignment.chip is not None else None,
-        arguments=sum(a.bytes for a in mine if held_for(a) == "arguments"),
+        arguments=sum(a.bytes for a in mine if a.held_for == "arguments"),
         aliased=sum(a.bytes for a in mine if a.is_parameter and a.is_aliased),
-        results=sum(a.bytes for a in mine if held_for(a) == "results"),
-        constants=sum(a.bytes for a in mine if held_for(a) == "constants"),
+        results=sum(a.bytes for a in mine if a.held_for == "results"),
+        constants=sum(a.bytes for a in mine if a.held_for == "constants"),
         heap=peaks.heap_bytes(assignment, memory_space),
         live_in_heap=max(map(sum, zip(*temporary, strict=True)), default=0),
         peak=peak.bytes,
@@ -268,15 +268,6 @@ def _space_usage(assignment: Assignment, memory_space: int) -> SpaceUsage:
         padding=sum(row.padding or 0 for row in rows),
         is_estimated=any(a.is_estimated or a.is_size_estimated for a in mine),
     )
-
-
-def held_for(allocation: Allocation) -> str:
-    """Use of memory held from start to end: `arguments`, `results` or `constants`; empty for temporaries."""
-    if allocation.is_parameter:
-        return "arguments"
-    if allocation.is_constant:
-        return "constants"
-    return "results" if allocation.maybe_live_out else ""
 
 
 def _name(place: Instruction | str) -> str:

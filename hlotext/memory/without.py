@@ -77,19 +77,15 @@ def kept(before: Assignment, changed: Collection[Written], memory_space: int = 0
     for allocation in before.allocations:
         if allocation.memory_space != memory_space or not allocation.is_static:
             continue
-        kind = _kind(allocation)
+        kind = allocation.held_for
         stays[kind] = stays.get(kind, 0) + allocation.bytes
         for value, *_ in allocation.slices:
             one = value.instruction
-            if one is None or (kind == "argument" and not _is_argument(one)):
+            if one is None or (kind == "arguments" and not _is_argument(one)):
                 continue
             if one in changed or (one, value.index) in changed:
                 changes.add(kind)
     return sum(size for kind, size in stays.items() if kind not in changes)
-
-
-def _kind(allocation: Allocation) -> str:
-    return "argument" if allocation.is_parameter else "constant" if allocation.is_constant else "result"
 
 
 def _is_argument(one: Instruction | None) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from hlotext import cost
-from hlotext.analysis import byte_text, source_locations
+from hlotext.analysis import byte_text
 from hlotext.analysis.formatting import format_percent, pluralize, seconds
-from hlotext.cost.analysis import UNKNOWN_LINE
+from hlotext.cost.analysis import naming
 from hlotext.memory import MemoryModelError, usage
 from hlotext.memory.usage import SpaceUsage
 from hlotext.view.page.colours import KIND_COLOURS, MEMORY_COLOURS
@@ -162,11 +162,10 @@ def _launches(found: cost.Estimate) -> str:
 
 def _lines(subject: ReportInput, found: cost.Estimate) -> PageTable:
     """Lines of Python by their steps of the critical path, which add up to the run."""
-    places = source_locations(subject.module)
+    line_of, name = naming(subject.module, "line")
     steps: dict[str, list[cost.PathStep]] = defaultdict(list)
     for step in found.critical_path:
-        place = places.get(step.instruction)
-        steps[f"{place[0].file}:{place[0].line}" if place is not None else UNKNOWN_LINE].append(step)
+        steps[name(line_of(step.instruction))].append(step)
     sums = {line: sum(step.seconds for step in mine) for line, mine in steps.items()}
     rows = [
         (

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
-import hlotext as hlo
-from hlotext.analysis import SourceLocation, byte_text, call_graph, source_locations
+from hlotext.analysis import byte_text, call_graph
 from hlotext.analysis.formatting import format_count, pluralize, seconds
-from hlotext.cost.analysis import UNKNOWN_LINE
+from hlotext.cost.analysis import line_name, naming
 from hlotext.memory import MemoryModelError, usage
 from hlotext.view.report.headline import FLOPS, MOVED, PEAK, SENT, TIME
 from hlotext.view.report.parts import Cell, PageTable, columns_of
@@ -119,10 +118,9 @@ def _peak(one: ReportInput) -> _Lines | None:
     found: dict[str, _Line] = {}
     for array in arrays:
         if array.first is not None:
-            place = f"{array.place.file}:{array.place.line}" if array.place is not None else UNKNOWN_LINE
-            found.setdefault(place, _Line()).add(array.bytes, array.label, array.scope)
+            found.setdefault(line_name(array.place), _Line()).add(array.bytes, array.label, array.scope)
     held = Counter(
-        usage.held_for(each)
+        each.held_for
         for each in one.memory.allocations
         if each.memory_space == 0 and each.bytes and not each.is_thread_local
     )
@@ -136,10 +134,10 @@ def _time(one: ReportInput) -> _Lines | None:
     estimate = one.estimate
     if estimate is None:
         return None
-    places = source_locations(one.module)
+    line_of, name = naming(one.module, "line")
     found: dict[str, _Line] = {}
     for step in estimate.critical_path:
-        line = found.setdefault(_line(places, step.instruction), _Line())
+        line = found.setdefault(name(line_of(step.instruction)), _Line())
         if step.seconds > line.largest:
             line.add(step.seconds, step.instruction.name, what_it_is(one, step))
         else:
@@ -151,10 +149,9 @@ def _sent(one: ReportInput) -> _Lines:
     found: dict[str, _Line] = {}
     for flow in one.traffic.flows:
         if flow.total:
-            place = f"{flow.place.file}:{flow.place.line}" if flow.place is not None else UNKNOWN_LINE
             named = flow.communication.fusion or flow.communication.start
             what = f"{flow.communication.kind} along {flow.row}"
-            found.setdefault(place, _Line()).add(flow.total, named.name, what)
+            found.setdefault(line_name(flow.place), _Line()).add(flow.total, named.name, what)
     return found
 
 
@@ -167,13 +164,13 @@ def _flops(one: ReportInput) -> _Lines:
 
 
 def _costs(one: ReportInput, name: str) -> _Lines:
-    places, graph = source_locations(one.module), call_graph(one.module)
+    (line_of, called), graph = naming(one.module, "line"), call_graph(one.module)
     found: dict[str, _Line] = {}
     for share in one.cost.shares():
         amount = float(getattr(share.cost, name))
         if not amount:
             continue
-        line = found.setdefault(_line(places, share.instruction), _Line())
+        line = found.setdefault(called(line_of(share.instruction)), _Line())
         if amount > line.largest:
             caller = graph.caller(share.instruction.computation)
             inside = caller is not None and caller.opcode == "fusion"
@@ -182,11 +179,6 @@ def _costs(one: ReportInput, name: str) -> _Lines:
         else:
             line.add(amount, "", "")
     return found
-
-
-def _line(places: Mapping[hlo.Instruction, tuple[SourceLocation, object]], one: hlo.Instruction) -> str:
-    found = places.get(one)
-    return UNKNOWN_LINE if found is None else f"{found[0].file}:{found[0].line}"
 
 
 _FIGURES: tuple[tuple[str, Callable[[float], str], Callable[[ReportInput], _Lines | None], str], ...] = (
