@@ -114,6 +114,31 @@ def test_an_asynchronous_slice_is_no_work_of_the_core() -> None:
     assert found.by_bound == {Bound.MEMORY: pytest.approx(2 * block)}
 
 
+CALLED = """HloModule m, is_scheduled=true
+inner {
+  p = f32[1024,1024] parameter(0)
+  ROOT c = f32[1024,1024] cosine(p)
+}
+outer {
+  p = f32[1024,1024] parameter(0)
+  ROOT c = f32[1024,1024] call(p), to_apply=inner
+}
+ENTRY e {
+  a = f32[1024,1024] parameter(0)
+  s = ((f32[1024,1024]), f32[1024,1024], s32[]) async-start(a), calls=outer, async_execution_thread="sparsecore"
+  n = f32[1024,1024] negate(a)
+  ROOT d = f32[1024,1024] async-done(s)
+}
+"""
+
+
+def test_what_a_thread_calls_is_no_work_of_the_core() -> None:
+    found = cost.estimate(hlo.parse(CALLED), PLAIN)
+    assert [one.instruction.name for one in found.instructions] == ["n"]
+    assert [(one.instruction.name, one.name) for one in found.beside] == [("c", "s")]
+    assert found.busy["core"] == pytest.approx(2 * 2**20 * 4 / 1e9)
+
+
 FUSED = """HloModule m, is_scheduled=true, num_partitions=4
 sum {
   x = f32[] parameter(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -303,7 +303,7 @@ def _estimate(
     beside: list[InstructionTime] = []
     transfers: list[TransferTime] = []
     busy: dict[str, float] = {CORE: 0.0}
-    starts = {computation: _start_of(computation, graph) for computation in walks}
+    starts = _starts(walks, graph)
     # The core waits for what starts a thread, and no longer for the collectives of that thread.
     awaited = {one.start: walk.exposed.get(one, 0.0) for walk in walks.values() for one in walk.transfers}
     threads: dict[Instruction, float] = {}
@@ -318,8 +318,7 @@ def _estimate(
         runs = weights.get(computation, 0)
         if not runs:
             continue
-        call = counting.graph.call(computation)
-        started_by = call.caller if call is not None and ROLES.get(call.opcode) == "start" else None
+        started_by = starts[computation]
         for step in walk.steps:
             if step.least is not None:
                 cycles = estimated_cycles(step.instruction)
@@ -366,12 +365,23 @@ def _estimate(
     )
 
 
-def _start_of(computation: Computation, graph: CallGraph) -> Instruction | None:
-    """The instruction that starts the thread of a computation; None where the core runs it."""
-    caller = graph.caller(computation)
-    while caller is not None and ROLES.get(caller.opcode) != "start":
-        caller = graph.caller(caller.computation)
-    return caller
+def _starts(
+    computations: Iterable[Computation], graph: CallGraph
+) -> dict[Computation | None, Instruction | None]:
+    """The instruction that starts the thread in which each computation runs; None where the core runs it."""
+    starts: dict[Computation | None, Instruction | None] = {None: None}
+    for each in computations:
+        computation: Computation | None = each
+        path: list[Computation | None] = []
+        while computation not in starts:
+            path.append(computation)
+            caller = graph.caller(computation)
+            if caller is not None and ROLES.get(caller.opcode) == "start":
+                starts[computation] = caller
+            else:
+                computation = caller.computation if caller is not None else None
+        starts.update(dict.fromkeys(path, starts[computation]))
+    return starts
 
 
 def _largest_first(one: InstructionTime) -> tuple[float, float]:
