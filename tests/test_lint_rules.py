@@ -145,13 +145,13 @@ def test_a_plugin_cannot_take_a_former_code(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("code", lint.builtin_rules())
 def test_a_rule_has_a_page(code: str) -> None:
-    """It says why the finding costs, on which evidence it speaks, what that cannot tell, and shows one."""
+    """It says why the finding costs, how it is detected, its limits, and shows one."""
     rule = lint.builtin_rules()[code]
     page = rule.page()
     assert page.startswith(f"# {code}: {rule.title}\n")
     headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
     assert headings == [
-        *("Why it costs", "How to see it", "What it cannot know", "How to fix it", "Not meant", "Example")
+        *("Why it costs", "How it is detected", "Limitations", "How to fix it", "Not reported", "Example")
     ]
     assert not rule.title.endswith(".")
 
