@@ -58,7 +58,7 @@ def most_percent(instruction: Instruction, context: Context) -> float:
 
 
 def is_worth_time(instruction: Instruction, context: Context, percent: float) -> bool:
-    """True if it takes so much of the estimated time of the module, or nobody can tell."""
+    """True if its share of the estimated time of the module is large enough, or unknown."""
     share = step_percent(instruction, context)
     return share is None or share >= percent
 

@@ -146,10 +146,10 @@ class Condition:
         is_bytes = any(_is_bytes(node) for one in (left, right) for node in ast.walk(one))
         shown, limit = (_quantity(one / factor, is_bytes) for one in (value, bound))
         named = list(dict.fromkeys(_settings(left) + _settings(right)))
-        told = " and ".join(f"{name} {getattr(self.rule, name):,}" for name in named)
+        told = " and ".join(f"{name} = {getattr(self.rule, name):,}" for name in named)
+        among = f" ({told})" if told else ""
         if len(named) == 1 and getattr(self.rule, named[0]) == bound / factor:
-            told = named[0]
-        among = f" by {told}" if told else ""
+            limit, among = f"{named[0]} = {limit}", ""
         noun, numbers = self._noun(left), f"{shown}, {how} {limit}{among}"
         return _Clause(f"the {noun} is {numbers}" if noun and not isinstance(left, ast.Name) else "", numbers)
 
@@ -180,7 +180,7 @@ class Condition:
         else:
             return ""
         of = {"any": ("some", "none"), "all": ("all", "not all")}[name][wanted]
-        return f"for {of} of its {noun} it is so that {meaning}" if meaning and noun else ""
+        return f"for {of} of its {noun}, {meaning}" if meaning and noun else ""
 
     def _function(self, node: ast.expr) -> Callable[..., Any] | None:
         try:
@@ -293,7 +293,7 @@ def _word(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
-        return "so" if value else "not so"
+        return "true" if value else "false"
     if isinstance(value, str):
         return value or "empty"
     if isinstance(value, int | float):

@@ -54,7 +54,7 @@ class Mask:
     """The part of the iterations of loops in which the mask keeps any element."""
 
     def is_diagonal(self, sizes: Sequence[int]) -> bool:
-        """True if it keeps no more than one element in each row."""
+        """True if it keeps at most one element of each row."""
         return self.is_counted and self.part * min((sizes[d] for d in self.dimensions), default=1) <= 1
 
     def in_blocks(self, sizes: Sequence[int]) -> float:

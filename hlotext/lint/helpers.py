@@ -108,7 +108,7 @@ def order_of(shape: Shape) -> tuple[int, ...] | None:
 
 
 def changes_layout(instruction: Instruction) -> bool:
-    """True if an instruction with one operand of its own sizes writes it in another order of dimensions."""
+    """True if an instruction with one operand of its own dimensions writes it in another dimension order."""
     if not instruction.operands or instruction.shape is None:
         return False
     old, new = instruction.operands[0].shape, instruction.shape
@@ -120,7 +120,7 @@ def changes_layout(instruction: Instruction) -> bool:
 
 
 def is_argument(instruction: Instruction, context: Context) -> bool:
-    """True if a value is a parameter of the entry computation, seen through views."""
+    """True if a value is a parameter of the entry computation, possibly through views."""
     while instruction.opcode in ("bitcast", "get-tuple-element") and instruction.operands:
         instruction = instruction.operands[0]
     return instruction.opcode == "parameter" and instruction.computation is context.module.entry
@@ -269,7 +269,7 @@ def scheduled_between(start: Instruction, done: Instruction) -> list[Instruction
 
 
 def is_invariant(one: Communication) -> bool:
-    """True if a collective in the body of a loop has the same operands in every round."""
+    """True if a collective in a loop body has the same operands in every iteration."""
     begun = one.fusion if one.fusion is not None else one.start
     if (
         one.loop is None
@@ -311,7 +311,9 @@ _IDLE = frozenset({*VIEWS, "constant", "iota"})
 
 
 def works(instruction: Instruction) -> bool:
-    """True if the device computes something for it: no view, no constant, and no half of an asynchronous operation."""
+    """True if the device computes something for it: it is not a view, a constant, or half of an asynchronous
+    operation.
+    """
     return instruction.opcode in FLOW or not (instruction.opcode in _IDLE or instruction.opcode in ROLES)
 
 
@@ -336,7 +338,7 @@ def is_callback(instruction: Instruction) -> bool:
 
 
 def is_in_branch(instruction: Instruction) -> bool:
-    """True if it runs only where a conditional takes its branch, whichever call leads to it."""
+    """True if it runs only in a branch of a conditional, whichever call leads to it."""
     pending = [instruction.computation]
     seen = set(pending)
     while pending and len(seen) < _FARTHEST:
@@ -352,7 +354,7 @@ def is_in_branch(instruction: Instruction) -> bool:
 
 
 def is_of_package(instruction: Instruction) -> bool:
-    """True if the Python line that it is there for is one of an installed package, which users do not change."""
+    """True if its Python line is in an installed package, which users do not change."""
     frame = responsible_frame(instruction)
     return frame is not None and any(f"{name}/" in frame.file.replace("\\", "/") for name in _INSTALLED)
 
@@ -361,7 +363,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_librarys(instruction: Instruction) -> bool:
-    """True if a loop or branch is part of a function of JAX's, such as a sampler or a solver, which users cannot change.
+    """True if a loop or branch is part of a JAX function, such as a sampler or a solver, which users cannot change.
 
     `.../jit(_uniform)/while` stands directly in such a function, `.../jit(_gamma)/while/body/while` deeper in one: names
     with an underscore are JAX's own.
@@ -374,14 +376,17 @@ def is_librarys(instruction: Instruction) -> bool:
 
 
 def is_of_expansion(instruction: Instruction) -> bool:
-    """True if a pass made it when it wrote an operation out in others: its op_name is that operation's, in no scope of the
-    program."""
+    """True if a pass created it when it expanded an operation: it has that operation's op_name, which is in no scope
+    of the program.
+    """
     metadata = instruction.metadata
     return metadata is not None and bool(metadata.op_name) and "/" not in metadata.op_name
 
 
 def is_of_convolution(instruction: Instruction) -> bool:
-    """True if it belongs to a convolution of the program, whose operands compilers cut and turn as they like."""
+    """True if it belongs to a convolution of the program, whose operands compilers slice and transpose as they
+    choose.
+    """
     return instruction.metadata is not None and "conv_general_dilated" in instruction.metadata.op_name
 
 
@@ -393,7 +398,7 @@ _CALLED = re.compile(r"\bjit\((\w+)\)")
 
 
 def is_solvers(instruction: Instruction) -> bool:
-    """True if it is a part of JAX's linear algebra, whose inside users cannot change."""
+    """True if it is part of JAX's linear algebra, whose implementation users cannot change."""
     metadata = instruction.metadata
     scopes = metadata.op_name.split("/")[1:] if metadata is not None else []
     return any(name in _SOLVERS for scope in scopes for name in _CALLED.findall(scope))
@@ -407,7 +412,7 @@ _MARK = "rematted_computation"
 
 
 def is_computed_again(instruction: Instruction) -> bool:
-    """True if `jax.checkpoint` has it computed a second time."""
+    """True if `jax.checkpoint` recomputes it."""
     metadata = instruction.metadata
     return metadata is not None and _MARK in metadata.op_name
 

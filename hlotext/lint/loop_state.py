@@ -27,7 +27,7 @@ _DONES = frozenset({"copy-done", "copy-start", "async-done", "all-gather-done"})
 
 
 def is_part_of_state(one: Communication, context: Context) -> bool:
-    """True if a collective in a loop sends, in each round, another slice of an array that does not change.
+    """True if a collective in a loop sends, in each iteration, another slice of an array that does not change.
 
     So are the parameters of one layer, of all that `lax.scan` has stacked: gathering them in each round instead of before
     the loop is what keeps memory small (FSDP).
@@ -51,8 +51,9 @@ def is_part_of_state(one: Communication, context: Context) -> bool:
 
 
 def is_given_back(one: Communication, context: Context) -> bool:
-    """True if a reduce-scatter over the same groups stands in the same round: activations that are gathered for a product,
-    whose result is summed up and spread again (sequence parallelism)."""
+    """True if a reduce-scatter over the same groups is in the same iteration: activations are gathered for a product
+    whose result is summed and scattered again (sequence parallelism).
+    """
     return any(
         _gives_back(other, one)
         and (other.fusion.computation if other.fusion is not None else other.computation) is one.computation
@@ -75,8 +76,9 @@ def _sizes(value: Instruction) -> tuple[int, ...]:
 
 
 def is_paired(one: Communication) -> bool:
-    """True if a collective in a loop sends what the loop carries from round to round, for each part of it to be paired with
-    all others: moved particles, of which every device needs all. No sharding does without."""
+    """True if a collective in a loop sends loop state so that each part of it can be paired with all others: moved
+    particles, all of which every device needs. No sharding does without.
+    """
     body = one.loop.attributes.get("body") if one.loop is not None else None
     if (
         one.loop is None
@@ -128,8 +130,9 @@ def _is_weights(value: Instruction, context: Context) -> bool:
 
 
 def is_of_matrix(result: Instruction) -> bool:
-    """True if a value is a vector that is only multiplied with arrays many times its size: the rows of a matrix that each
-    device has need all of it."""
+    """True if a value is a vector that is only multiplied with arrays many times its size: each device needs all of
+    it for its rows of a matrix.
+    """
     if result.shape is None or sum(size > 1 for size in result.shape.dimensions) != 1:
         return False
     size = size_of(result.shape)
@@ -140,7 +143,7 @@ def is_of_matrix(result: Instruction) -> bool:
 
 
 def _is_repeated(result: Instruction) -> bool:
-    """True if it is written along one more dimension, as each of all pairs has it."""
+    """True if it is broadcast along one more dimension, as all pairs need it."""
     return any(
         user.opcode == "broadcast" and elements_of(user.shape) > elements_of(result.shape)
         for user, _ in uses(result, _KEPT)

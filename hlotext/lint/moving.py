@@ -94,13 +94,15 @@ def is_programs(instruction: Instruction) -> bool:
 
 
 def is_in_main_memory(instruction: Instruction) -> bool:
-    """True if the result lies in the device's main memory, not in a faster one for a while."""
+    """True if the result is in the device's main memory, not temporarily in a faster one."""
     shape = _result(instruction)
     return shape is None or not shape.is_array or memory_space(shape) == 0
 
 
 def comes_from_argument(value: Instruction, context: Context) -> bool:
-    """True if a value is an argument of the module, seen through views, fusions and loops that pass it on unchanged."""
+    """True if a value is an argument of the module, possibly through views, fusions and loops that pass it on
+    unchanged.
+    """
     current = entered(Value(value)).instruction
     for _ in range(50):
         if current.opcode in ("bitcast", "get-tuple-element", "reshape") and current.operands:

@@ -52,7 +52,7 @@ def _made_of(
 
 
 def is_made_of(value: Value, known: Collection[Instruction], purity: Purity) -> bool:
-    """True if a value, perhaps inside of fusions, is computed from these instructions of a body alone."""
+    """True if a value, possibly inside fusions, is computed from these instructions of a body alone."""
     return is_computed_from(
         value, known.__contains__, lambda one: one.opcode != "parameter" and purity.is_pure(one), _MOST_STEPS
     )

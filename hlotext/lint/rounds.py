@@ -302,7 +302,7 @@ def parts_of(instruction: Instruction) -> Iterator[Instruction]:
 
 
 def communicates(instruction: Instruction) -> bool:
-    """True if an instruction sends something, itself or inside."""
+    """True if an instruction communicates, itself or in a called computation."""
     return instruction.opcode in KINDS or any(one.opcode in KINDS for one in parts_of(instruction))
 
 

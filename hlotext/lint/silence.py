@@ -52,7 +52,7 @@ def explain_silence(
     """
     result = read_tolerantly(source, infer_shape)
     if any(finding.severity is Severity.ERROR for finding in result.diagnostics):
-        return [Silence("", "the text has errors, and rules on half a module would guess")]
+        return [Silence("", "the text has errors: rules run only on complete modules")]
     return [_silence(module, code, config or Config(), compilation) for module in result.modules]
 
 
@@ -60,13 +60,13 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
     rule = all_rules(config.rule_files)[code]
     found = [finding for finding in run(module, config, compilation=compilation) if finding.code == code]
     if found:
-        return Silence(module.name, f"{code} is not silent", _told(found))
+        return Silence(module.name, f"{code} has findings", _told(found))
     alone = attrs.evolve(config, select=(code,), ignore=())
     if not config.is_selected(code, rule.is_default):
-        off = "it is off by default" if not rule.is_default else "it is not selected"
+        off = "the rule is off by default" if not rule.is_default else "the rule is not selected"
         return Silence(
             module.name,
-            f"{off}: --extend-select {code} turns it on",
+            f"{off} (enable it with --extend-select {code})",
             _told(run(module, alone, compilation=compilation)),
         )
     context = make_context(module, config.profile, None, config.chip, config.trips, compilation)
@@ -74,9 +74,7 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
         return Silence(module.name, why)
     made = rule(**settable(rule, config.rules.get(code, {})))
     if not made.applies_to(context):
-        return Silence(
-            module.name, "it does not apply to modules of this kind: see `hlotext help rule " + code + "`"
-        )
+        return Silence(module.name, f"the rule does not apply to this module: see `hlotext help rule {code}`")
     loose = attrs.evolve(alone, **_FLOORS, rules={code: {**config.rules.get(code, {}), **_lowest(rule)}})
     below = [finding for finding in run(module, loose, compilation=compilation) if finding.code == code]
     if below:
@@ -84,16 +82,16 @@ def _silence(module: Module, code: str, config: Config, compilation: Compilation
         names = ", ".join([*own, *(name.replace("_", "-") for name in _FLOORS)])
         return Silence(
             module.name,
-            f"what it finds costs less than its thresholds (settings under [tool.hlotext.lint]: {names})",
+            f"its findings are below its thresholds (settings in [tool.hlotext.lint]: {names})",
             _told(below),
         )
     everywhere = attrs.evolve(loose, per_file_ignores={}, per_op_name_ignores={})
     if any(finding.code == code for finding in run(module, everywhere, compilation=compilation)):
         return Silence(
-            module.name, "what it finds is excluded by the configuration (per-file or per-op-name ignores)"
+            module.name, "its findings are excluded by the configuration (per-file or per-op-name ignores)"
         )
     if any(finding.code == INTERNAL for finding in run(module, alone, compilation=compilation)):
-        return Silence(module.name, "the rule failed: run it with --debug")
+        return Silence(module.name, "the rule failed: rerun with --debug")
     return _at_its_conditions(made, context)
 
 
@@ -101,11 +99,11 @@ def _not_for(rule: type[Rule], backend: str, module: Module) -> str | None:
     """The condition of the rule that a module does not meet."""
     if rule.backends and backend not in {one.value for one in rule.backends}:
         meant = " and ".join(sorted(one.value for one in rule.backends))
-        return f"it is for {meant}, and this module is for {backend} (--profile says otherwise)"
+        return f"the rule is for {meant}, and this module is for {backend} (--profile overrides this)"
     if rule.needs_schedule and not module.is_scheduled:
-        return "it needs a scheduled module, as the last pass leaves it"
+        return "the rule needs a scheduled module, as after the last pass"
     if rule.needs_optimized and not make_context(module).is_optimized:
-        return "it needs a module after optimization"
+        return "the rule needs an optimized module"
     return None
 
 
@@ -131,7 +129,7 @@ def _at_its_conditions(rule: Rule, context: Context) -> Silence:
         details.append(f"{about.rstrip('.')}: {why}")
     return Silence(
         context.module.name,
-        f"the rule looks for {len(details)} patterns, and finds none of them",
+        f"none of the rule's {len(details)} patterns matches",
         tuple(details),
     )
 
@@ -140,19 +138,20 @@ def _of_one(rule: Rule, context: Context, code: str) -> Silence:
     """The condition that the nearest candidates do not meet."""
     name = context.module.name
     candidates = sum(len(context.census.by_opcode.get(opcode, ())) for opcode in rule.opcodes)
-    opcodes = ", ".join(sorted(rule.opcodes))
     if rule.opcodes and not candidates:
-        return Silence(name, f"the module has none of {opcodes}")
+        opcodes = " or ".join(sorted(rule.opcodes))
+        return Silence(name, f"the module has no {opcodes}")
     nearest = stops(rule, context)
     if not nearest and code.startswith("C") and not rule.opcodes and not context.communications:
-        return Silence(name, "nothing communicates")
+        return Silence(name, "the module has no communication")
     if not nearest:
         others = (
-            f"another rule says more ({', '.join(sorted(rule.yields_to))}), or " if rule.yields_to else ""
+            f"another rule reports it ({', '.join(sorted(rule.yields_to))}), or " if rule.yields_to else ""
         )
         count = candidates if rule.opcodes else len(context.census.instructions)
+        opcodes = ", ".join(sorted(rule.opcodes))
         looked = f"{count:,} instructions" + (f" ({opcodes})" if rule.opcodes else "")
-        return Silence(name, f"none of {looked} matches the rule (else {others}a comment suppresses it)")
+        return Silence(name, f"none of {looked} matches the rule (unless {others}a comment suppresses it)")
     return _of_the_nearest(code, name, nearest)
 
 
@@ -160,16 +159,16 @@ def _of_the_nearest(code: str, module: str, nearest: list[Stop]) -> Silence:
     """The conditions that the nearest candidates do not meet, as far as they have words."""
     named = list(dict.fromkeys(stop for stop in nearest if stop.condition))
     if not named:
-        near = f", not even {nearest[0].candidate}" if nearest[0].candidate else ""
+        near = f"; the nearest is {nearest[0].candidate}" if nearest[0].candidate else ""
         return Silence(
             module,
-            f"no operation matches the rule{near}: `hlotext help rule {code}` says what it looks for",
+            f"no operation matches the rule{near}: see `hlotext help rule {code}`",
         )
     first, *more = named
     others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}
     details = [f"{stop.candidate or 'the module'}: {stop.condition}" for stop in reversed(others.values())]
     if not first.candidate:
-        return Silence(module, f"the rule does not apply, because {first.condition}", tuple(details)[:_MOST])
+        return Silence(module, f"the rule does not apply because {first.condition}", tuple(details)[:_MOST])
     why = f"no operation matches the rule: the nearest is {first.candidate}, but {first.condition}"
     return Silence(module, why, tuple(details)[:_MOST])
 

@@ -20,7 +20,7 @@ _Form = tuple[int, Any]
 
 
 def is_symmetric(matrix: Value) -> bool:
-    """True if a square matrix equals its transpose, whatever its arguments are; False where that cannot be told.
+    """True if a square matrix equals its transpose, whatever its arguments are; False if that is unknown.
 
     Such are distances of rows, `a.T @ a`, what is computed from them element by element, and a diagonal that is added.
     """

@@ -126,7 +126,9 @@ def _end(fusion: Instruction) -> Instruction:
 
 
 def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
-    """True if a value, or what these opcodes make of it, is a root: of its computation, or of a fusion that it goes into."""
+    """True if a value, or what these opcodes compute from it, is a root: of its computation, or of a fusion that uses
+    it.
+    """
     passed = frozenset(through)
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_STEPS:
@@ -147,7 +149,9 @@ def leaves_by(value: Instruction, through: Iterable[str]) -> bool:
 
 
 def is_looked_up(value: Instruction, only_in_loops: bool = False) -> bool:
-    """True if all that is done with an array is to gather rows of it: each device, and each round of a loop, may want any."""
+    """True if rows of an array are gathered, and nothing else reads it: each device, and each iteration of a loop,
+    may need any of them.
+    """
     pending, seen, found = [Value(value)], {value}, False
     while pending and len(seen) < _MOST_STEPS:
         current = pending.pop()
@@ -206,7 +210,7 @@ def _is_handed_on(root: Instruction, numbers: Iterable[int]) -> bool:
 
 
 def is_spread(value: Instruction) -> bool:
-    """True if a value is few values, repeated: what could be made anew wherever it is wanted."""
+    """True if a value is a broadcast of few values, which could be recomputed wherever it is used."""
     return source(Value(value), _MOVED).instruction.opcode in ("broadcast", "constant", "iota")
 
 
@@ -218,7 +222,7 @@ _MOST_OPERATIONS = 50
 
 
 def is_counted(value: Value, of_loop: Callable[[Value], Value | None] | None = None) -> bool:
-    """True if a value derives from iotas and constants only, as numbered positions do.
+    """True if a value derives from iotas and constants only, as positions do.
 
     `of_loop` says of an element of a loop's state what it is initially, or that it is a counter, by the element itself: such
     count as well, and slices at such places.
@@ -256,7 +260,7 @@ _UNWRITTEN = frozenset({"AllocateBuffer", "CreateBuffer"})
 
 
 def is_set_aside(instruction: Instruction) -> bool:
-    """True if it only gives memory, for others to write to."""
+    """True if it only allocates memory for others to write to."""
     return (
         instruction.opcode == "custom-call" and instruction.attributes.get("custom_call_target") in _UNWRITTEN
     )

@@ -39,7 +39,7 @@ _OF_FRONT_ENDS = (
 
 
 def is_compiler_target(target: str) -> bool:
-    """True if a target is one of XLA's, or of a library that it calls; a kernel of a user's own is not."""
+    """True if a target belongs to XLA or a library that it calls, not to a user's kernel."""
     return target in _KNOWN or target.startswith(_KNOWN_STARTS)
 
 

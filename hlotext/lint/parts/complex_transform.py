@@ -56,7 +56,7 @@ def _was_real(transform: Value) -> bool:
 
 
 def _is_then_real(transform: Value) -> bool:
-    """True if only real parts are used of what comes back from the spectrum of real data, perhaps scaled."""
+    """True if only real parts of the result are used, possibly scaled, and its spectrum is that of real data."""
     users = [user.instruction.opcode for user, _ in consumers(transform, VIEWS | {"transpose"})]
     if not users or set(users) != {"real"} or (transform.instruction.is_root and not transform.fusions):
         return False

@@ -30,7 +30,7 @@ class CopiesAtPeak(Rule):
         copied = sum(size for one, size in written_in_main(context) if one.opcode in _COPIES)
         if 100 * copied < self.min_percent * max(
             self.min_peak, least_held(context) + copied
-        ):  # copies are too little of the peak
+        ):  # copies are too small a part of the peak
             return
         peak = at_peak(context)
         if peak is None or peak.bytes < self.min_peak:  # the peak is unknown or small
@@ -47,7 +47,9 @@ class CopiesAtPeak(Rule):
             and not is_spread(held.writer)  # such as zeros that several sums begin with
         ]
         total = sum(held.bytes for held in copies)
-        if not copies or 100 * total < self.min_percent * peak.bytes:  # copies are too little of the peak
+        if (
+            not copies or 100 * total < self.min_percent * peak.bytes
+        ):  # copies are too small a part of the peak
             return
         largest = copies[0].writer
         why = "to change the layout" if changes_layout(largest) else "because the original is still needed"

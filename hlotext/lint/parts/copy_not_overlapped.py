@@ -26,7 +26,7 @@ class CopyNotOverlapped(Rule):
         if len(chain) < 2 or size < self.min_bytes:  # it is not an asynchronous copy of a large array
             return
         spaces = [memory_space(array) for _, array in arrays_of(instruction.shape)]
-        if 5 not in spaces[:2] or len(set(spaces[:2])) < 2:  # it does not go to or come from the host
+        if 5 not in spaces[:2] or len(set(spaces[:2])) < 2:  # neither side is in host memory
             return
         if not any(
             works(other) for other in scheduled_between(chain[0], chain[-1])

@@ -38,7 +38,7 @@ class DoublePrecision(Rule):
                 first = instruction
         if (
             first is not None and 2 * saved >= self.min_bytes and not _is_meant(context)
-        ):  # too little is computed in f64, or the program means it
+        ):  # too little is computed in f64, or the program uses it on purpose
             wide_type = first.shape.element_type if first.shape else "f64"
             slow = _SLOWER.get(context.backend) if context.backend is not None else None
             priced = saved_by_narrowing(context)
@@ -60,7 +60,7 @@ class DoublePrecision(Rule):
 
 
 def _is_meant(context: Context) -> bool:
-    """True if all that the caller hands over is 64 bits wide, which is no accident. On TPU it is still a mistake."""
+    """True if all arguments from the caller have 64 bits, which is no accident. On TPU it is still a mistake."""
     arguments = (
         array for p in context.module.entry.parameters for _, array in arrays_of(p.shape) if array.rank
     )

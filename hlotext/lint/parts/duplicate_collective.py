@@ -51,7 +51,7 @@ class DuplicateCollective(Rule):
             more = f", and {len(repeats) - 1:,} more like it" if len(repeats) > 1 else ""
             total = sum(other.sent_bytes * context.runs(other.start) for other, _ in repeats)
             share = sum(most_percent(other.start, context) for other, _ in repeats)
-            if total >= self.min_bytes and share >= self.min_percent:  # too little is sent twice
+            if total >= self.min_bytes and share >= self.min_percent:  # too few bytes are sent twice
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
@@ -63,7 +63,7 @@ class DuplicateCollective(Rule):
 
 
 def _is_compilers(repeat: Instruction, original: Instruction) -> bool:
-    """True if the compiler repeats it, not the program: it comes from the same operation, or is there to save memory."""
+    """True if the compiler repeats it, not the program: it comes from the same operation, or saves memory."""
     ours, theirs = repeat.metadata, original.metadata
     if ".remat" in repeat.name or ".clone" in repeat.name or "/checkpoint" in (ours.op_name if ours else ""):
         return True

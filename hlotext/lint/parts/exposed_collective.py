@@ -39,7 +39,7 @@ class ExposedCollective(Rule):
                 continue
             # Starting it takes its time beside any other work too.
             waited = one.exposed - context.runs(one.start) * _STARTING
-            if share < self.min_percent or waited <= 0:  # the step waits too little for it
+            if share < self.min_percent or waited <= 0:  # its exposed time is too short
                 continue
             yield Report(
                 one.start,

@@ -28,18 +28,18 @@ class HighestPrecision(Rule):
         found: list[tuple[Instruction, str, int, int]] = []
         every = context.census.instructions
         for instruction in [one for one in every if one.opcode in ("dot", "convolution")]:
-            if not _is_wide(instruction):  # it is not a product of wide operands
+            if not _is_wide(instruction):  # it is not a product of f32 operands
                 continue
             if (
                 not _is_programs(instruction) or is_librarys(instruction) or is_solvers(instruction)
-            ):  # the program does not ask for its precision
+            ):  # the program does not request its precision
                 continue
             flops = context.flops(instruction)
-            if flops < self.min_flops:  # it computes too little
+            if flops < self.min_flops:  # it has too few FLOPs
                 continue
             precision = _precision(instruction)
             passes = max((_PASSES.get(p, 1) for p in precision), default=1)
-            if passes == 1:  # one pass computes it
+            if passes == 1:  # it takes a single pass
                 return  # the program says of each product how exact it has to be
             found.append((instruction, " and ".join(dict.fromkeys(precision)), passes, flops))
         together: dict[Instruction, int] = {}
@@ -48,7 +48,7 @@ class HighestPrecision(Rule):
             together[whole] = together.get(whole, 0) + flops
         for instruction, words, passes, flops in found:
             whole = _whole(instruction, context)
-            if not is_worth_time(whole, context, self.min_percent):  # it takes too little of the step
+            if not is_worth_time(whole, context, self.min_percent):  # its share of the step is too small
                 continue
             yield Report(
                 instruction,
@@ -85,13 +85,15 @@ def _precision(product: Instruction) -> list[str]:
 
 
 def _is_wide(product: Instruction) -> bool:
-    """True if both operands are f32: those of 16 bits and fewer are multiplied in one pass whatever is asked for."""
+    """True if both operands are f32: operands of 16 bits or fewer take one pass at any precision."""
     shapes = [operand.shape for operand in product.operands[:2]]
     return all(s is not None and s.is_array and s.element_type.name == "f32" for s in shapes)
 
 
 def _is_programs(product: Instruction) -> bool:
-    """True if the program asks for the product: Fourier transforms and the like are made of exact ones by the compiler."""
+    """True if the program contains the product: Fourier transforms and the like are expanded into exact ones by the
+    compiler.
+    """
     metadata = product.metadata
     last = metadata.op_name.rpartition("/")[2] if metadata is not None else ""
     return not last or "dot" in last or "conv" in last or "->" in last

@@ -33,12 +33,10 @@ class LongLivedArray(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         # What a function may hold at the most, beside the least that is held with it: if little, memory is not asked for.
         most = most_written(context)
-        if not most or most < _MUCH * (
-            least_held(context) + most
-        ):  # no array that lives long is large enough
+        if not most or most < _MUCH * (least_held(context) + most):  # no long-lived array is large enough
             return
         memory = context.prices.chip.memory_bytes or _UNKNOWN
-        if most < _LEAST_OF_ONE * memory:  # no array that lives long is large enough
+        if most < _LEAST_OF_ONE * memory:  # no long-lived array is large enough
             return
         peak = at_peak(context)
         if peak is None:
@@ -57,7 +55,7 @@ class LongLivedArray(Rule):
             is_one = first.bytes >= max(_ONE * peak.bytes, _LEAST_OF_ONE * memory)
             if total < _MUCH * peak.bytes or not (
                 is_one or total >= _LEAST * memory
-            ):  # it is too little of the peak
+            ):  # its share of the peak is too small
                 continue
             yield Report(
                 first.filler,

@@ -26,7 +26,7 @@ class LoopNotCaptured(Rule):
     """Rounds, likewise; loops whose rounds the text does not tell count as having enough."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if not context.census.by_opcode.get("while"):  # there is no loop
+        if not context.census.by_opcode.get("while"):  # the module has no loop
             return
         before, after = thunks_of(context), if_all_were_captured(context)
         if before is None or after is None:  # the command buffers are unknown

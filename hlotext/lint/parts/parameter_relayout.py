@@ -51,7 +51,7 @@ class ParameterRelayout(Rule):
                     continue
                 if size_of(moved.shape) < self.min_bytes or _is_kernel(
                     instruction
-                ):  # the argument is small, or a kernel asks for its layout
+                ):  # the argument is small, or a kernel requires its layout
                     continue
                 # What is fetched into fast memory is read once in any layout: more, where the other one is padded.
                 most = _PADDED if is_in_main_memory(instruction) else 1
@@ -123,7 +123,7 @@ def _operation(instruction: Instruction) -> str:
 
 
 def _is_kernel(moved: Instruction) -> bool:
-    """True if it is the kernel of a convolution: which order that wants is the choice of the library."""
+    """True if it is the kernel of a convolution, whose dimension order the library chooses."""
     found = uses(moved, ("bitcast",))
     return any(
         len(user.operands) > 1 and user.operands[1] is value and _is_convolution(user)
@@ -132,7 +132,9 @@ def _is_kernel(moved: Instruction) -> bool:
 
 
 def _is_overwritten(moved: Instruction) -> bool:
-    """True if a library's call writes its result over it, as factorizations do: what must be kept is copied in any order."""
+    """True if a library call overwrites it with its result, as factorizations do, so a copy is needed in any
+    order.
+    """
     in_place = InPlacePairs()
     return any(
         user.opcode == "custom-call"

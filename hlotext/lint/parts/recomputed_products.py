@@ -53,7 +53,7 @@ class RecomputedProducts(Rule):
                     why = "because the program contains the same product more than once"
                     if product.computation is same.computation and not fusions:
                         pairs.append((product, same))
-            if why:  # it is computed once
+            if why:  # it is computed only once
                 found.append((product, why))
         again, first = Counter[str](), None
         for product, why in found:
@@ -63,7 +63,7 @@ class RecomputedProducts(Rule):
         if first is None:  # no product is computed twice
             return
         twice, total = again.total(), sum(map(context.flops, products))
-        if twice < max(self.min_flops, self.share * total):  # too little is computed twice
+        if twice < max(self.min_flops, self.share * total):  # the repeated products are too small
             return
         parts = ", ".join(f"{100 * flops / total:.2g} % {why}" for why, flops in again.most_common())
         causes = f": {parts}" if len(again) > 1 else f" {next(iter(again))}"

@@ -45,11 +45,11 @@ class RelayoutCopy(Rule):
             or _is_handed_out(instruction, context)
             or _is_received(instruction)
             or is_of_expansion(instruction)
-        ):  # a solver, a convolution, or a result asks for its layout
+        ):  # a solver, a convolution or a result requires its layout
             return
         runs, size = context.runs(instruction), written_bytes(instruction)
         is_much = size * runs >= max(self.min_bytes, self.min_percent * context.written / 100)
-        if is_much and is_worth_time(instruction, context, self.min_time_percent):  # it copies too little
+        if is_much and is_worth_time(instruction, context, self.min_time_percent):  # it copies too few bytes
             yield Report(
                 instruction,
                 f"copy writes {byte_text(size)}{times(runs)} only to change the layout from "
@@ -68,16 +68,16 @@ def _order(instruction: Instruction) -> str:
 
 
 def _is_handed_out(copy: Instruction, context: Context) -> bool:
-    """True if it only brings a result into the order in which the caller gets it."""
+    """True if it only brings a result into the layout that the caller expects."""
     root = context.module.entry.root
     return bool(copy.users) and all(user is root and user.opcode == "tuple" for user in copy.users)
 
 
 def _is_received(copy: Instruction) -> bool:
-    """True if it puts in order what a collective brought: that is part of what the collective costs."""
+    """True if it reorders the result of a collective, which is part of the collective's cost."""
     return source(Value(copy.operands[0]), VIEWS | {"get-tuple-element"}).instruction.opcode in COLLECTIVES
 
 
 def _is_convolutions(copy: Instruction) -> bool:
-    """True if it is there for a convolution, whose operands the compiler cuts and turns as it likes."""
+    """True if it serves a convolution, whose operands the compiler slices and transposes as it chooses."""
     return any(is_of_convolution(i) for i in (copy, *copy.operands, *copy.users))

@@ -24,7 +24,7 @@ class Reshard(Rule):
     needs_optimized = True
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        if context.compilation is None:  # without the dump folder no cause of resharding is sure
+        if context.compilation is None:  # without the dump folder, no cause of resharding is certain
             return
         waits = [
             context.prices.seconds(one.start)
@@ -34,14 +34,14 @@ class Reshard(Rule):
         # The texts around partitioning are read only where what is sent is some of the step.
         if (
             not waits or sum(waits) < _LEAST * context.prices.step
-        ):  # resharding sends nothing, or takes too little of the step
+        ):  # resharding sends nothing, or its share of the step is too small
             return
         for cause in causes_of(context):
             reasons = [reason for reason in cause.reasons if reason.cause == RESHARD and not reason.scheme]
             # Of collectives that were combined all must be there for this alone.
             if len(reasons) < len(cause.reasons) or any(
                 reason.confidence != HIGH for reason in reasons
-            ):  # it does more than reshard a value, or its cause is not sure
+            ):  # it does more than reshard a value, or its cause is uncertain
                 continue
             one = cause.communication
             if one.kind not in COLLECTIVE_KINDS or not one.sent_bytes:

@@ -40,7 +40,7 @@ class TinyRounds(Rule):
             body = loop.attributes.get("body")
             if (
                 not trips or trips < _LEAST or body is None or is_librarys(loop)
-            ):  # it is short, or its trip count is unknown
+            ):  # its trip count is small or unknown
                 continue
             rounds = trips * context.runs(loop)
             if rounds < self.min_rounds:  # it runs too few iterations
@@ -54,12 +54,12 @@ class TinyRounds(Rule):
             scattered, read = _worked_through(steps)
             runs = max(1, context.runs(loop) * trips)
             flops = sum(context.flops(product) // runs for product in _products(steps))
-            if not steps or flops > self.max_flops or read > self.max_read:  # its iterations have work to do
+            if not steps or flops > self.max_flops or read > self.max_read:  # its iterations do enough work
                 continue
             is_host = context.backend is Backend.CPU
             if max(size, scattered) > (
                 self.max_bytes_host * len(steps) if is_host else self.max_bytes
-            ):  # its iterations write too much
+            ):  # its iterations write too many bytes
                 continue
             yield Report(
                 loop,

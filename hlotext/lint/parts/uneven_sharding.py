@@ -35,7 +35,9 @@ class UnevenSharding(Rule):
             return
         for instruction in context.census.instructions:
             sharding, shape = instruction.sharding, instruction.shape
-            if shape is None or not shape.is_array or not shape.is_static:  # it is no array of static shape
+            if (
+                shape is None or not shape.is_array or not shape.is_static
+            ):  # it is not an array of static shape
                 continue
             if not isinstance(sharding, OpSharding | NamedSharding):  # it has no sharding
                 continue
@@ -52,7 +54,7 @@ class UnevenSharding(Rule):
             uneven = [f"{d} over {n}" for d, n in zip(shape.dimensions, tiles, strict=True) if d % n]
             if (
                 padded - shape.element_count >= self.share * padded and waste >= self.min_bytes
-            ):  # its padding is too little
+            ):  # its padding is too small
                 yield Report(
                     instruction,
                     f"{shape.without_layout()} is split unevenly ({', '.join(uneven)}): "

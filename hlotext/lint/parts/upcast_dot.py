@@ -44,12 +44,12 @@ class UpcastDot(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         every = [one for one in multiplications(context) if _is_wide(one)]
-        if not every:  # no product has operands that were widened before
+        if not every:  # no product has upcast operands
             return
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}
         wholes = {one.whole for one in found}
-        if not found:  # no product with f32 operands has them from narrower data alone
+        if not found:  # every product with f32 operands also depends on wide data
             return
         halved = {one for around in found.values() for one in around}
         halved |= {one.whole for one in found if _is_f32(one.whole) and _is_passed_on(one)}

@@ -41,7 +41,7 @@ class WideResiduals(Rule):
 
 
 def _is_narrow(product: Product) -> bool:
-    """True if a product's operands are of a narrow type, or were before they were widened for it."""
+    """True if a product's operands have a narrow type, or had one before they were upcast for it."""
     return all(map(_was_narrow, product.operands))
 
 

@@ -29,7 +29,7 @@ class WideState(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         for rounds in stepped_rounds(context):
             slots = [slot for slot in range(len(rounds.given)) if _is_widened(rounds, slot)]
-            if slots:  # no state of a loop is wider than what is written to it
+            if slots:  # no loop state is wider than the data written to it
                 yield _report(rounds, slots, context)
 
 

@@ -39,7 +39,7 @@ class WideWeights(Rule):
         donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
         weights = [p for p in weights if p not in state and p.parameter_number not in donated]
         total_bytes = sum(size_of(p.shape) for p in weights)
-        if total_bytes < least_bytes:  # the wide weights are too little
+        if total_bytes < least_bytes:  # the wide weights are too small
             return
         yield Report(
             max(weights, key=lambda p: size_of(p.shape)),
@@ -58,7 +58,7 @@ def _is_wide_matrix(parameter: Instruction) -> bool:
 
 
 def _is_training(context: Context) -> bool:
-    """True if the text names a backward pass, for which f32 weights are usual."""
+    """True if the module has a backward pass, for which f32 weights are usual."""
     return any(
         one.metadata is not None and "transpose(jvp" in one.metadata.op_name
         for one in context.census.instructions

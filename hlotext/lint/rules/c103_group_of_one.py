@@ -25,7 +25,7 @@ class GroupOfOne(Rule):
             if one.kind not in COLLECTIVE_KINDS:
                 continue
             to_itself = one.pairs is not None and all(len(p) == 2 and p[0] == p[1] for p in one.pairs)
-            if one.participants == 1 or (to_itself and one.pairs):  # its groups have several members
+            if one.participants == 1 or (to_itself and one.pairs):  # its groups have several devices
                 yield Report(
                     one.start,
                     f"{one.kind} of {byte_text(one.operand_bytes)} over groups of one device moves nothing",

@@ -44,7 +44,7 @@ class AllReduceThenSlice(Rule):
             # The CPU compiler makes no reduce-scatters of what it partitions, whatever the shardings are.
             if context.backend is Backend.CPU and not _is_programs(
                 one
-            ):  # on CPU only what the program sums itself counts
+            ):  # on CPU, only sums that the program itself requests count
                 continue
             parts = [value for value in results(one) if _keeps_its_part(value, devices, context)]
             size = sum(size_of(value.shape) for value in parts)
@@ -53,7 +53,7 @@ class AllReduceThenSlice(Rule):
                 continue
             if (
                 size >= self.min_bytes and 100 * saved >= self.min_percent * context.sent
-            ):  # its result is not sliced by device, or little would be spared
+            ):  # its result is not sliced per device, or little would be saved
                 of_them = (
                     f" in {pluralize(len(parts), 'array')} of those it joins"
                     if size < one.operand_bytes

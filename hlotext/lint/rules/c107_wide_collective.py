@@ -34,7 +34,7 @@ class WideCollective(Rule):
         for one in context.communications:
             if (
                 one.kind not in _MOVERS or one.sent_bytes < self.min_bytes or one.participants == 1
-            ):  # it does not move arrays, or only small ones
+            ):  # it moves no arrays, or only small ones
                 continue
             if not is_worth_time(one.start, context, self.min_percent):
                 continue
@@ -45,7 +45,7 @@ class WideCollective(Rule):
                 if (found := _needed(value, one.start, len(values))) is not None
             ]
             total = sum(size_of(value.shape) for value in values)
-            if not wide or not total:  # it sends nothing that was widened before
+            if not wide or not total:  # it sends no upcast values
                 continue
             spared = sum(size_of(value.shape) * (own - needed) / own for value, own, needed, _ in wide)
             part = sum(size_of(value.shape) for value, *_ in wide) / total

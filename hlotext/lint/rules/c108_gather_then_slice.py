@@ -62,7 +62,7 @@ class GatherThenSlice(Rule):
             first = one.operand_bytes / one.result_bytes if remedy.startswith(_BEFORE) else 0.0
             remaining = part + first
             needless = whole / one.result_bytes * (1 - remaining)
-            if needless <= 0:  # an exchange before the slice sends as much
+            if needless <= 0:  # an exchange before the slice would send as much
                 continue
             if not is_worth_time(one.start, context, self.min_percent / needless):
                 continue

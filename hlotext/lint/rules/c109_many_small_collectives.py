@@ -35,7 +35,7 @@ class ManySmallCollectives(Rule):
                 groups.setdefault((one.computation, one.kind, str(one.groups)), []).append(one)
         for all_of_them in groups.values():
             members = _independent(all_of_them) if len(all_of_them) >= self.count else []
-            if len(members) >= self.count:  # too few small ones are in one computation
+            if len(members) >= self.count:  # too few small ones are in the same computation
                 total = sum(one.sent_bytes for one in members)
                 yield Report(
                     members[0].start,

@@ -39,7 +39,7 @@ class ReplicatedParameter(Rule):
         sizes = {p: size_of(p.shape) for p in context.module.entry.parameters if _is_replicated(p)}
         if devices < 2:  # the module runs on one device
             return
-        if _is_data_parallel(context):  # all the state that it updates is replicated, as for data parallelism
+        if _is_data_parallel(context):  # all the state that it updates is replicated, as in data parallelism
             yield from _of_optimizer(devices, context)
             return
         spread = _spread_state(context)
@@ -66,7 +66,7 @@ class ReplicatedParameter(Rule):
         peak = at_peak(context) if _is_beside_caches(large, context) else None
         if (
             peak is not None and 100 * total < self.min_percent * peak.bytes
-        ):  # what is replicated is too little of the peak
+        ):  # the replicated arguments are too small a part of the peak
             return
         what = (
             f"a parameter of {byte_text(total)} is"
@@ -255,14 +255,17 @@ def _dimensions(parameter: Instruction) -> tuple[int, ...]:
 
 
 def _is_data_parallel(context: Context) -> bool:
-    """True if a step gives all its state to every device, so that none was forgotten when the others were spread."""
+    """True if a step replicates all its state on every device, so that no array was forgotten when others were
+    sharded.
+    """
     state = _state(context)
     return bool(state) and all(map(_is_replicated, state))
 
 
 def _is_spread_by_batch(context: Context, large: list[Instruction]) -> bool:
-    """True if a program that updates nothing spreads its batch and nothing else: it has several more arrays in full, and
-    what is spread are arguments of their own, all split along a dimension of one size."""
+    """True if a program that updates nothing shards only its batch: it keeps several more arrays replicated, and the
+    sharded ones are separate arguments, all sharded along a dimension of one size.
+    """
     parameters = context.module.entry.parameters
     held = [p for p in parameters if _is_replicated(p) and len(_dimensions(p)) > 1]
     spread = [p for p in parameters if not _is_replicated(p) and p.shape is not None]

@@ -50,7 +50,7 @@ class AxisOverSlowLink(Rule):
         # Where everything goes over the slow links there is no other axis to lay there.
         if (
             not fast or total < self.min_bytes or 100 * total < self.min_percent * (total + fast)
-        ):  # too little goes over slow links
+        ):  # too few bytes go over slow links
             return
         largest = max(slow, key=lambda row: row[1])[0]
         network = (

@@ -34,7 +34,7 @@ class SumsAddedUp(Rule):
                 one.kind != "all-reduce" or loop is None or one.computation is not loop.attributes.get("body")
             ):  # it is not an all-reduce in the body of a loop
                 continue
-            if not adds(one.instruction.attributes.get("to_apply")):  # it does not add
+            if not adds(one.instruction.attributes.get("to_apply")):  # its reducer is not an addition
                 continue
             if loop not in known:
                 rounds = rounds_of(loop)
@@ -43,7 +43,7 @@ class SumsAddedUp(Rule):
             sums = accumulated(one, *found) if found is not None else {}
             count = context.prices.trips(loop)
             size = sum(total_of(value.instruction.shape).unpadded_bytes for value in sums)
-            if not size or count < 2:  # what it adds is used in the loop
+            if not size or count < 2:  # the loop uses its result
                 continue
             part = min(1.0, size / max(1, one.result_bytes))
             yield Report(

@@ -28,7 +28,7 @@ class GatherToSum(Rule):
             ):  # it is not an all-gather in the schedule
                 continue
             sums = sums_of(one)
-            if sums is None:  # it is not gathered to be summed
+            if sums is None:  # its result is not only summed
                 continue
             # A sum sends what each device has twice, but for its own part, in place of the parts of all others.
             runs = context.runs(one.start)

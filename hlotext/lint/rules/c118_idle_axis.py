@@ -27,7 +27,7 @@ class IdleAxis(Rule):
         program, groups = _alike(context)
         if (
             program is None or groups is None
-        ):  # the devices compute different things, or the text does not tell
+        ):  # the devices compute different results, or the text does not show whether they do
             return
         count = len(groups[0])
         times = context.prices.own

@@ -37,7 +37,7 @@ class WholeBatchOnEach(Rule):
             of_batch = [one for one in context.communications if one.start in batch.collectives]
             sent = sum(one.sent_bytes * context.runs(one.start) for one in of_batch)
             instead = _sent_instead(batch, context)
-            if sent <= instead:  # the parts of the weights would be more to send
+            if sent <= instead:  # sending the weight shards would take more bytes
                 continue
             alike = {one for one in batch.alike if context.is_stepped(one)} - batch.collectives
             part = 1 - 1 / batch.devices

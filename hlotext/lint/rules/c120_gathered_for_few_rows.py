@@ -44,7 +44,7 @@ def _products_of(
             return []
         for user, number in consumers(Value(value), _PASSED):
             product = by_place.get((user.instruction, user.writer))
-            if product is None or len(found) >= _MOST_PRODUCTS:  # something other than a product reads it
+            if product is None or len(found) >= _MOST_PRODUCTS:  # something other than a product uses it
                 return []
             found.append((product, number))
     return found
@@ -59,7 +59,7 @@ def _report(one: Communication, found: list[tuple[Product, int]], context: Conte
     instead = devices * (others + made)
     if (
         devices < 2 or instead >= one.result_bytes
-    ):  # each device's part is smaller than what it is multiplied with
+    ):  # each device's shard is smaller than the arrays it is multiplied with
         return
     runs, part = context.runs(one.start), 1 - 1 / devices
     read = prices.reading(one.result_bytes) * prices.runs(one.start.computation)

@@ -31,7 +31,7 @@ class RepeatedReducePrecision(Rule):
             before = _FORMATS.get(instruction.shape.element_type.name)
         if (
             before is not None and own[0] >= before[0] and own[1] >= before[1]
-        ):  # its operand was not rounded so before
+        ):  # its operand is not the result of such a rounding
             yield Report(
                 instruction,
                 f"values of {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]}",

@@ -40,7 +40,7 @@ class OneHotProduct(Rule):
                 found = selector(product.origins[side])
                 if (
                     found is not None and found.classes >= _LEAST
-                ):  # no factor of a product is seen to be one-hot
+                ):  # no operand of a product is known to be one-hot
                     if context.backend is Backend.TPU and not found.is_diagonal and _adds_up(product, found):
                         break  # a TPU adds scattered rows one after the other, and a product many at once
                     yield _report(product, side, found, priced, context)
@@ -49,7 +49,7 @@ class OneHotProduct(Rule):
                     yield joined
                     break
                 part = part_of(value) if found is None else None
-                if part is not None and part <= _SPARSE:  # no factor of a product is seen to be one-hot
+                if part is not None and part <= _SPARSE:  # no operand of a product is known to be one-hot
                     yield _of_sparse(product, value, part, context)
                     break
         dots = {product.dot for product in every}
@@ -97,7 +97,9 @@ def _of_part(product: Product, side: int, priced: set[Instruction], context: Con
     if joined is None or shape is None or joined[1] != shape.rank - 1:
         return None
     classes = sum(_classes(part) for part in joined[0])
-    if classes < _LEAST or classes * 2 < shape.dimensions[-1]:  # no factor of a product is seen to be one-hot
+    if (
+        classes < _LEAST or classes * 2 < shape.dimensions[-1]
+    ):  # no operand of a product is known to be one-hot
         return None
     prices, runs = context.prices, context.prices.runs(product.whole.computation)
     masks = [one for one in writers(product.operands[side]) if one not in priced]
@@ -106,7 +108,7 @@ def _of_part(product: Product, side: int, priced: set[Instruction], context: Con
     # The rows that are picked are read, and added to what the others give.
     instead = prices.reading(3 * size_of(product.dot.shape) * runs)
     seconds = prices.seconds(product.whole) * part + prices.together(masks) - instead
-    if seconds <= 0:  # picking the rows takes as long
+    if seconds <= 0:  # gathering the rows would take as long
         return None
     return Report(
         product.dot,
@@ -153,7 +155,7 @@ def _accumulated(product: Product, context: Context) -> list[Instruction]:
 
 
 def _adds_up(product: Product, found: Selector) -> bool:
-    """True if rows are added up by class, rather than picked."""
+    """True if rows are summed by class rather than selected."""
     return product.dot.shape is not None and found.classes in product.dot.shape.dimensions
 
 
@@ -224,7 +226,7 @@ def _of_diagonal_kernel(convolution: Instruction, context: Context) -> Iterator[
 
 
 def _is_expanded(kernel: Value) -> bool:
-    """True if a mask in a kernel is the compiler's, which writes out some convolutions by channel."""
+    """True if the compiler made the mask in a kernel, as it expands some convolutions by channel."""
     pending, seen = [kernel], {kernel}
     while pending and len(seen) < _MOST_STEPS:
         value = entered(pending.pop())

@@ -25,7 +25,9 @@ class UnknownCustomCall(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         target = str(instruction.attributes.get("custom_call_target", ""))
-        if is_compiler_target(target) or is_callback(instruction):  # it is a call of XLA's, or of the host
+        if is_compiler_target(target) or is_callback(
+            instruction
+        ):  # its target is one of XLA's own, or a host callback
             return
         if not _says_its_cost(instruction):  # it states its cost
             yield Report(
@@ -37,6 +39,6 @@ class UnknownCustomCall(Rule):
 
 
 def _says_its_cost(instruction: Instruction) -> bool:
-    """True if the caller has said what it costs, as `pallas_call(cost_estimate=...)` does."""
+    """True if the caller states its cost, as `pallas_call(cost_estimate=...)` does."""
     config = instruction.backend_config
     return config is not None and '"cost_estimate"' in config.text

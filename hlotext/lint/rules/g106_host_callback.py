@@ -46,10 +46,10 @@ class HostCallback(Rule):
         ):
             if (
                 instruction.computation is None or instruction.computation not in context.graph.runs
-            ):  # nothing runs it
+            ):  # it is never executed
                 continue
             # Of a branch nobody knows whether it is taken: errors are reported so, which do not happen.
-            if is_in_branch(instruction):  # it is in a branch
+            if is_in_branch(instruction):  # it is in a branch of a conditional
                 continue
             runs = context.runs(instruction)
             if passed_bytes(instruction, context) < self.min_bytes * runs:
@@ -59,7 +59,7 @@ class HostCallback(Rule):
                 between = whole if loop is None else rounds.get(loop, 0.0)
                 if (
                     self.min_percent * between / max(1, runs) > 100 * _CALL
-                ):  # the module works long enough between two calls
+                ):  # the module does enough work between two calls
                     continue
             yield self._report(instruction, context)
 

@@ -24,7 +24,7 @@ class HugeFusion(Rule):
 
     def check(self, instruction: Instruction, context: Context) -> Iterator[Report]:
         count = sum(map(len, instruction.called_computations))
-        if count > self.max_instructions:  # it has few instructions
+        if count > self.max_instructions:  # it has too few instructions
             yield Report(
                 instruction,
                 f"this fusion has {count:,} instructions",

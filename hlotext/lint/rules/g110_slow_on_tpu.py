@@ -46,7 +46,7 @@ class SlowOnTpu(Rule):
                 )
         elif (
             not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements
-        ):  # its indices are unique, or it updates little
+        ):  # its indices are unique, or it updates few elements
             yield Report(
                 instruction,
                 f"scatter of {_updates(instruction):,} updates whose indices may repeat runs serially",
@@ -64,5 +64,5 @@ def _updates(scatter: Instruction) -> int:
 
 
 def _is_top_k(sort: Instruction) -> bool:
-    """True if only the largest elements are asked for."""
+    """True if only the largest elements are used."""
     return sort.metadata is not None and "top_k" in sort.metadata.op_name

@@ -29,5 +29,5 @@ class TupleNoise(Rule):
             and made.opcode == "tuple"
             and isinstance(index, int)
             and index < len(made.operands)
-        ):  # it is not taken out of a tuple of the same computation
+        ):  # its operand is not a tuple in the same computation
             yield Report(instruction, f"this is {made.operands[index].name}", "use that")

@@ -127,7 +127,7 @@ def _same_terms(product: Product, whole: frozenset[Instruction]) -> float:
 
 
 def _is_same(value: Value, whole: frozenset[Instruction]) -> bool:
-    """True if a value, perhaps inside of fusions, is made of what is the same in every round."""
+    """True if a value, possibly inside fusions, is computed from values that are the same in every iteration."""
     return is_computed_from(
         value,
         lambda one: one in whole or one.opcode in ("constant", "iota"),
@@ -151,7 +151,9 @@ def _padded(group: set[Instruction]) -> str:
 
 
 def _is_work(one: Instruction, context: Context) -> bool:
-    """True if hoisting it spares anything: not so what moves an array into fast memory, or fills what is written over."""
+    """True if hoisting it saves anything: it neither moves an array into fast memory nor fills memory that is
+    overwritten.
+    """
     if one.opcode in ("while", "conditional"):
         return True
     if one.opcode in ROLES or communicates(one):

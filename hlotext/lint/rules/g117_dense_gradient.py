@@ -40,7 +40,9 @@ class DenseGradient(Rule):
         ):  # it is not a scatter of one array
             return
         reducer = instruction.attributes.get("to_apply")
-        if not isinstance(reducer, Computation) or reducer.root.opcode != "add":  # it does not add
+        if (
+            not isinstance(reducer, Computation) or reducer.root.opcode != "add"
+        ):  # its reducer is not an addition
             return
         updates = instruction.operands[2].shape
         if updates is None or shape.is_unbounded or updates.is_unbounded:
@@ -61,7 +63,7 @@ class DenseGradient(Rule):
         chain, sent = _dense(whole, shape.element_count or 0, context)
         if any(
             _adds_product(user, whole, shape.element_count or 0) for user in (*chain, *sent)
-        ):  # products are added to it, too
+        ):  # products are added to it as well
             return  # the table is multiplied with too, as tied embeddings are: its gradient is dense anyway
         runs = context.runs(whole)
         rows = size_of(instruction.operands[2].shape)

@@ -52,7 +52,9 @@ class UnusedElements(Rule):
         main: dict[Instruction, Instruction] = {}
         for one in context.graph.sequential_instructions():
             opcode = one.opcode
-            if opcode not in _WORK and opcode != "sort":  # it is no product or sort, nor what is made of them
+            if (
+                opcode not in _WORK and opcode != "sort"
+            ):  # it is not a product or a sort, nor computed from one
                 continue
             opcodes = bodies.opcodes(one)
             if "sort" in opcodes and (sort := _partly_used_sort(one, asked)) is not None:
@@ -61,7 +63,7 @@ class UnusedElements(Rule):
                 yield report
             elif (
                 opcode != "sort" and (found := _unused(one, bodies, asked)) is not None
-            ):  # all that it computes is used
+            ):  # all its elements are used
                 main[one], kept = found
                 read = sum(
                     size_of(operand.shape) * fraction(asked.get(operand), operand.shape)
@@ -76,7 +78,7 @@ class UnusedElements(Rule):
         saved = {one: seconds for one, seconds in saved.items() if seconds}
         for group in connected(saved):
             products = [one for one in group if main[one].opcode in _PRODUCTS]
-            if not products:  # no product has elements that nothing uses
+            if not products:  # no product has unused elements
                 continue  # compilers fuse and narrow the rest
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             words, remedy = _said(main[first], asked, context)
@@ -161,9 +163,9 @@ def _is_of_positions(needed: Asked) -> bool:
 
 
 def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) -> bool:
-    """True if there is a cheaper product: not so where data pick single elements."""
+    """True if there is a cheaper product: there is none if data selects single elements."""
     needed, places = asked.get(product), product_places(product)
-    if _needed(product, asked)[0] is not needed:  # a mask of positions leaves out rows of its operands
+    if _needed(product, asked)[0] is not needed:  # a mask of positions excludes rows of its operands
         return True
     if not isinstance(needed, Demand) or places is None:
         return False

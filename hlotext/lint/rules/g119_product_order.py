@@ -54,7 +54,7 @@ class ProductOrder(Rule):
         for inner, outers in uses.items():
             if (
                 _are_only_uses(inner, outers) and (report := _report(inner, outers, context)) is not None
-            ):  # another order would cost no less
+            ):  # no other order is cheaper
                 yield report
 
 
@@ -201,7 +201,7 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
         gathered += size_of(shape) if part.instruction.opcode == "gather" else 0
     if gathered and (
         along == -1 or context.backend is Backend.TPU
-    ):  # a gather alone is looked at with its gradient
+    ):  # a gather counts only together with its gradient
         return None
     whole = product.origins[side].instruction.shape
     if gathered and (whole is None or along != whole.rank - 1):
@@ -219,7 +219,7 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
         context.prices.reading(size_of(product.whole.shape) * runs),
     )
     spared = max(0.0, now - max(now * kept, result))
-    if array is not None:  # of what is gathered only the writing is spared
+    if array is not None:  # only writing the gathered rows would be saved
         writing = context.prices.reading(size_of(array.shape) * runs)
         spared += min(context.prices.seconds(array), writing if gathered else math.inf)
     rows = product.rows if side == 0 else product.columns
@@ -251,5 +251,5 @@ def _distinct(value: Value) -> float:
 
 
 def _is_read_elsewhere(made: Value, product: Product) -> bool:
-    """True if other things need the gathered rows, such as the gradient of the weights."""
+    """True if something else reads the gathered rows, such as the gradient of the weights."""
     return any(user.instruction is not product.dot for user, _ in consumers(made, SAME))

@@ -30,10 +30,12 @@ class ExplicitInverse(Rule):
         uses: dict[Instruction, list[tuple[Product, int]]] = {}
         for product in products(context):
             for side, made in enumerate(product.origins):
-                if not made.fusions and _is_solve(made.instruction):  # no factor is the result of a solve
+                if not made.fusions and _is_solve(
+                    made.instruction
+                ):  # no operand is the result of a triangular solve
                     uses.setdefault(made.instruction, []).append((product, side))
         for inverse, found in uses.items():
-            if (report := _report(inverse, found, context)) is not None:  # the inverse is used otherwise, too
+            if (report := _report(inverse, found, context)) is not None:  # the inverse has other uses
                 yield report
 
 

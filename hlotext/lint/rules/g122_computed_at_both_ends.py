@@ -39,7 +39,7 @@ class ComputedAtBothEnds(Rule):
 
 
 def _repeats(rounds: Rounds) -> bool:
-    """True if an iteration has two operations alike that cost something, without which nothing is computed twice."""
+    """True if an iteration has two equal operations that take time, without which nothing is computed twice."""
     found = Counter(
         (one.opcode, one.shape.dimensions)
         for step in rounds.body

@@ -52,7 +52,7 @@ def _report(whole: Instruction, found: Separable, context: Context) -> Iterator[
     prices, runs = context.prices, context.prices.runs(whole.computation)
     now = prices.seconds(whole) * _part(whole, found)
     saved = now - _instead(whole, found, context) * runs
-    if saved <= 0:  # the unit for products would take as long
+    if saved <= 0:  # the matrix unit would take as long
         return
     summand = found.reduce.operands[0]
     cancels = (

@@ -60,7 +60,7 @@ class OffTheRecurrence(Rule):
             found = by_body.get(rounds.body)
             if (
                 found and count > 1 and rounds.loop not in context.prices.rounds
-            ):  # nobody knows its rows beforehand
+            ):  # its rows are not known before the loop
                 yield from _reports(rounds, count, found, purity, context)
 
 
@@ -76,7 +76,7 @@ def _reports(
     )
     if not any(
         body.waits(product) for product in found
-    ):  # no product needs the state: iterations are parts of a batch
+    ):  # no product depends on the state: iterations are parts of a batch
         return
     together: dict[Instruction, int] = {}
     for product in found:
@@ -90,7 +90,7 @@ def _reports(
         if not saved:  # one product over all iterations would take as long
             continue
         launch = context.prices.chip.rates.launch
-        if launch is not None:  # each of these starts once rather than in every iteration
+        if launch is not None:  # each of these is launched once rather than in every iteration
             after = moved.after - moved_along - together.keys()
             moved_along |= after
             saved += launch.value * len(after) * context.prices.runs(rounds.body) * (1 - 1 / count)

@@ -81,7 +81,7 @@ def _report(product: Product, side: int, context: Context) -> Iterator[Report]:
     # Products within blocks, and one more pass to add what the blocks before sum up to.
     instead = max(compute, prices.reading(rows + made)) + prices.reading(2 * made)
     saved = prices.seconds(product.whole) - instead * runs
-    if saved <= 0:  # blocks would take as long
+    if saved <= 0:  # a product in blocks would take as long
         return
     yield Report(
         product.dot,

@@ -68,7 +68,7 @@ class Padding(Rule):
         in_place = InPlacePairs()
         for instruction in context.graph.sequential_instructions():
             found = padded(written_arrays(instruction))
-            if not found or _is_compilers(instruction):  # it has no padding to speak of
+            if not found or _is_compilers(instruction):  # its padding is too small
                 continue
             updated = {pair.output_index for pair in in_place.of(instruction)}
             for index, array in found:
@@ -134,7 +134,7 @@ def _padded_size(array: Shape) -> tuple[int, int] | None:
 
 
 def _is_compilers(instruction: Instruction) -> bool:
-    """True if the compiler inserted it without saying for what, or for a convolution: such a shape is its choice alone."""
+    """True if the compiler inserted it, for a convolution or without a stated reason, and chose its shape alone."""
     if is_of_convolution(instruction) or instruction.opcode in _STAGING:
         return True
     return instruction.opcode in _STEPS and not (

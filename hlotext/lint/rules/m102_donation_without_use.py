@@ -45,7 +45,7 @@ class DonationWithoutUse(Rule):
         is_device = context.backend in (Backend.GPU, Backend.TPU)
         if (is_device and total < self.min_total) or 100 * total < self.min_percent * least_held(
             context
-        ):  # too little is donated that no result can take
+        ):  # the donated arguments that no result can reuse are too small
             return
         for parameter, array in sorted(useless, key=lambda one: -size_of(one[1])):
             size = size_of(array)

@@ -66,7 +66,7 @@ class MissingDonation(Rule):
         if report is not None:
             yield report
         is_common = is_alone and steps and not any(one.is_carried for one in steps)
-        if is_common:  # few arguments are updated, as any function of arrays does
+        if is_common:  # too few arguments are updated to rule out coincidence
             return
         if is_alone:
             steps = [one for one in steps if one.is_carried]
@@ -78,7 +78,7 @@ class MissingDonation(Rule):
         """True if donating these saves so much that it need not be many. One alone may be any function of an array."""
         if (
             len(steps) < _SEVERAL or sum(map(_size, steps)) < self.large_saved
-        ):  # few arguments are updated, as any function of arrays does
+        ):  # too few arguments are updated to rule out coincidence
             return False
         saved, assignment = _saved(steps, context), assignment_of(context)
         if saved is None or assignment is None or not _is_known(*saved):
@@ -101,13 +101,15 @@ class MissingDonation(Rule):
         total = sum(map(_size, found))
         if (
             not found or total < self.min_bytes
-        ):  # no large argument is seen to come back undonated, updated by element, in part or as a loop's state
+        ):  # no large undonated argument is returned updated: elementwise, in part or as a loop's state
             return None
         saved = _saved(found, context)
         is_copied = all(map(_is_copied, found))
-        if saved is not None and saved[1] < self.min_saved:  # donating would save too little
+        if saved is not None and saved[1] < self.min_saved:  # donating would save too few bytes
             return None
-        if saved is not None and not self._is_much(*saved, is_alone, context):  # too little of the peak
+        if saved is not None and not self._is_much(
+            *saved, is_alone, context
+        ):  # the saving is too small a part of the peak
             return None
         largest = max(found, key=_size)
         many = f"{len(found):,} arguments, {byte_text(total)} together, {what}"
@@ -116,7 +118,7 @@ class MissingDonation(Rule):
         why = "so old and new values are live at the same time"
         if is_copied:
             why += ", and every call copies all of it"
-        if saved is not None and (numbers := _told(*saved)):  # donating would save too little
+        if saved is not None and (numbers := _told(*saved)):  # donating would save too few bytes
             why += (
                 f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {numbers} (estimated)"
             )
@@ -142,7 +144,7 @@ _FEW = 0.1
 
 
 def _is_known(least: int, most: int) -> bool:
-    """True if what donating saves is known well enough to be told."""
+    """True if the saving from donation is known well enough to be stated."""
     return 0 < most <= 2 * least
 
 

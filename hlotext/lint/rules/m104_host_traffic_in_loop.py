@@ -34,7 +34,7 @@ class HostTrafficInLoop(Rule):
             return
         moved, way = _moved(instruction)
         runs = context.runs(instruction)
-        if moved * runs >= self.min_bytes:  # too little goes to or comes from the host
+        if moved * runs >= self.min_bytes:  # too few bytes move between host and device
             yield Report(
                 instruction,
                 f"{byte_text(moved)} is moved {way} host memory{times(runs)} in a loop",

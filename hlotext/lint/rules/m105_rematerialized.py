@@ -39,11 +39,11 @@ class Rematerialized(Rule):
                 continue
             size = min(written_bytes(instruction), changed_bytes(instruction)) * context.runs(instruction)
             total += size
-            if is_again and not is_spread(instruction):  # each of several writers needs zeros of its own
+            if is_again and not is_spread(instruction):  # each of several writers needs its own zeros
                 again += size
                 count += 1
                 first = first or instruction
-        if first is not None and again >= self.share * total:  # too little is rematerialized
+        if first is not None and again >= self.share * total:  # too few bytes are rematerialized
             yield Report(
                 first,
                 f"{counted(count, 'is', 'are')} rematerialized: {100 * again / max(1, total):.2g} % of all bytes written",
@@ -55,7 +55,7 @@ class Rematerialized(Rule):
 
 
 def _is_training(context: Context) -> bool:
-    """True if there is a backward pass, for which `jax.checkpoint` chooses what is kept."""
+    """True if there is a backward pass, for which `jax.checkpoint` chooses what is saved."""
     return any(
         instruction.metadata is not None and "transpose(jvp" in instruction.metadata.op_name
         for instruction in context.census.instructions

@@ -34,7 +34,7 @@ class NeedlessRemat(Rule):
         by_opcode = context.census.by_opcode
         products = [one for opcode in ("dot", "convolution") for one in by_opcode.get(opcode, ())]
         products += [one for one in by_opcode.get("custom-call", ()) if is_product_call(one)]
-        if not any(map(is_computed_again, products)):  # no product is computed again for the backward pass
+        if not any(map(is_computed_again, products)):  # no product is recomputed for the backward pass
             return
         total = again = 0
         first: Instruction | None = None
@@ -44,10 +44,10 @@ class NeedlessRemat(Rule):
             if is_computed_again(instruction) and flops:
                 again += flops
                 first = first or instruction
-        if first is None or again < self.share * total:  # too little is computed again
+        if first is None or again < self.share * total:  # the recomputed products are too small
             return
         most = self._most_bytes(context)
-        if most > self.max_bytes:  # without it the module would need too much memory
+        if most > self.max_bytes:  # without recomputation the module would need too much memory
             return
         yield Report(
             first,

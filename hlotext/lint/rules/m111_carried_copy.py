@@ -98,8 +98,9 @@ def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
 
 
 def _alternates(copies: Sequence[Instruction], rounds: Rounds) -> bool:
-    """True if two iterations in one need no copy: arrays change places, or new values are copied over the old ones, which the
-    second step may write over. A copy of an old value is for what still reads it."""
+    """True if two iterations together need no copy: arrays are swapped, or new values overwrite old ones that the
+    second iteration may overwrite. A copy of an old value is for what still reads it.
+    """
     changes = any(rounds.slot_of(value) not in (None, slot) for slot, value in enumerate(rounds.given))
     return changes or all(rounds.slot_of(operand) is None for copy in copies for operand in copy.operands)
 
@@ -151,7 +152,7 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
 
 
 def _moves_more_than_it_starts(copies: Sequence[Instruction], seconds: float, context: Context) -> bool:
-    """True if the bytes cost more than starting the copies."""
+    """True if moving the bytes takes longer than starting the copies."""
     launch = context.prices.chip.rates.launch
     runs = sum(context.prices.runs(one.computation) for one in copies)
     return seconds > 2 * runs * (launch.value if launch is not None else _LAUNCH)
@@ -266,7 +267,7 @@ _MOVING = traits.KEEPS_ELEMENTS | {"dynamic-slice", "slice"}
 
 
 def _is_moved(value: Value, slot: int, rounds: Rounds) -> bool:
-    """True if most of a value is what a slot held, at other places."""
+    """True if most of a value is the old content of an element of the state, at other positions."""
     joined = moved = False
     for _ in range(_MOST_STEPS):
         value = entered(value)

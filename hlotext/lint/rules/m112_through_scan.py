@@ -55,7 +55,7 @@ class ThroughScan(Rule):
             count = context.prices.trips(rounds.loop)
             changed = (slot for slot in range(len(rounds.given)) if slot not in rounds.passed)
             paths = [path for slot in changed if (path := _path(slot, rounds)) is not None]
-            if paths and count > 1:  # the loop does not hand it on in slices
+            if paths and count > 1:  # the loop does not read and return it slice by slice
                 yield _report(paths, rounds, count, context)
         for apart in taken_apart(context):
             yield _of_parts(apart, context)

@@ -59,7 +59,7 @@ class Joined(Rule):
         largest = max(operands, key=lambda one: size_of(one.shape), default=None)
         if largest is None or size_of(largest.shape) >= size_of(
             instruction.shape
-        ):  # no operand is most of it
+        ):  # no operand makes up most of it
             return
         if size_of(largest.shape) < _MOSTLY * size_of(instruction.shape):
             return
@@ -102,7 +102,7 @@ def _of_grown(found: Growth, context: Context) -> Iterator[Report]:
         rest += prices.reading((full - size) * products) * runs
         if step.is_in_turn and size < full:
             spares |= dict.fromkeys(written_at(step.array.instruction), 1.0)
-    if len(spent) < 2 or total <= full:  # it is mostly computed with, and not written
+    if len(spent) < 2 or total <= full:  # it is mostly fused into its users, not written
         return
     started = prices.chip.rates.launch
     launches = (
@@ -111,7 +111,7 @@ def _of_grown(found: Growth, context: Context) -> Iterator[Report]:
         else 0.0
     )
     saved = sum(spent.values()) * (1 - full / total) - rest - launches
-    if saved <= rest:  # products read a full-size array in about as much time
+    if saved <= rest:  # products would take about as long to read a full-size array
         return
     runs = context.runs(next(iter(spent)))
     yield Report(
@@ -136,7 +136,9 @@ def _is_product(user: Instruction) -> bool:
 
 
 def _is_kept(joined: Value) -> bool:
-    """True if a joined array goes to the caller, or to the next iteration: what is only read is not appended to."""
+    """True if a concatenated array goes to the caller or to the next iteration: an array that is only read is not
+    appended to.
+    """
     pending = [joined]
     for _ in range(_MOST_STEPS):
         if not pending:

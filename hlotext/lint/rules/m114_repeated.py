@@ -43,7 +43,7 @@ class MaterializedBroadcast(Rule):
             if factor < _TIMES:  # it repeats no array often enough
                 continue
             readers = _readers(one)
-            if not readers:  # nothing reads the repeated array where the single one would do
+            if not readers:  # no user of the repeated array could read the original instead
                 continue
             runs = context.runs(one)
             less = 1 - 1 / factor

@@ -39,7 +39,7 @@ class StackedResults(Rule):
                 report = _partly_used(rounds, slot, writer, needed, context) or _summed(
                     rounds, slot, writer, taken[slot], context
                 )
-                if report is not None:  # the results are not stacked to be read in part
+                if report is not None:  # the stacked results are not only partly used
                     yield report
 
 

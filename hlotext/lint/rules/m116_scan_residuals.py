@@ -48,7 +48,9 @@ class ScanResiduals(Rule):
             spares = {one: part for report in reports for one, part in report.spares.items()}
             saved = context.saved_peak(spares)
             stake = context.peak_at_stake
-            if saved and stake and saved >= _MUCH * stake:  # loops store too little for each other
+            if (
+                saved and stake and saved >= _MUCH * stake
+            ):  # forward loops store too few bytes for backward loops
                 yield from reports
 
 
@@ -64,7 +66,7 @@ def _report(rounds: Rounds, taken: dict[Instruction, Instruction], context: Cont
     )
     if count < _MANY and (context.excess is None or whole <= carried):
         return _of_few(rounds, count, kept, context) if count > 1 else None
-    if whole <= carried:  # it keeps no more for a backward pass than checkpointing would
+    if whole <= carried:  # it keeps no more for the backward pass than checkpointing would
         return None
     places = [place for slot in kept for place in memory_of(rounds, slot)]
     body = rounds.loop.attributes.get("body")
@@ -87,7 +89,7 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
     """Of layers only those values that much smaller ones would give again, such as the scores of attention."""
     found = {slot: small_origin(update, size_of(update.shape), context) for slot, update in kept.items()}
     origins = {slot: origin for slot, origin in found.items() if origin is not None}
-    if not origins:  # it has so few iterations that what each of them keeps is an ordinary choice
+    if not origins:  # it has too few iterations: keeping values of each is normal
         return None
     whole = sum(size_of(rounds.given[slot].shape) for slot in origins)
     largest = max(origins, key=lambda slot: size_of(rounds.given[slot].shape))

@@ -88,7 +88,7 @@ class _Roll:
 
 
 def _cuts(one: Instruction) -> bool:
-    """True if an instruction, or all of a fusion, only cuts slices out of one array."""
+    """True if an instruction, or all of a fusion, only slices one array."""
     if one.opcode == "slice":
         return True
     if one.opcode != "fusion" or len(one.operands) != 1:

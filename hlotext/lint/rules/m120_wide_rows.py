@@ -110,7 +110,7 @@ def _add_written(value: Value, found: _Rows) -> None:
 
 
 def _flows_back(found: _Rows, rows: int) -> bool:
-    """True if something that is made of several rows is used with them again, as by a norm over a batch."""
+    """True if a value computed from several rows is combined with them again, as in a batch normalization."""
     pending = [(one, False) for one in found.made]
     seen = set(pending)
     while pending:

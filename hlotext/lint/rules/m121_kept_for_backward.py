@@ -34,7 +34,7 @@ class KeptForBackward(Rule):
         kept = [(one, size) for one, size in written_in_main(context) if _is_forward(one)]
         total = sum(size for _, size in kept)
         stake = context.excess.bytes if context.excess is not None else least_held(context) + total
-        if total < _MUCH * stake:  # the forward pass of no derivative writes much
+        if total < _MUCH * stake:  # no forward pass of a derivative writes much
             return
         peak = at_peak(context)
         if peak is None:
@@ -52,7 +52,9 @@ class KeptForBackward(Rule):
             needed = {responsible_frame(held.filler): held for held, _ in reversed(group)}.values()
             spared = [held for held, _ in group if held not in needed]
             saved = context.saved_peak({(held.filler, tuple(held.index)): 1.0 for held in spared})
-            if not saved or saved < _MUCH * (context.peak_at_stake or saved):  # the peak hardly falls
+            if not saved or saved < _MUCH * (
+                context.peak_at_stake or saved
+            ):  # the peak would hardly be lower
                 continue
             again = context.prices.together(one for _, origin in group for one in origin.computed)
             yield Report(

@@ -23,7 +23,7 @@ class Unscheduled(Rule):
         name = module.source.name if module.source is not None else ""
         if (
             "after_optimizations" in name.rpartition("/")[2] and not module.is_scheduled
-        ):  # the file is not named as an optimized one, or the module is scheduled
+        ):  # the file name does not say that the module is optimized, or the module is scheduled
             yield Report(
                 None,
                 "the file says after_optimizations, but the module is not scheduled",

@@ -35,9 +35,7 @@ class HostIsWaitedFor(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         yield from self._copies(context)
         by_opcode = context.census.by_opcode
-        if not (
-            by_opcode.get("while") or by_opcode.get("conditional")
-        ):  # there is neither a loop nor a branch
+        if not (by_opcode.get("while") or by_opcode.get("conditional")):  # the module has no loop or branch
             return
         found = as_by_default(context)
         # What is inside a command buffer decides on the device.
@@ -114,7 +112,7 @@ class HostIsWaitedFor(Rule):
 
 
 def _is_fixed(instruction: Instruction) -> bool:
-    """True if it is part of a library's function, which users do not change."""
+    """True if it is part of a library function, which users do not change."""
     return is_librarys(instruction) or is_of_package(instruction)
 
 

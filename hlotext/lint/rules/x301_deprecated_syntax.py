@@ -23,7 +23,7 @@ class DeprecatedSyntax(Rule):
         old = OLD | respelled.keys()
         if not any(
             old & i.attributes.keys() for i in context.census.attribute_sets
-        ):  # no attribute is of the deprecated ones
+        ):  # no attribute is deprecated
             return
         for instruction in context.census.instructions:
             for name in [name for name in instruction.attributes if name in old]:
