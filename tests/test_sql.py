@@ -426,3 +426,33 @@ def test_whole_numbers_are_written_out(value: str, shown: str) -> None:
         ).stdout.split()[-1]
         == shown
     )
+
+
+def test_operations_hold_what_costs_and_times_have_by_id(tmp_path: Path) -> None:
+    """Who asks which operations take most needs no join, and a dataset without options has the answer."""
+    (tmp_path / "grows.after_optimizations.txt").write_text(TEXT.format(name="jit_grows", size=64), "utf-8")
+    source, out = str(tmp_path / "grows.after_optimizations.txt"), str(tmp_path / "tables")
+    query = "select name, bytes_accessed, flops from operations order by bytes_accessed desc, name"
+    found = asked(query, source, "-j", "1")
+    run_cost = hlo.cost.analyze(hlo.load(source)).run
+    assert sum(float(row["bytes_accessed"]) for row in found) == run_cost.bytes_accessed > 0
+    assert run("table", source, "-o", out, "-j", "1", "-q").exit_code == 0
+    assert asked(query, out) == found
+    assert run("table", source, "-o", f"{out}2", "-j", "1", "-q", "--tables", "instructions").exit_code == 0
+    said = run("sql", query, f"{out}2").stderr
+    assert "costs, times: tables were not built" in said
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("select * from ops", "There are operations, attributes, buffers,"),
+        ("select name, flops from costs", '"name" is a column of operations, buffers,'),
+        ("select c.line from costs c", '"line" is a column of operations, findings, instructions'),
+        ("select flop from costs", 'no table has "flop": `describe operations` lists columns'),
+    ],
+)
+def test_unknown_names_lead_to_the_tables_that_have_them(dataset: str, query: str, hint: str) -> None:
+    result = run("sql", query, dataset)
+    assert result.exit_code == 2
+    assert hint in result.stderr

@@ -94,9 +94,10 @@ def command(
     which: Which,
     jobs: int | None,
 ) -> None:
-    """Run a QUERY over the tables of a dataset, or of modules read on the fly: `modules`, `instructions`, `operands`
-    and others (docs/tables.md).
+    """Run a QUERY over the tables of a dataset, or of modules read on the fly: `operations`, `instructions`,
+    `modules` and others (docs/tables.md).
 
+    `operations` has what each operation takes in one run: `flops`, `bytes_accessed`, minimum `seconds`.
     The size of a result is `bytes`, of a tuple or loop all that it holds; what an instruction itself writes is
     `written_bytes`.
 
@@ -108,6 +109,7 @@ def command(
       hlotext sql --list
       hlotext sql --query bytes-by-opcode tables/
       hlotext sql --query since -p opcode=all-gather s3://bucket/tables
+      hlotext sql "select name, bytes_accessed, line from operations order by 2 desc" dump/
       hlotext sql "select opcode, count(*) from instructions group by all" dump/
       hlotext sql --query appeared tables/ --format csv -o appeared.csv
 

@@ -45,7 +45,7 @@ JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.
     "--tables",
     "names",
     metavar="NAMES",
-    help=f"Which: all, basic, or some of {', '.join(schema.TABLES)}.  [default: basic]",
+    help=f"Which: all, basic ({', '.join(schema.BASIC)}), or some of {', '.join(schema.TABLES)}.  [default: basic]",
 )
 @BUILD
 @which_option("last")
@@ -81,7 +81,7 @@ def command(
     output_format: str,
 ) -> None:
     """Export modules as tables, a folder of Parquet files for each table, for `hlotext sql` and other tools that read
-    Parquet.
+    Parquet. Which operations take most time, bytes or FLOPs: `hlotext sql --query costs DATASET`.
 
     An input is a file, a dump folder, or a URL of a file, folder or pattern: s3://, gs://, http:// and others of fsspec.
     Unchanged inputs of earlier runs are skipped, so an interrupted run resumes. Unreadable inputs are

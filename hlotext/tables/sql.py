@@ -50,6 +50,60 @@ _VIEWS = (
 )
 """Views besides the tables and `programs`: for each program and build the last build, up to that, in which its inputs could
 be read; and two builds of each program to be compared, so that what could not be read is not taken for gone."""
+_OPERATIONS = "operations"
+_OPERATION_PARTS = ("modules", "instructions", "costs", "times")
+_OPERATION_VIEW = """create view operations as
+with recursive known as (
+    select c.module, c.id, c.home, i.computation, c.flops, c.transcendentals, c.bytes_accessed, c.bytes_written
+    from costs c
+    join instructions i using (module, id)
+), bodies as (
+    select distinct module, home, computation from known where computation <> home
+), callers as (
+    select module, computation as "at", id, unnest(calls) as body from instructions
+), owners as (
+    -- What is in a fusion belongs to the fusion; of several that run one body each has the same.
+    select b.module, b.home, k.id as owner, k.body
+    from callers k join bodies b on b.module = k.module and b.home = k."at" and b.computation = k.body
+    union all
+    select o.module, o.home, o.owner, k.body
+    from owners o join callers k on k.module = o.module and k."at" = o.body
+    join bodies b on b.module = k.module and b.home = o.home and b.computation = k.body
+), counted as (
+    select module, home, body as computation, list(owner) as owners from owners group by all
+), owned as (
+    select
+        k.module,
+        unnest(coalesce(c.owners, [k.id])) as id,
+        k.flops / coalesce(len(c.owners), 1) as flops,
+        k.transcendentals / coalesce(len(c.owners), 1) as transcendentals,
+        k.bytes_accessed / coalesce(len(c.owners), 1) as bytes_accessed,
+        k.bytes_written / coalesce(len(c.owners), 1) as bytes_written
+    from known k
+    left join counted c using (module, home, computation)
+), summed as (
+    select
+        module,
+        id,
+        sum(flops) as flops,
+        sum(transcendentals) as transcendentals,
+        sum(bytes_accessed) as bytes_accessed,
+        sum(bytes_written) as bytes_written
+    from owned
+    group by module, id
+), timed as (
+    select module, id, any_value(chip) as chip, sum(seconds) as seconds -- of what runs on the core and on links
+    from times
+    group by module, id
+)
+select
+    s.module, i.build, s.id, i.name, i.opcode, i.label, i.computation, i.runs, s.flops, s.transcendentals,
+    s.bytes_accessed, s.bytes_written, t.seconds, t.chip, i.op_name, i.scope, i.direction, i.file, i.line
+from summed s
+join instructions i using (module, id)
+left join timed t using (module, id)"""
+"""`operations`: the costs of one run with the name, the time and the Python line of each operation, which `costs` and `times`
+have by id and for what is inside a fusion."""
 _WRITING = frozenset(
     ("ALTER", "ATTACH", "COPY", "COPY_DATABASE", "CREATE", "DELETE", "DETACH", "DROP", "EXPORT", "INSERT")
 ) | frozenset(("MERGE_INTO", "UPDATE", "VACUUM"))
@@ -102,6 +156,7 @@ def used_tables(query: str) -> tuple[str, ...]:
     """The tables of the schema whose names stand in a query, `modules` always: those that it needs, and perhaps more."""
     words = _words(query)
     needed = {*words, MODULES, *([_INSTRUCTIONS] if words & _OF_PROGRAMS else ()), *_tables_of_columns(query)}
+    needed.update(_OPERATION_PARTS if _OPERATIONS in words else ())
     return tuple(name for name in TABLES if name in needed)
 
 
@@ -121,6 +176,9 @@ _INSTRUCTIONS = "instructions"
 
 _ANY_WORD = lazy_regex(r"\w+")
 _WORD = lazy_regex(r"(?<![.\w])\w+")
+_NO_TABLE = lazy_regex(r"Table with name \S+ does not exist")
+_NO_COLUMN = lazy_regex(r"(?:Referenced|does not have a) column (?:named )?\"(\w+)\"")
+_COLUMNS = "select table_name, column_name from information_schema.columns order by all"
 _FROM = lazy_regex(r"\b(?:from|join|describe|summarize|table|pivot)\s+\"?(\w+)", re.IGNORECASE)
 """A table that a query reads; not every form of it."""
 
@@ -145,6 +203,7 @@ def run(
     lacking = [name for name in TABLES if not all(name in one for one in read)]
     found = over(tables, query, parameters, timeout=timeout, memory=memory, lacking=lacking)
     named = {name.lower() for name in _FROM().findall(query)} | _tables_of_columns(query)
+    named.update(_OPERATION_PARTS if _OPERATIONS in named else ())
     return attrs.evolve(found, lacking=tuple(sorted(named.intersection(lacking))))
 
 
@@ -214,6 +273,8 @@ def _asked(
             connection.register(_PROGRAMS, _programs(connection, _INSTRUCTIONS in tables))
             for statement in _VIEWS:
                 connection.execute(statement)
+        if tables >= {*_OPERATION_PARTS}:
+            connection.execute(_OPERATION_VIEW)
         connection.execute("set lock_configuration = true")
         _check_one(connection, query)
         found = connection.sql(query, params=dict(parameters or {}))
@@ -221,7 +282,25 @@ def _asked(
             raise QueryError("this statement has no result; a query starts with SELECT, FROM or WITH")
         return Result(tuple(found.columns), tuple(map(str, found.types)), found.to_arrow_table())
     except duckdb.Error as error:
-        raise QueryError(_said(error)) from None
+        raise QueryError(_said(error) + _hint(str(error), connection)) from None
+
+
+def _hint(message: str, connection: Any) -> str:
+    """How to go on from an unknown table or column: the tables there are, or those that have the column."""
+    table, column = _NO_TABLE().search(message), _NO_COLUMN().search(message)
+    if table is None and column is None:
+        return ""
+    columns: dict[str, list[str]] = {}
+    for name, own in connection.execute(_COLUMNS).fetchall():
+        columns.setdefault(name, []).append(own)
+    names = sorted(columns, key=_OPERATIONS.__ne__)
+    if table is not None:
+        return f" There are {', '.join(names)}."
+    assert column is not None
+    having = [name for name in names if column[1] in columns[name]]
+    if having:
+        return f'; "{column[1]}" is a column of {", ".join(having)}'
+    return f'; no table has "{column[1]}": `describe {names[0]}` lists columns'
 
 
 def _programs(connection: Any, has_instructions: bool) -> Any:
