@@ -273,7 +273,7 @@ def _asked(
             connection.register(_PROGRAMS, _programs(connection, _INSTRUCTIONS in tables))
             for statement in _VIEWS:
                 connection.execute(statement)
-        if tables >= {*_OPERATION_PARTS}:
+        if {*_OPERATION_PARTS}.issubset(tables):
             connection.execute(_OPERATION_VIEW)
         connection.execute("set lock_configuration = true")
         _check_one(connection, query)
