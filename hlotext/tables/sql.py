@@ -286,7 +286,7 @@ def _asked(
 
 
 def _hint(message: str, connection: Any) -> str:
-    """How to go on from an unknown table or column: the tables there are, or those that have the column."""
+    """After an unknown table or column: the tables there are, or those that have the column; else nothing."""
     table, column = _NO_TABLE().search(message), _NO_COLUMN().search(message)
     if table is None and column is None:
         return ""
