@@ -352,9 +352,12 @@ ENTRY e {
     use_global_device_ids=true, to_apply=add, metadata={op_name="jit(f)/reduce_sum" source_file="f.py" source_line=5}
 }
 """
-    (flow,) = cost.traffic(hlo.parse(text)).flows
+    module = hlo.parse(text)
+    (flow,) = cost.traffic(module).flows
     assert flow.place is not None
     assert flow.place.line == 16
+    assert analysis.source_locations(module)[flow.communication.start][0].line == 16
+    assert str(analysis.called_lines(module)[flow.communication.start][0]) == "f.py:16"
     (flow,) = cost.traffic(hlo.parse(text.replace("1024", "8"))).flows
     assert flow.place is not None
     assert flow.place.line == 5

@@ -61,6 +61,15 @@ def test_axes() -> None:
         inspect(text, {"a": 2, "b": 2}).collectives(axis="c")
 
 
+def test_what_needs_a_module_says_where_it_is() -> None:
+    tested = inspect(FORMS["sync"])
+    with pytest.raises(TypeError, match=r"expected a Module, got Hlo; pass its \.module$"):
+        traffic(tested)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a Module, got str$"):
+        traffic("HloModule m")  # type: ignore[arg-type]
+    assert len(traffic(tested.module).flows) == 1
+
+
 def test_what_is_taken(tmp_path: Path) -> None:
     """Text, bytes, a path as string or Path, a module; nothing else."""
     path = tmp_path / "m.hlo"

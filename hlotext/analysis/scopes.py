@@ -10,10 +10,13 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Mapping
+from typing import TypeVar
 
 import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
+from hlotext.analysis.census import census
+from hlotext.analysis.communication import KINDS
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations
@@ -22,6 +25,8 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables.opcodes import OPCODES
+
+T = TypeVar("T")
 
 
 class Phase(enum.Enum):
@@ -122,14 +127,54 @@ def scopes(module: Module) -> Scopes:
 
 @fact
 def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
-    """The source line of every instruction that has one, propagated like scopes."""
-    return propagated(module, SourceLocations().place)
+    """The source line of every instruction that has one, propagated like scopes.
+
+    That of a combined collective is its largest operand's.
+    """
+    return _of_largest_operand(module, propagated(module, SourceLocations().place))
 
 
 @fact
 def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
-    """The source line of every instruction that has one, with the line that called its function, propagated like scopes."""
-    return propagated(module, SourceLocations().called)
+    """The same lines, each with the line that called its function."""
+    return _of_largest_operand(module, propagated(module, SourceLocations().called))
+
+
+_MOST_STEPS = 32
+
+
+def _of_largest_operand(
+    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
+) -> dict[Instruction, tuple[T, MetadataSource]]:
+    """Gives combined collectives the lines of their largest operands.
+
+    Their own metadata is that of their first part, however small.
+    """
+    combined = (
+        instruction
+        for opcode, instructions in census(module).by_opcode.items()
+        if KINDS.get(opcode) not in (None, "all-to-all")  # which may have an operand for each device
+        for instruction in instructions
+        if len(instruction._operands) > 1
+    )
+    for instruction in combined:
+        sizes = {
+            node: node.shape.element_type.byte_width * (node.shape.element_count or 0)
+            for node in instruction.operands
+            if node.shape is not None and node.shape.is_array
+        }
+        largest = max(sizes, key=lambda node: sizes[node], default=None)
+        if largest is None or sizes[largest] <= next(iter(sizes.values())):
+            continue
+        found = lines.get(largest)
+        for _ in range(_MOST_STEPS):  # a copy without a line has that of its reader, which is the collective
+            if found is None or found[1] is not MetadataSource.USER or not largest.operands:
+                break
+            largest = largest.operands[0]
+            found = lines.get(largest)
+        if found is not None:
+            lines[instruction] = found[0], MetadataSource.PRODUCER
+    return lines
 
 
 class _OpNames:

@@ -18,7 +18,6 @@ from hlotext.analysis import (
     mesh_of,
     source_locations,
 )
-from hlotext.analysis.metadata_propagation import MetadataSource
 from hlotext.analysis.wire import Algorithm
 from hlotext.cost.roofline import is_host_copy
 from hlotext.cost.sizes import ShapeSizes
@@ -135,32 +134,6 @@ class Traffic:
         return sum(copy.bytes * (1 if copy.runs is None else copy.runs) for copy in self.copies)
 
 
-_Lines = Mapping[Instruction, tuple[SourceLocation, MetadataSource]]
-_MOST_STEPS = 32
-
-
-def _line(one: Communication, lines: _Lines) -> tuple[SourceLocation, MetadataSource] | None:
-    """The source line of a communication, of one that was combined of several that of its largest operand.
-
-    The metadata of a combined one is that of its first part, however small.
-    """
-    sizes = {
-        node: node.shape.element_type.byte_width * (node.shape.element_count or 0)
-        for node in one.start.operands
-        if node.shape is not None and node.shape.is_array
-    }
-    if len(sizes) < 2 or one.kind == "all-to-all":  # one exchange may have an operand for each device
-        return lines.get(one.start)
-    largest = max(sizes, key=lambda node: sizes[node])
-    found = lines.get(largest) if sizes[largest] > next(iter(sizes.values())) else None
-    for _ in range(_MOST_STEPS):  # a copy without a line has that of its reader, which is the communication
-        if found is None or found[1] is not MetadataSource.USER or not largest.operands:
-            break
-        largest = largest.operands[0]
-        found = lines.get(largest)
-    return found or lines.get(one.start)
-
-
 def traffic(
     module: Module, mesh: DeviceMesh | FoundMesh | None = None, algorithm: Algorithm = "ring"
 ) -> Traffic:
@@ -173,7 +146,7 @@ def traffic(
     flows = []
     for one in communications(module):
         axes = axes_of(module, one, found.mesh if found is not None else None)
-        place = _line(one, lines)
+        place = lines.get(one.start)
         flows.append(
             CollectiveTraffic(
                 one, axes, one.wire_bytes_by(algorithm), one.runs, place[0] if place is not None else None
