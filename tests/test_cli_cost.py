@@ -77,6 +77,11 @@ def test_comm() -> None:
     text = run("comm", MOE)
     assert text.exit_code == 0
     assert "mesh" in text.stdout
+    train = "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"
+    assert "f32[256,512] and 3 more" in run("comm", train).stdout
+    [sum_of_gradients] = json.loads(run("comm", train, "--format", "json").stdout)["modules"][0]["operations"]
+    assert sum_of_gradients["dtypes"] == ["f32"]
+    assert sum_of_gradients["sent_shapes"] == ["f32[512]", "f32[256,512]", "f32[10]", "f32[512,10]"]
     found = json.loads(run("comm", MOE, "--mesh", "a=2,b=2", "--format", "json").stdout)["modules"][0]
     assert found["mesh"] == {"axes": {"a": 2, "b": 2}, "source": "given"}
     assert sum(row["bytes"] for row in found["matrix"]) == sum(

@@ -200,12 +200,14 @@ def test_what_is_no_data_is_not_sent() -> None:
         "replica_groups={{0,1,2,3}}\n}\n"
     )
     assert (ragged.operand_bytes, ragged.wire_bytes, ragged.is_at_most) == (32768, 24576, True)
+    assert list(map(str, ragged.sent_shapes)) == ["f32[64,128]"]
     in_place = only(
         "ENTRY e {\n  a = f32[8,8] parameter(0)\n  b = f32[8,8] parameter(1)\n  i = s32[] constant(0)\n"
         "  s = (s32[], s32[]) tuple(i, i)\n  ROOT r = f32[8,8] collective-permute(a, b, s, s), "
         "source_target_pairs={{0,1},{1,0}}, slice_sizes={{4,8}}\n}\n"
     )
     assert (in_place.operand_bytes, in_place.result_bytes, in_place.wire_bytes) == (128, 128, 128)
+    assert list(map(str, in_place.sent_shapes)) == ["f32[4,8]"]
     still = only(
         "ENTRY e {\n  a = f32[8] parameter(0)\n  ROOT r = f32[8] collective-permute(a), "
         "source_target_pairs={{0,0},{1,1}}\n}\n"

@@ -13,7 +13,7 @@ import pytest
 
 import hlotext as hlo
 from hlotext import cost, lint, memory, tables, thunks
-from hlotext.analysis import Summary, communications, summarize
+from hlotext.analysis import Summary, communications, summarize, total_of
 from hlotext.analysis.summary.details import attribute_text
 from hlotext.tables.rows.subject import Subject
 from tests import support
@@ -119,6 +119,10 @@ def check_collectives(rows: Rows, module: hlo.Module) -> None:
     assert len(rows["collectives"]) == len(found)
     for name, value in (("bytes_in", "operand_bytes"), ("bytes_out", "result_bytes")):
         assert sum(row[name] for row in rows["collectives"]) == sum(getattr(one, value) for one in found)
+    for row, one in zip(rows["collectives"], found, strict=True):
+        assert row["sent_shapes"] == list(map(str, one.sent_shapes))
+        assert set(row["dtypes"]) == {text.partition("[")[0] for text in row["sent_shapes"]}
+        assert sum(total_of(shape).unpadded_bytes for shape in one.sent_shapes) == one.operand_bytes
     sent = sum((row["wire_bytes"] or 0) * (row["runs"] or 0) for row in rows["collectives"])
     links = cost.traffic(module).by_link().values()
     if all(row["runs"] is not None for row in rows["collectives"]):

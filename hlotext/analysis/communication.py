@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 import attrs
 
@@ -10,9 +11,9 @@ from hlotext.analysis.call_graph import CallEdge, CallGraph, call_graph
 from hlotext.analysis.census import census
 from hlotext.analysis.devices import CollectiveGroupMode, devices_of, group_mode, participant_count
 from hlotext.analysis.facts import fact
-from hlotext.analysis.sizes import total_of
+from hlotext.analysis.sizes import arrays_of, total_of
 from hlotext.analysis.slices import TARGET, Slices, dcn_bytes, transfer_type
-from hlotext.analysis.wire import ALGORITHMS, Algorithm, slice_bytes, wire_bytes
+from hlotext.analysis.wire import ALGORITHMS, Algorithm, slice_shapes, wire_bytes
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -92,6 +93,17 @@ class Communication:
     def loop(self) -> Instruction | None:
         """The innermost while that it runs in."""
         return self.loop_call.caller if self.loop_call is not None else None
+
+    @property
+    def sent_shapes(self) -> tuple[Shape, ...]:
+        """The arrays whose bytes `operand_bytes` counts, without layouts; without tokens, and what the text has no shape of."""
+        shapes = _sent_shapes(self.instruction)
+        return tuple(array.without_layout() for shape in shapes for _, array in arrays_of(shape))
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Element types of `sent_shapes`, each once."""
+        return tuple(dict.fromkeys(shape.element_type.name for shape in self.sent_shapes))
 
     @property
     def wire_bytes(self) -> int | None:
@@ -185,7 +197,7 @@ def exchange(instruction: Instruction) -> Exchange:
     groups, pairs = attributes.get("replica_groups"), attributes.get("source_target_pairs")
     count, size = _counted(groups, pairs)
     received = total_of(received_shape(instruction)).unpadded_bytes
-    slices = slice_bytes(instruction)
+    sent = sum(total_of(shape).unpadded_bytes for shape in _sent_shapes(instruction))
     return Exchange(
         kind=kind_of(instruction),
         is_pair=chain_of(instruction) is not None or ROLES.get(instruction.opcode) == "start",
@@ -194,8 +206,8 @@ def exchange(instruction: Instruction) -> Exchange:
         pairs=pairs if isinstance(pairs, tuple) else None,
         group_count=count,
         group_size=size,
-        operand_bytes=_put_in(instruction) if slices is None else slices,
-        result_bytes=received if slices is None else slices,
+        operand_bytes=sent,
+        result_bytes=received if slice_shapes(instruction) is None else sent,
     )
 
 
@@ -219,10 +231,14 @@ def link_of(kind: str) -> Interconnect:
     )
 
 
-def _put_in(instruction: Instruction) -> int:
-    """Bytes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and sizes."""
+def _sent_shapes(instruction: Instruction) -> Sequence[Shape | None]:
+    """Shapes of the operands that are data: of a ragged-all-to-all the first, the others being output, offsets and sizes; of
+    an in-place collective-permute the slices."""
+    slices = slice_shapes(instruction)
+    if slices is not None:
+        return slices
     data = instruction.operands[:1] if instruction.opcode == "ragged-all-to-all" else instruction.operands
-    return sum(total_of(operand.shape).unpadded_bytes for operand in data)
+    return [operand.shape for operand in data]
 
 
 @attrs.frozen

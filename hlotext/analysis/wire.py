@@ -50,8 +50,8 @@ def latency_steps(kind: str, devices: int | None, algorithm: Algorithm = "ring")
     return (max(0, devices - 1).bit_length() if algorithm == "tree" else devices - 1) * rule.rounds
 
 
-def slice_bytes(instruction: Instruction) -> int | None:
-    """Bytes of the slices that an in-place collective-permute sends; None for other instructions.
+def slice_shapes(instruction: Instruction) -> tuple[Shape, ...] | None:
+    """Shapes of the slices that an in-place collective-permute sends; None for other instructions.
 
     It has `slice_sizes`; its operands are input, output and the slice offsets in each.
     """
@@ -61,13 +61,10 @@ def slice_bytes(instruction: Instruction) -> int | None:
     shape = instruction.operands[0].shape if instruction.operands else None
     inputs = shape.tuple_shapes if shape is not None and shape.is_tuple else (shape,)
     each: Any = sizes if sizes and isinstance(sizes[0], tuple) else (sizes,)
-    total = 0
+    slices = []
     for number, dimensions in enumerate(each):
         source = inputs[min(number, len(inputs) - 1)]
         if not isinstance(source, Shape) or not source.is_array:
             return None
-        count = 1
-        for size in dimensions:
-            count *= size
-        total += count * source.element_type.byte_width
-    return total
+        slices.append(Shape(source.element_type, tuple(dimensions)))
+    return tuple(slices)

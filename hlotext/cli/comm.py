@@ -9,7 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import cost, dumps
-from hlotext.analysis import DeviceMesh, FoundMesh, Interconnect, byte_text, parse_mesh
+from hlotext.analysis import DeviceMesh, FoundMesh, Interconnect, byte_text, parse_mesh, total_of
 from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.wire import ALGORITHMS, Algorithm, latency_steps
 from hlotext.cli.chip_options import line_cell, told
@@ -213,6 +213,14 @@ def _total(total: cost.TrafficTotal) -> dict[str, int]:
     return {"bytes": total.bytes, "operations": total.count, "unknown": total.unknown}
 
 
+def _shapes_text(shapes: Sequence[hlo.Shape]) -> str:
+    """The largest of the arrays that a collective sends, and how many more."""
+    if not shapes:
+        return ""
+    more = f" and {len(shapes) - 1:,} more" if len(shapes) > 1 else ""
+    return f"{max(shapes, key=lambda shape: total_of(shape).unpadded_bytes)}{more}"
+
+
 def _flows(
     algorithm: Algorithm, causes: Mapping[hlo.Instruction, dumps.CollectiveCause]
 ) -> Listing[cost.CollectiveTraffic]:
@@ -227,6 +235,8 @@ def _flows(
             None if flow.axes is None else list(flow.axes),
             flow.row,
             one.participants,
+            list(one.dtypes),
+            Shown(list(map(str, one.sent_shapes)), _shapes_text(one.sent_shapes)),
             one.operand_bytes,
             one.result_bytes,
             Shown(flow.sent, ("<= " if one.is_at_most else "") + byte_text(flow.sent)),

@@ -45,6 +45,8 @@ def _row(subject: Subject, one: Communication, axes: Sequence[str] | None) -> di
         "group_size": one.group_size,
         "participants": one.participants,
         "axes": None if axes is None else list(axes),
+        "dtypes": list(one.dtypes),
+        "sent_shapes": list(map(str, one.sent_shapes)),
         "bytes_in": one.operand_bytes,
         "bytes_out": one.result_bytes,
         "wire_bytes": one.wire_bytes,
