@@ -96,7 +96,7 @@ class Communication:
 
     @property
     def sent_shapes(self) -> tuple[Shape, ...]:
-        """The arrays whose bytes `operand_bytes` counts, without layouts; without tokens, and what the text has no shape of."""
+        """The arrays whose bytes `operand_bytes` counts, without layouts; no tokens, and nothing whose shape is unknown."""
         shapes = _sent_shapes(self.instruction)
         return tuple(array.without_layout() for shape in shapes for _, array in arrays_of(shape))
 
