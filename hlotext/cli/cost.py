@@ -12,7 +12,16 @@ import click
 
 import hlotext as hlo
 from hlotext import cost
-from hlotext.analysis import ChipChoice, Phase, backend_of, byte_text, called_lines, choose_chip
+from hlotext.analysis import (
+    ChipChoice,
+    Phase,
+    backend_of,
+    byte_text,
+    call_graph,
+    called_lines,
+    choose_chip,
+    source_locations,
+)
 from hlotext.analysis.chips import CHIPS
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli import cost_time
@@ -23,6 +32,7 @@ from hlotext.cli.chip_options import (
     costs_of,
     format_count,
     format_percent,
+    line_cell,
     seconds,
     told,
     xla_json,
@@ -33,6 +43,7 @@ from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, output
 from hlotext.cost.analysis import line_name
 from hlotext.dumps.texts import compilation_beside
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.usage import memory_space_name
 
 _BAR = 12
@@ -160,6 +171,8 @@ def command(
                 _show_parts(report, found, by, limit, times, depth)
             elif timed is None:
                 _show_tree(report, found, depth or _DEPTH, limit, fold=not no_fold)
+                if depth is None:
+                    _show_instructions(report, found, limit)
     if output_format == "json":
         write_json({"modules": documents})
     inputs.finish()
@@ -321,6 +334,27 @@ def _phases(node: cost.ScopeCost) -> str:
     if not any(parts) or not node.flops:
         return ""
     return "/".join(f"{100 * part / node.flops:.0f}" for part in parts)
+
+
+def _show_instructions(report: Output, found: cost.Analysis, limit: int) -> None:
+    """What moves the most bytes: without a chip nothing says which work takes longer."""
+    lines, runs = source_locations(found.module), call_graph(found.module).runs
+
+    def row(part: tuple[Instruction, cost.Cost]) -> Row:
+        one, own = part
+        place = lines.get(one)
+        often = runs.get(one.computation) if one.computation is not None else None
+        return (
+            one.name,
+            own.flops,
+            own.bytes_accessed,
+            often,
+            line_cell(place[0] if place is not None else None),
+        )
+
+    parts = sorted(found.by_instruction().items(), key=lambda part: -part[1].bytes_accessed)
+    title = "Instructions (all runs), sorted by bytes"
+    report.table(Listing("cost.instructions", row).table(title, parts, limit))
 
 
 def _show_parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
@@ -38,10 +39,10 @@ from hlotext.ir.nodes.module import Module
 from hlotext.ir.tables import xla_changes
 from hlotext.ir.values.value import mimebundle
 
-Key = Literal["scope", "line", "caller", "opcode", "computation"]
+Key = Literal["scope", "line", "caller", "opcode", "computation", "instruction"]
 """Keys by which costs can be summed."""
 
-KEYS: tuple[Key, ...] = ("scope", "line", "caller", "opcode", "computation")
+KEYS: tuple[Key, ...] = ("scope", "line", "caller", "opcode", "computation", "instruction")
 UNKNOWN_LINE = "(unknown)"
 
 
@@ -291,11 +292,18 @@ class Analysis:
 
         `scope`: the path of names in `op_name`, repeated layers apart, cut to the first `depth` names where it is given.
         `line`: the Python line. `caller`: the line and the one that called its function. `opcode`: operations inside fusions
-        by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by step. The
-        sums of each are `run`'s. Raises ValueError for another key.
+        by their own opcodes, bytes by the instruction that moves them. `computation`: the one that runs it step by step.
+        `instruction`: as `by_instruction`. The sums of each are `run`'s. Raises ValueError for another key.
         """
         if key not in KEYS:
             raise ValueError(f"costs can be grouped by {', '.join(KEYS)}, not by {key!r}")
+        if key == "instruction":
+            named: dict[str, Amount] = {}
+            for instruction, cost in self.by_instruction().items():
+                named[instruction.name] = named.get(instruction.name, Amount()).plus(
+                    Amount(*attrs.astuple(cost))
+                )
+            return {name: Cost(*amount) for name, amount in named.items()}
         subject, text = self._naming(key, depth)
         # What names a cost is nearly always one object for many instructions: it is found by identity, and named once.
         sums: dict[int, list[float]] = {}
@@ -319,6 +327,29 @@ class Analysis:
             return lambda share: share.home, lambda home: str(home.name)
         subject, text = naming(self.module, key, depth)
         return lambda share: subject(share.instruction), text
+
+    def by_instruction(self) -> dict[Instruction, Cost]:
+        """The cost of one run by instruction, the most flops first; a fusion has the cost of what it computes.
+
+        Fusions that run one body have equal parts of it.
+        """
+        owners: dict[Computation, Counter[Instruction]] = {}
+        for computation in reversed(self._counting.callees_first):
+            for edge in self._graph.callers.get(computation, ()):
+                if edge.opcode == "fusion":
+                    outer = owners.get(edge.computation)
+                    own = owners.setdefault(computation, Counter())
+                    own.update({edge.caller: 1} if outer is None else outer)
+        totals: dict[Instruction, Amount] = {}
+        for share in self.shares():
+            inside = share.instruction.computation
+            found = owners.get(inside) if inside is not None else None
+            whole = found.total() if found is not None else 1
+            for owner, part in (found or {share.instruction: 1}).items():
+                amounts = (amount * part / whole for amount in attrs.astuple(share.cost))
+                totals[owner] = totals.get(owner, Amount()).plus(Amount(*amounts))
+        ordered = sorted(totals.items(), key=lambda item: (-item[1][0], -item[1][2], item[0].name))
+        return {owner: Cost(*amount) for owner, amount in ordered}
 
     def by_scope(self) -> dict[Scope, Cost]:
         """Costs by scope and phase, for trees."""
@@ -375,6 +406,8 @@ def naming(
     """
     if key == "opcode":
         return lambda instruction: instruction.opcode, str
+    if key == "instruction":
+        return lambda instruction: instruction.name, str
     if key == "computation":
         return lambda instruction: instruction.computation, lambda home: str(home.name)
     if key == "scope":
