@@ -443,6 +443,49 @@ def test_operations_hold_what_costs_and_times_have_by_id(tmp_path: Path) -> None
     assert "costs, times: tables were not built" in said
 
 
+SHARED = """HloModule m
+
+half {
+  p = f32[64] parameter(0)
+  ROOT s = f32[64] sine(p)
+}
+
+inner {
+  p = f32[64] parameter(0)
+  ROOT f = f32[64] fusion(p), kind=kLoop, calls=half
+}
+
+ENTRY e {
+  a = f32[64] parameter(0)
+  x = f32[64] fusion(a), kind=kLoop, calls=inner
+  y = f32[64] fusion(x), kind=kLoop, calls=half
+  ROOT n = f32[64] negate(y)
+}
+"""
+
+
+def test_costs_by_instruction_are_those_of_operations(tmp_path: Path) -> None:
+    """Fusions of one body share its cost."""
+    (tmp_path / "m.txt").write_text(SHARED, "utf-8")
+    for path in (tmp_path / "m.txt", ROOT / "corpus/tpu/data_parallel.v5e_2x2x1.after_codegen.txt"):
+        found = hlo.cost.analyze(hlo.load(path))
+        own = found.by("instruction")
+        query = "select name, sum(flops) as flops, sum(bytes_accessed) as bytes from operations group by name"
+        assert {
+            row["name"]: (float(row["flops"]), float(row["bytes"])) for row in asked(query, str(path))
+        } == {name: pytest.approx((one.flops, one.bytes_accessed)) for name, one in own.items()}
+        assert sum(one.bytes_accessed for one in own.values()) == pytest.approx(found.run.bytes_accessed)
+    found = hlo.cost.analyze(hlo.load(tmp_path / "m.txt"))
+    assert {one.name: cost.transcendentals for one, cost in found.by_instruction().items()} == {
+        "x": 64,
+        "y": 64,
+        "n": 0,
+    }
+    shown = run("cost", tmp_path / "m.txt").stdout
+    table = shown.partition("sorted by bytes")[2].splitlines()[2:]
+    assert sorted(line.split()[0] for line in table) == ["n", "x", "y"]
+
+
 @pytest.mark.parametrize(
     ("query", "hint"),
     [
