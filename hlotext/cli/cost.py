@@ -337,7 +337,7 @@ def _phases(node: cost.ScopeCost) -> str:
 
 
 def _show_instructions(report: Output, found: cost.Analysis, limit: int) -> None:
-    """What moves the most bytes: without a chip nothing says which work takes longer."""
+    """The instructions that move the most bytes: without a chip nothing says which take longer."""
     lines, runs = source_locations(found.module), call_graph(found.module).runs
 
     def row(part: tuple[Instruction, cost.Cost]) -> Row:
