@@ -281,5 +281,5 @@ def test_a_small_constant_or_no_mask_leaves_nothing_out(masked: str, low: str) -
 @pytest.mark.parametrize(("width", "part"), [(128, 15 / 64), (1024, 36 / 64)])
 def test_masked_attention_is_priced_with_its_softmax_and_both_products(width: int, part: float) -> None:
     (found,) = lint.run(_attention(_SELECTED, width), lint.Config(**{**support.SAY_ALL, "select": ("G118",)}))
-    assert "1 more before or after it" in found.message
+    assert "1 operation before or after it" in found.message
     assert found.flops == pytest.approx(2 * 2 * 1024 * 1024 * 64 * (1 - part), rel=0.02)

@@ -636,7 +636,7 @@ def test_a_product_of_which_each_device_keeps_its_part_is_a_matter_of_shardings(
     named = f', metadata={{op_name="{op_name}" source_file="f.py" source_line=15}}' if op_name else ""
     finding = only(OWN_ROWS.replace("PLACE", "multiply").replace("NAMED", named), "G118")
     assert finding.message == (
-        "of the product of 1024x512 and 512x2048 each device uses only 256 of 1,024 indices of dimension 0, its own"
+        "each device uses only its own 256 of 1,024 indices of dimension 0 of the product of 1024x512 and 512x2048"
     )
     assert finding.help.startswith(advice)
 
@@ -645,7 +645,7 @@ def test_a_product_of_which_every_device_uses_the_same_part_is_cut_before() -> N
     """The place of the slice does not depend on the device."""
     text = OWN_ROWS.replace("PLACE(number, rows)", "add(rows, rows)").replace("NAMED", "")
     finding = only(text, "G118")
-    assert finding.message.endswith("only 256 of 1,024 indices of dimension 0 are used")
+    assert finding.message.startswith("only 256 of 1,024 indices of dimension 0 of the product of ")
     assert finding.help.startswith("slice first")
 
 

@@ -147,7 +147,7 @@ def test_markdown_and_statistics() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {3, 4}
     assert reports.statistics(report()).splitlines()[0] == "2  C101  an all-gather in a loop"
-    assert reports.markdown(report([])) == "### hlotext: nothing found in 4 files\n"
+    assert reports.markdown(report([])) == "### hlotext: no findings in 4 files\n"
 
 
 def test_long_markdown_is_cut() -> None:

@@ -482,7 +482,7 @@ def _say_off(config: lint.Config) -> None:
         if not rule.is_default and not config.is_selected(code, False)
     ]
     if off:
-        say(f"{pluralize(len(off), 'rule')} off by default did not run; --extend-select ALL runs every rule")
+        say(f"{pluralize(len(off), 'rule')} off by default did not run (--extend-select ALL runs all)")
 
 
 def _say_counts(report: reports.FindingsReport, compared: lint.Comparison, baseline: str | None) -> None:

@@ -195,7 +195,7 @@ def concise_line(finding: Finding) -> str:
 
 def summary(findings: Iterable[Finding], files: int) -> str:
     """One line that counts: `2 errors, 1 note in 3 files`."""
-    return f"{by_severity(findings) or 'nothing found'} in {pluralize(files, 'file')}"
+    return f"{by_severity(findings) or 'no findings'} in {pluralize(files, 'file')}"
 
 
 def by_severity(findings: Iterable[Finding]) -> str:

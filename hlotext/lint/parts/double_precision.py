@@ -11,7 +11,6 @@ from hlotext.analysis import Backend, arrays_of, written_bytes
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
-from hlotext.lint.helpers import counted
 from hlotext.lint.narrowed import saved_by_narrowing
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -44,7 +43,11 @@ class DoublePrecision(Rule):
             priced = saved_by_narrowing(context)
             yield Report(
                 first,
-                f"{counted(count, 'computes', 'compute')} with {wide_type}, first here"
+                (
+                    f"this instruction computes in {wide_type}"
+                    if count == 1
+                    else f"{count:,} instructions compute in {wide_type}, this one first"
+                )
                 + (f": {slow}" if slow else ""),
                 "use f32, or leave jax_enable_x64 off",
                 None if priced is not None else saved,

@@ -59,7 +59,7 @@ class LongLivedArray(Rule):
                 continue
             yield Report(
                 first.filler,
-                f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'} "
+                f"{pluralize(len(group), 'array')} of {_function(name)} "
                 f"{'takes' if len(group) == 1 else 'take'} {byte_text(total)} at the memory peak, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)})",
                 "use them sooner, keep them in a narrower type, process them in blocks, or recompute them (jax.checkpoint)",
@@ -68,3 +68,8 @@ class LongLivedArray(Rule):
                 is_held=True,
                 cause=f"peak {name}",
             )
+
+
+def _function(name: str) -> str:
+    own = name.rpartition(".")[2]
+    return f"function {own}" if own else "the program"

@@ -37,7 +37,7 @@ class SynchronousCollective(Rule):
                 one.start,
                 f"{one.kind} does not overlap with any computation{times(runs)}: "
                 f"{senders(one)} {byte_text(one.sent_bytes)}{' each time' if runs > 1 else ''}",
-                "let the compiler make it asynchronous, and give it independent work",
+                "let the compiler make it asynchronous, and give it independent work to overlap",
                 one.sent_bytes * runs,
                 cause=cause,
             )

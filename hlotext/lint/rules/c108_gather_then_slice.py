@@ -22,7 +22,7 @@ from hlotext.lint.values import Value
 
 _EXCHANGE = (
     "use lax.all_to_all instead of the all-gather and the slice: each device gets only the part that it uses "
-    "(lax.ppermute, where that is all of another device's)"
+    "(lax.ppermute, if that part is all of another device's shard)"
 )
 _STEPS = "change the sharding in steps, or so that no device needs the whole array"
 _BEFORE = (

@@ -56,12 +56,12 @@ class AxisOverSlowLink(Rule):
         network = (
             "between slices"
             if largest.link is Interconnect.DCN
-            else f"between hosts of {self.devices_per_host}"
+            else f"between hosts ({self.devices_per_host} devices each)"
         )
         yield Report(
             largest.start,
-            f"{_axes(largest, context)}{byte_text(total)} of {byte_text(total + fast)} that a device sends go over the "
-            f"network {network}, which is the slowest link",
+            f"{_axes(largest, context)}{byte_text(total)} of the {byte_text(total + fast)} that a device sends go over the "
+            f"network {network}, the slowest link",
             "map the axis that sends least onto the network: the device order of the mesh decides",
             total,
             cause="network",

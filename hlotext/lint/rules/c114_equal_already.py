@@ -28,7 +28,7 @@ class EqualAlready(Rule):
                 one.start,
                 f"{byte_text(one.operand_bytes)} of values that are equal on all {one.participants or ''} devices is "
                 f"all-reduced{times(runs)}",
-                "drop the reduction: the mean of equal values is that value, and their sum a multiple of it",
+                "remove the reduction: the mean of equal values is that value, and their sum is a multiple of it",
                 one.sent_bytes * runs,
                 seconds=context.prices.seconds(one.start),
                 covers=frozenset([one.start]),

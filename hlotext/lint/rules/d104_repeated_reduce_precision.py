@@ -34,7 +34,7 @@ class RepeatedReducePrecision(Rule):
         ):  # its operand is not the result of such a rounding
             yield Report(
                 instruction,
-                f"values of {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]}",
+                f"values with {before[0]} exponent and {before[1]} mantissa bits are rounded to {own[0]} and {own[1]} bits",
                 "leave it out",
             )
 

@@ -112,8 +112,8 @@ def _of_part(product: Product, side: int, priced: set[Instruction], context: Con
         return None
     return Report(
         product.dot,
-        f"{classes:,} of {shape.dimensions[-1]:,} columns of a matrix of {sizes(shape)} that is multiplied"
-        f"{times(context.runs(product.whole))} are one-hot, and almost all of them zero",
+        f"{classes:,} of {shape.dimensions[-1]:,} columns of a {sizes(shape)} matrix operand are one-hot, almost all zeros"
+        f"{times(context.runs(product.whole))}",
         "take the rows of the other matrix by their index, and add the product of the other columns (w[i] + x @ w[n:])",
         flops=round(context.flops(product.dot) * part),
         seconds=seconds,
@@ -176,7 +176,7 @@ def _of_sparse(product: Product, value: Value, part: float, context: Context) ->
     return Report(
         product.dot,
         f"the product of {' and '.join(sizes(one.shape) for one in product.dot.operands[:2])} runs"
-        f"{times(context.runs(product.whole))} with a matrix of which at most {100 * part:.2g} % is nonzero",
+        f"{times(context.runs(product.whole))} with an operand of which at most {100 * part:.2g} % is nonzero",
         "sum the terms by index (jax.ops.segment_sum(x[source], target), .at[].add), or use jax.experimental.sparse",
         flops=context.flops(product.dot),
         seconds=max(0.0, context.prices.seconds(product.whole) - instead),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from hlotext.analysis.formatting import pluralize
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -27,6 +28,6 @@ class DeadComputation(Rule):
             ):  # every computation is called
                 yield Report(
                     computation.root,
-                    f"computation {computation.name} of {len(computation)} instructions is never called",
+                    f"computation {computation.name} ({pluralize(len(computation), 'instruction')}) is never called",
                     "remove it",
                 )

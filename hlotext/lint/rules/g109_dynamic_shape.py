@@ -8,7 +8,6 @@ import attrs
 
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
-from hlotext.lint.helpers import counted
 from hlotext.lint.rule import Context, Report, Rule
 
 
@@ -26,7 +25,11 @@ class DynamicShape(Rule):
         if found:
             yield Report(
                 found[0],
-                f"{counted(len(found), 'has', 'have')} dimensions whose size is known only at run time, first here",
+                (
+                    "this instruction has dimensions whose size is known only at run time"
+                    if len(found) == 1
+                    else f"{len(found):,} instructions have dimensions whose size is known only at run time, this one first"
+                ),
                 "pad to fixed sizes",
                 None,
                 "present",

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import attrs
 
+from hlotext.analysis.formatting import pluralize
 from hlotext.findings.errors import Severity
 from hlotext.lint.rule import Context, Report, Rule
 
@@ -32,7 +33,9 @@ class LostMetadata(Rule):
             without += metadata is None or not metadata.op_name
         if total and without >= self.share * total:  # enough operations have metadata
             yield Report(
-                None, f"{without:,} of {total:,} instructions have no op_name", "let passes copy metadata"
+                None,
+                f"{without:,} of {pluralize(total, 'instruction')} {'has' if total == 1 else 'have'} no op_name",
+                "make passes copy metadata",
             )
 
 

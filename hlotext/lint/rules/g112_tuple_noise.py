@@ -30,4 +30,8 @@ class TupleNoise(Rule):
             and isinstance(index, int)
             and index < len(made.operands)
         ):  # its operand is not a tuple in the same computation
-            yield Report(instruction, f"this is {made.operands[index].name}", "use that")
+            yield Report(
+                instruction,
+                f"this element of a tuple is {made.operands[index].name}",
+                "use that instruction directly",
+            )

@@ -87,7 +87,9 @@ def _reports(
             else ""
         )
         half = "a part of " if first in same.parts or first in sums else ""
-        remedy = f"compute it before the loop and use the result; it takes {byte_text(held)} during the loop"
+        remedy = (
+            f"compute it before the loop and use the result, which takes {byte_text(held)} during the loop"
+        )
         if first in sums:
             remedy = (
                 "multiply the loop-invariant part by its rows of the matrix before the loop (fixed @ w[:k]), and add the "

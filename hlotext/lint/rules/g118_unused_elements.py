@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from hlotext.analysis import memory_space
+from hlotext.analysis.formatting import pluralize
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
@@ -83,14 +84,14 @@ class UnusedElements(Rule):
             first = max((one for one in saved if one in products), key=saved.__getitem__)
             words, remedy = _said(main[first], asked, context)
             more = (
-                f"; the same holds for {len(products) - 1} more before or after it"
+                f"; the same holds for {pluralize(len(products) - 1, 'operation')} before or after it"
                 if len(products) > 1
                 else ""
             )
             part = max(_needed(main[one], asked)[1] for one in products)
             yield Report(
                 main[first],
-                f"of the product of {' and '.join(sizes(one.shape) for one in main[first].operands[:2])} {words}{more}",
+                f"{words.format(_product(main[first]))}{more}",
                 remedy,
                 flops=round(
                     sum(context.flops(main[one]) * (1 - _needed(main[one], asked)[1]) for one in products)
@@ -179,18 +180,22 @@ def _could_be_skipped(product: Instruction, asked: Mapping[Instruction, Asked]) 
     return True
 
 
+def _product(one: Instruction) -> str:
+    return f"the product of {' and '.join(sizes(operand.shape) for operand in one.operands[:2])}"
+
+
 def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context) -> tuple[str, str]:
-    """The part of a result that is used, in words, and the remedy."""
+    """The part of a result that is used, in words with `{}` for the result, and the remedy."""
     needed, _ = _needed(one, asked)
     assert isinstance(needed, Demand)
     lengths = one.shape.dimensions if one.shape is not None else ()
     counts = {d: part.count for d, part in enumerate(needed.parts) if part is not None}
     if counts:
         d = min(counts, key=lambda d: counts[d] / max(1, lengths[d]))
-        words = f"{counts[d]:,} of {lengths[d]:,} indices of dimension {d}"
+        words = f"{counts[d]:,} of {lengths[d]:,} indices of dimension {d} of {{}}"
         cut = own_part(Value(one, fusions_around(one, context)), context)
         if cut is not None:
-            return f"each device uses only {words}, its own", own_remedy(cut)
+            return f"each device uses only its own {words}", own_remedy(cut)
         remedy = "slice first (x[:, -1] before the product), and compute only what is used"
         return f"only {words} {'is' if counts[d] == 1 else 'are'} used", remedy
     masks = list((needed.masks or {}).values())
@@ -198,25 +203,26 @@ def _said(one: Instruction, asked: Mapping[Instruction, Asked], context: Context
     if all(mask.is_counted for mask in masks):
         if len(masks) == 1 and masks[0].is_diagonal(lengths):
             remedy = "multiply element by element and sum (jnp.einsum('ij,ji->i', a, b), jnp.sum(a * b.T))"
-            return "only the diagonal is used", remedy
+            return "only the diagonal of {} is used", remedy
         if (kept := min(mask.rounds for mask in masks)) <= _MOST_COUNTED:
             return (
-                f"an element is used in {100 * kept:.2g} % of the iterations, as a mask of positions tells",
-                "leave out iterations of which the mask keeps nothing: with a causal mask go over blocks of rows in Python, "
-                "and over keys up to these alone (lax.scan over blocks[: i + 1]), or skip the others by lax.cond",
+                f"each element of {{}} is used in only {100 * kept:.2g} % of the iterations: "
+                "a mask of positions excludes it from the others",
+                "skip iterations that the mask excludes entirely: with a causal mask, loop over blocks of rows in Python "
+                "and over keys only up to these (lax.scan over blocks[: i + 1]), or skip the others with lax.cond",
             )
         what = "elements" if needed is asked.get(one) else "multiplications"
         return (
-            f"only {100 * part:.2g} % of the {what}, kept by a mask of positions, are used",
+            f"only {100 * part:.2g} % of the {what} of {{}} are used: a mask of positions excludes the others",
             "compute only the blocks that the mask keeps: banded attention, or a kernel that skips blocks",
         )
     if all(mask.picked for mask in masks):
         return (
-            f"only {sum(mask.picked for mask in masks):,} elements, selected by index, are used",
+            f"only {sum(mask.picked for mask in masks):,} elements of {{}} are used, selected by index",
             "gather the rows of both operands and sum over them (jnp.einsum('nk,nk->n', a[i], b[j]))",
         )
     return (
-        f"only {100 * part:.2g} % of the elements, selected by data, are used",
+        f"only {100 * part:.2g} % of the elements of {{}} are used, selected by data",
         "compute only what is selected: gather the rows that each part takes into a buffer of fixed size before the product, "
         "and scatter the results",
     )

@@ -94,7 +94,7 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
     return Report(
         last.dot if len(outers) == 1 else inner.dot,
         f"the product of {sizes(inner.dot.operands[0].shape)} and {sizes(inner.dot.operands[1].shape)} is computed first "
-        f"and multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the operations",
+        f"and multiplied by {max(narrow)} columns{many}; the other order needs {100 * then / now:.2g} % of the FLOPs",
         "parenthesize so that the narrow product is computed first; rounding changes. Where differentiation made it, apply "
         "the factors one after the other ((x @ a) @ b), not their product",
         flops=2 * (now - then) * context.runs(last.whole),
@@ -152,11 +152,11 @@ def _of_repeated_rows(
     less = size_of(array.shape) * context.runs(array) if array is not None else 0
     after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
     wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
-    many = f", and {len(after)} products of its gradient with them" if after else ""
+    many = f", and so are they in {len(after)} products of its gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
-        f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many as the table has{many}",
+        f"{sizes(product.dot.operands[1 - side].shape)}: {times:.3g} times as many rows as the table has{many}",
         "multiply the table first, and gather rows of the product",
         flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - 1 / times)),
         seconds=context.prices.together(wholes) * (1 - 1 / times) + context.prices.reading(less),
@@ -225,8 +225,8 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
     rows = product.rows if side == 0 else product.columns
     return Report(
         product.dot,
-        f"{rows:,} rows that were made by {'gathering' if gathered else 'repeating'} others are multiplied by "
-        f"{sizes(product.dot.operands[1 - side].shape)}: {100 * kept:.2g} % of the operations would suffice",
+        f"{rows:,} rows that {'were gathered from fewer' if gathered else 'repeat fewer'} are multiplied by "
+        f"{sizes(product.dot.operands[1 - side].shape)}: {100 * kept:.2g} % of the FLOPs would suffice",
         f"multiply before the rows are {'gathered' if gathered else 'repeated'}, each part by its rows of the matrix, and "
         f"add the results ({'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'})",
         flops=round(context.flops(product.dot) * (1 - kept)),

@@ -22,6 +22,6 @@ class ElidedConstant(Rule):
         if instruction.literal is not None and instruction.literal.is_elided:  # its values are in the text
             yield Report(
                 instruction,
-                f"the values of {instruction.shape} are left out, so this module cannot be run",
+                f"the values of {instruction.shape} are elided, so this module cannot be run",
                 "dump it with large constants",
             )

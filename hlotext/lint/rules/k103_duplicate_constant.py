@@ -38,7 +38,7 @@ class DuplicateConstant(Rule):
                 size = size_of(instruction.shape)
                 yield Report(
                     instruction,
-                    f"{byte_text(size)} with the same values as {other.name}",
+                    f"constant of {byte_text(size)} repeats the values of {other.name}",
                     "make it once",
                     size,
                 )

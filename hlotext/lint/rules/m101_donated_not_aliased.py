@@ -32,7 +32,7 @@ class DonatedNotAliased(Rule):
             ):  # no free result has its shape, or it is small
                 yield Report(
                     parameter,
-                    f"donated argument of {byte_text(size)} is not used for the result of shape {array.without_layout()}",
+                    f"donated argument of {byte_text(size)} is not aliased with the result of shape {array.without_layout()}",
                     "give argument and result the same sharding and layout",
                     size,
                     is_held=True,

@@ -117,9 +117,9 @@ def _of_grown(found: Growth, context: Context) -> Iterator[Report]:
     yield Report(
         last,
         f"an array grows from {byte_text(size_of(first.shape))} to {byte_text(full)} in {len(found.steps):,} steps"
-        f"{times(runs)}, each of which writes all of it anew",
+        f"{times(runs)}, each of which rewrites all of it",
         "hold an array of the full size, write each part in place (lax.dynamic_update_slice or x.at[:, i].set), and mask "
-        "what is not filled yet, or cut it off where it is read",
+        "the part that is not filled yet, or slice it off where the array is read",
         total * runs,
         seconds=saved,
         spares=spares,

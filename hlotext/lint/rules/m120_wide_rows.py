@@ -138,7 +138,7 @@ def _report(product: Product, found: _Rows, context: Context) -> Iterator[Report
     size = size_of(product.dot.shape)
     yield Report(
         product.whole,
-        f"{byte_text(size)}, {sizes(product.dot.shape)}, is held for all rows at once, although rows are independent and "
+        f"{byte_text(size)}, {sizes(product.dot.shape)}, is live for all rows at once, although rows are independent and "
         "no result is as large",
         f"process the rows in blocks, such as {_BLOCKS} of them: lax.scan over {block}{costs}",
         saved,
