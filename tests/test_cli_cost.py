@@ -72,6 +72,50 @@ def test_a_chip_from_a_file(tmp_path: Path) -> None:
     assert " on mine" in run("time", TRAIN, "--chip", str(tmp_path / "mine.toml")).stdout
 
 
+LOOP = """HloModule m, num_partitions=4
+
+sum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+
+body {{
+  p = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[1024] get-tuple-element(p), index=1
+  r = f32[1024] all-reduce(x), channel_id=1, replica_groups={{{{0,1,2,3}}}}, use_global_device_ids=true, to_apply=sum
+  ROOT t = (s32[], f32[1024]) tuple(next, r)
+}}
+
+condition {{
+  p = (s32[], f32[1024]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] {end}
+  ROOT l = pred[] compare(i, n), direction=LT
+}}
+
+ENTRY e {{
+  z = s32[] constant(0)
+  x = f32[1024] parameter(0)
+  t = (s32[], f32[1024]) tuple(z, x)
+  ROOT w = (s32[], f32[1024]) while(t), condition=condition, body=body
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "runs", "sent"), [("constant(3)", "3", "18.0 KiB"), ("bitcast-convert(i)", "?", ">= 6.00 KiB")]
+)
+def test_what_an_operation_sends_is_that_of_all_its_runs(
+    tmp_path: Path, end: str, runs: str, sent: str
+) -> None:
+    (tmp_path / "m.txt").write_text(LOOP.format(end=end), "utf-8")
+    row = run("comm", tmp_path / "m.txt").stdout.partition("Operations")[2].splitlines()[2]
+    assert row.split("f32[1024]")[1].split() == [runs, *sent.split()]
+    [one] = json.loads(run("comm", tmp_path / "m.txt", "--format", "json").stdout)["modules"][0]["operations"]
+    assert one["sent_bytes"] == 6144
+    assert one["sent_bytes_all_runs"] == (18432 if runs == "3" else 6144)
+
+
 def test_comm() -> None:
     """A matrix and a list, with the mesh that the module names or a given one."""
     text = run("comm", MOE)

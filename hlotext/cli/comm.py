@@ -239,10 +239,11 @@ def _flows(
             Shown(list(map(str, one.sent_shapes)), _shapes_text(one.sent_shapes)),
             one.operand_bytes,
             one.result_bytes,
-            Shown(flow.sent, ("<= " if one.is_at_most else "") + byte_text(flow.sent)),
+            flow.sent,
             one.is_at_most,
             latency_steps(one.kind, one.largest_group, algorithm),
             flow.runs,
+            Shown(flow.total, f"{_bound(flow)}{byte_text(flow.total)}"),
             one.is_async,
             line_cell(flow.place),
             told.why if told is not None else None,
@@ -251,3 +252,10 @@ def _flows(
         )
 
     return Listing("comm.operations", row)
+
+
+def _bound(flow: cost.CollectiveTraffic) -> str:
+    """What is counted for once in a loop of unknown length is a lower bound, all branches of a conditional an upper one."""
+    if flow.communication.is_at_most:
+        return "<= "
+    return ">= " if flow.runs is None and flow.total is not None else ""
