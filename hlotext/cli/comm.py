@@ -255,7 +255,7 @@ def _flows(
 
 
 def _bound(flow: cost.CollectiveTraffic) -> str:
-    """What is counted for once in a loop of unknown length is a lower bound, all branches of a conditional an upper one."""
+    """The mark of a bound: lower for a loop of unknown length, counted once, upper where every branch of a conditional counts."""
     if flow.communication.is_at_most:
         return "<= "
     return ">= " if flow.runs is None and flow.total is not None else ""
