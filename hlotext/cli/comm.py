@@ -255,7 +255,7 @@ def _flows(
 
 
 def _bound(flow: cost.CollectiveTraffic) -> str:
-    """The mark of a bound: lower for a loop of unknown length, counted once, upper where every branch of a conditional counts."""
+    """Mark of a bound: lower for a loop of unknown length, upper where all branches of a conditional count."""
     if flow.communication.is_at_most:
         return "<= "
     return ">= " if flow.runs is None and flow.total is not None else ""
