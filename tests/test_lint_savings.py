@@ -845,3 +845,20 @@ def test_a_stable_sort_of_keys_costs_the_positions() -> None:
     assert finding.seconds == pytest.approx(times[0] - times[1], rel=0.01)
     assert finding.peak_bytes == pytest.approx(peaks[0] - peaks[1], rel=0.01)
     assert "G118" not in codes(after)
+
+
+def test_all_transposes_around_convolutions_are_one_cause() -> None:
+    """In both directions, through what is done by element; in the order of the library none of them is left."""
+    text = (support.DATA / "lint" / "parts" / "convolution_relayout.txt").read_text()
+    turned = text.partition("HloModule silent")[0]
+    finding = only(turned, "L103")
+    assert finding.message.startswith(
+        "3 instructions only turn arrays into the order in which the library convolves, NHWC with kernels in OHWI, or back"
+    )
+    assert "('NHWC', 'OHWI', 'NHWC')" in finding.help
+    whole = cost.estimate(hlo.parse(turned), "h100").instructions
+    assert finding.seconds == pytest.approx(
+        sum(one.seconds for one in whole if one.name in ("images", "kernel", "z"))
+    )
+    one_dimension = turned.replace("b01f_o01i->b01f", "b0f_o0i->b0f").replace("3x3 pad=1_1x1_1", "3 pad=1_1")
+    assert "('NWC', 'OWI', 'NWC')" in only(one_dimension, "L103").help

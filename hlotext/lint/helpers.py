@@ -419,7 +419,15 @@ def is_computed_again(instruction: Instruction) -> bool:
 
 def is_product_call(call: Instruction) -> bool:
     """True if a custom call is a matrix product or convolution of NVIDIA's libraries."""
-    return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", "__cudnn$conv"))
+    return str(call.attributes.get("custom_call_target", "")).startswith(("__cublas$", _CONVOLUTIONS))
+
+
+def is_convolution_call(call: Instruction) -> bool:
+    """True if a custom call is a convolution of NVIDIA's library."""
+    return str(call.attributes.get("custom_call_target", "")).startswith(_CONVOLUTIONS)
+
+
+_CONVOLUTIONS = "__cudnn$conv"
 
 
 # ---- what belongs together

@@ -14,7 +14,7 @@ from hlotext.analysis.views import array_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.layout.permutations import descending
 from hlotext.lint.beside import step_percent
-from hlotext.lint.helpers import size_of, times
+from hlotext.lint.helpers import is_convolution_call, size_of, times
 from hlotext.lint.moving import comes_from_argument, is_in_main_memory, moved_array, moved_back, moved_bytes
 from hlotext.lint.repairs import StoreInOrder
 from hlotext.lint.rule import Context, Report, Rule
@@ -144,5 +144,4 @@ def _is_overwritten(moved: Instruction) -> bool:
 
 
 def _is_convolution(instruction: Instruction) -> bool:
-    target = str(instruction.attributes.get("custom_call_target", ""))
-    return instruction.opcode == "convolution" or target.startswith("__cudnn$conv")
+    return instruction.opcode == "convolution" or is_convolution_call(instruction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from hlotext.lint.merged import MergedRule
+from hlotext.lint.parts.convolution_relayout import ConvolutionRelayout
 from hlotext.lint.parts.parameter_relayout import ParameterRelayout
 from hlotext.lint.parts.relayout_copy import RelayoutCopy
 
@@ -19,6 +20,7 @@ class Relayout(MergedRule):
     former = ("L105",)
     needs_optimized = True
     parts = (
+        ConvolutionRelayout,
         ParameterRelayout,
         RelayoutCopy,
     )
