@@ -862,3 +862,107 @@ def test_all_transposes_around_convolutions_are_one_cause() -> None:
     )
     one_dimension = turned.replace("b01f_o01i->b01f", "b0f_o0i->b0f").replace("3x3 pad=1_1x1_1", "3 pad=1_1")
     assert "('NWC', 'OWI', 'NWC')" in only(one_dimension, "L103").help
+
+
+RECURRENT_GRADIENT = """HloModule gradient, is_scheduled=true
+
+%fused {
+  %q = f32[32,512]{1,0} parameter(0)
+  %d = f32[32,2048]{1,0} parameter(1)
+  %u = f32[512,2048]{1,0} parameter(2)
+  %p = f32[512,2048]{1,0} dot(%q, %d), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT %s = f32[512,2048]{1,0} add(%u, %p)
+}
+
+%add.x {
+  %w = f32[1536,2048]{1,0} parameter(0)
+  %u.1 = f32[1024,2048]{1,0} parameter(1)
+  %from.x = f32[1024,2048]{1,0} slice(%w), slice={[0:1024], [0:2048]}
+  ROOT %s.1 = f32[1024,2048]{1,0} add(%u.1, %from.x)
+}
+
+%add.h {
+  %w.1 = f32[1536,2048]{1,0} parameter(0)
+  %u.2 = f32[512,2048]{1,0} parameter(1)
+  %from.h = f32[512,2048]{1,0} slice(%w.1), slice={[1024:1536], [0:2048]}
+  ROOT %s.2 = f32[512,2048]{1,0} add(%u.2, %from.h)
+}
+
+%body {
+  %state = STATE parameter(0)
+  %i = s32[] get-tuple-element(%state), index=0
+  %z = f32[32,2048]{1,0} get-tuple-element(%state), index=1
+  %xs = f32[1600,32,1024]{2,1,0} get-tuple-element(%state), index=2
+  %kept = f32[1600,32,2048]{2,1,0} get-tuple-element(%state), index=3
+  %of.x = f32[1024,2048]{1,0} get-tuple-element(%state), index=4
+  %of.h = f32[512,2048]{1,0} get-tuple-element(%state), index=5
+  %zero = s32[] constant(0)
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %dz = f32[32,2048]{1,0} tanh(%z)
+  %h = f32[32,512]{1,0} slice(%z), slice={[0:32], [0:512]}
+BODY
+}
+
+%condition {
+  %state.1 = STATE parameter(0)
+  %i.1 = s32[] get-tuple-element(%state.1), index=0
+  %limit = s32[] constant(1600)
+  ROOT %less = pred[] compare(%i.1, %limit), direction=LT
+}
+
+ENTRY %main {
+  %z0 = f32[32,2048]{1,0} parameter(0)
+  %xs0 = f32[1600,32,1024]{2,1,0} parameter(1)
+  %kept0 = f32[1600,32,2048]{2,1,0} parameter(2)
+  %a0 = f32[1024,2048]{1,0} parameter(3)
+  %b0 = f32[512,2048]{1,0} parameter(4)
+  %zero.1 = s32[] constant(0)
+  %first = STATE tuple(%zero.1, %z0, %xs0, %kept0, %a0, %b0)
+  %loop = STATE while(%first), condition=%condition, body=%body
+AFTER
+}
+"""
+_STATE = (
+    "(s32[], f32[32,2048]{1,0}, f32[1600,32,1024]{2,1,0}, f32[1600,32,2048]{2,1,0}, f32[1024,2048]{1,0}, "
+    "f32[512,2048]{1,0})"
+)
+_JOINED = """  %cut = f32[1,32,1024]{2,1,0} dynamic-slice(%xs, %i, %zero, %zero), dynamic_slice_sizes={1,32,1024}
+  %x = f32[32,1024]{1,0} bitcast(%cut)
+  %rows = f32[32,1536]{1,0} concatenate(%x, %h), dimensions={1}
+  %both = f32[1536,2048]{1,0} dot(%rows, %dz), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  %new.x = f32[1024,2048]{1,0} fusion(%both, %of.x), kind=kLoop, calls=%add.x
+  %new.h = f32[512,2048]{1,0} fusion(%both, %of.h), kind=kLoop, calls=%add.h
+  ROOT %t = STATE tuple(%next, %dz, %xs, %kept, %new.x, %new.h)"""
+_TAKEN = """  %of.x.1 = f32[1024,2048]{1,0} get-tuple-element(%loop), index=4
+  %of.h.1 = f32[512,2048]{1,0} get-tuple-element(%loop), index=5
+  ROOT %r = (f32[1024,2048]{1,0}, f32[512,2048]{1,0}) tuple(%of.x.1, %of.h.1)"""
+_APART = """  %row = f32[1,32,2048]{2,1,0} bitcast(%dz)
+  %stacked = f32[1600,32,2048]{2,1,0} dynamic-update-slice(%kept, %row, %i, %zero, %zero)
+  %new.h = f32[512,2048]{1,0} fusion(%h, %dz, %of.h), kind=kLoop, calls=%fused
+  ROOT %t = STATE tuple(%next, %dz, %xs, %stacked, %of.x, %new.h)"""
+_AT_ONCE = """  %all = f32[1600,32,2048]{2,1,0} get-tuple-element(%loop), index=3
+  %of.h.1 = f32[512,2048]{1,0} get-tuple-element(%loop), index=5
+  %at.once = f32[1024,2048]{1,0} dot(%xs0, %all), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1}
+  ROOT %r = (f32[1024,2048]{1,0}, f32[512,2048]{1,0}) tuple(%at.once, %of.h.1)"""
+
+
+def test_a_gradient_that_leaves_the_loop_takes_its_additions_along() -> None:
+    """Also where it is joined with another one that stays: on GPU that one then adds to its sum itself."""
+    joined, apart = (
+        RECURRENT_GRADIENT.replace("BODY", body).replace("AFTER", after).replace("STATE", _STATE)
+        for body, after in ((_JOINED, _TAKEN), (_APART, _AT_ONCE))
+    )
+    on_gpu = {"profile": Backend.GPU, "chip": "h100"}
+    finding = only(joined, "G124", **on_gpu)
+    assert finding.message.startswith(
+        "a part of the product of 32x1536 and 32x2048 is computed in each of 1,600"
+    )
+    before, after = (cost.estimate(hlo.parse(text), "h100").seconds for text in (joined, apart))
+    assert finding.seconds == pytest.approx(before - after, rel=0.1)
+    on_cpu = only(joined, "G124", profile=Backend.CPU, chip="cpu")
+    names = {one.name: one.seconds for one in cost.estimate(hlo.parse(joined), "cpu").instructions}
+    assert 0.95 * names["new.x"] < (on_cpu.seconds or 0) < names["new.x"] + names["both"]
+    assert "G124" not in [
+        one.code for one in lint.run(hlo.parse(apart), lint.Config(**support.SAY_ALL, **on_gpu))
+    ]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import accumulate, pairwise
 
 import attrs
 
-from hlotext.analysis import byte_text
+from hlotext.analysis import Backend, byte_text
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.values.window import SliceDimensions
 from hlotext.lint.helpers import size_of
 from hlotext.lint.products import Product, concatenated, products
 from hlotext.lint.recurrence import apart_from_state, is_made_of, not_of_loops, only_stacked
-from hlotext.lint.rounds import Purity, Rounds, Same, same_in_rounds, stepped_rounds
+from hlotext.lint.rounds import Purity, Rounds, Same, behind, same_in_rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.sums import slots_added_to
-from hlotext.lint.values import Value
+from hlotext.lint.values import VIEWS, Value, consumers
 from hlotext.lint.wording import described, every_round
 
 
@@ -33,6 +35,8 @@ class _Moved:
     """The part of its terms that need not wait."""
     after: frozenset[Instruction] = frozenset()
     """Operations on its result that go with it."""
+    without: frozenset[Instruction] = frozenset()
+    """Operations of which nothing is left."""
 
 
 _BEFORE = (
@@ -48,7 +52,7 @@ class OffTheRecurrence(Rule):
     title = "small products in a loop that could be one product over all iterations"
     waste = "small"
     needs_optimized = True
-    yields_to = frozenset({"G116"})
+    yields_to = frozenset({"D107", "G116"})
 
     def check_module(self, context: Context) -> Iterator[Report]:
         by_body: dict[Computation | None, list[Product]] = {}
@@ -73,6 +77,7 @@ def _reports(
         apart_from_state(rounds, purity, rounds.passed),
         apart_from_state(rounds, purity, not_of_loops(rounds)),
         purity,
+        context.backend is Backend.GPU,
     )
     if not any(
         body.waits(product) for product in found
@@ -118,6 +123,8 @@ class _Body:
     given: frozenset[Instruction]
     """The same, without what another loop computed."""
     purity: Purity
+    adds_in_products: bool
+    """True where a product that is added to a sum is one operation with the addition."""
 
     def waits(self, product: Product) -> bool:
         return not all(is_made_of(value, self.apart, self.purity) for value in product.operands)
@@ -145,17 +152,67 @@ def _moved(product: Product, body: _Body) -> _Moved | None:
                     2 * rows,
                     after=after - {product.whole},
                 )
-        elif is_made_of(value, body.given, body.purity) and slots_added_to(
-            product.value, body.rounds, body.same
-        ):
+        elif additions := _additions(product, value, body):
             rows = size_of(other.instruction.shape)
             return _Moved(
                 "its result is only added up, and an operand does not depend on the loop's state",
                 f"{_BEFORE}: its gradient is then one product, too",
                 rows,
-                2 * rows,
+                2 * (rows + additions.read),
+                additions.part,
+                without=additions.writers - {product.whole},
             )
     return None
+
+
+@attrs.frozen(eq=False)
+class _Additions:
+    """Sums over all iterations to which a product of rows that are known before the loop is added."""
+
+    part: float
+    """The part of the product's result that comes from such rows."""
+    writers: frozenset[Instruction]
+    """Operations that add, of which nothing is left."""
+    read: int = 0
+    """Bytes of the other sums, which the product of the other rows then reads to add to them itself."""
+
+
+def _additions(product: Product, value: Value, body: _Body) -> _Additions | None:
+    """The sums that a product with an operand is only added to, where rows of it are known; None where there are none.
+
+    Compilers join products that share an operand, as gradients do. On GPU the product of one operand alone adds to its sum.
+    """
+    rounds = body.rounds
+    slots = slots_added_to(product.value, rounds, body.same)
+    writers = {slot: behind(rounds.given[slot]).writer for slot in slots}
+    if not slots or is_made_of(value, body.given, body.purity):
+        return _Additions(1.0, frozenset(writers.values())) if slots else None
+    parts, along = concatenated(value) or ([], 0)
+    shapes = [part.instruction.shape for part in parts]
+    ends = [0, *accumulate(shape.dimensions[along] if shape is not None else 0 for shape in shapes)]
+    known = {
+        place
+        for place, part in zip(pairwise(ends), parts, strict=True)
+        if is_made_of(part, body.given, body.purity)
+    }
+    gone = {slot for cut in _cuts(product.value, known) for slot in slots_added_to(cut, rounds, body.same)}
+    if not gone:
+        return None
+    part = sum(end - start for start, end in known) / ends[-1]
+    if not body.adds_in_products:
+        return _Additions(part, frozenset(writers[slot] for slot in gone))
+    left = sum(size_of(rounds.given[slot].shape) for slot in slots if slot not in gone)
+    return _Additions(part, frozenset(writers.values()), left)
+
+
+def _cuts(value: Value, ranges: Collection[tuple[int, int]]) -> Iterator[Value]:
+    """Slices of a value that begin and end as one of these ranges does, in a dimension."""
+    for user, _ in consumers(value, VIEWS):
+        cut = user.instruction.attributes.get("slice")
+        if isinstance(cut, SliceDimensions) and any(
+            (one.start, one.limit) in ranges for one in cut.dimensions
+        ):
+            yield user
 
 
 def _part(value: Value, apart: frozenset[Instruction], purity: Purity) -> float:
@@ -186,5 +243,5 @@ def _saved(product: Product, moved: _Moved, flops: int, count: int, context: Con
     part = moved.part * context.flops(product.dot) / flops
     compute = (least.compute or 0.0) * times * part
     once = prices.reading(narrow) * times + prices.reading(wide) * (times / count)
-    less = prices.seconds(product.whole) * part - max(compute, once) - prices.reading(moved.read) * times / 2
-    return max(0.0, less)
+    gone = prices.seconds(product.whole) * part + prices.together(moved.without)
+    return max(0.0, gone - max(compute, once) - prices.reading(moved.read) * times / 2)
