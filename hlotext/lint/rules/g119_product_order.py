@@ -49,7 +49,7 @@ class ProductOrder(Rule):
                     yield report
                 if (report := _of_repeated_rows(outer, side, every, context)) is not None:
                     yield report
-                if (report := _of_broadcast_rows(outer, side, context)) is not None:
+                if (report := _of_broadcast_rows(outer, side, every, context)) is not None:
                     yield report
         for inner, outers in uses.items():
             if (
@@ -183,9 +183,11 @@ def _is_table(scatter: Instruction, table: Shape) -> bool:
     return scatter.shape is not None and scatter.shape.element_count == table.element_count
 
 
-def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report | None:
+def _of_broadcast_rows(
+    product: Product, side: int, every: Sequence[Product], context: Context
+) -> Report | None:
     """Rows that were broadcast or gathered, such as all pairs of rows side by side or those of both ends of edges, are
-    multiplied: once would do for each row."""
+    multiplied: once would do for each row. With it go the products of its gradient."""
     joined = concatenated(product.origins[side])
     parts, along = joined if joined is not None else ([product.origins[side]], -1)
     parts = [source(part, SAME) for part in parts]
@@ -198,7 +200,7 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
             return None
         summed += shape.dimensions[-1]
         kept += shape.dimensions[-1] * _distinct(part) / product.summed
-        gathered += size_of(shape) if part.instruction.opcode == "gather" else 0
+        gathered += shape.dimensions[-1] if part.instruction.opcode == "gather" else 0
     if gathered and (
         along == -1 or context.backend is Backend.TPU
     ):  # a gather counts only together with its gradient
@@ -208,32 +210,65 @@ def _of_broadcast_rows(product: Product, side: int, context: Context) -> Report 
         return None
     if summed != product.summed or product.batch != 1 or kept >= _HALF or product.columns < _LEAST_NARROW:
         return None
-    array = written(product.operands[side])
-    if array is not None and (
-        array.opcode == "parameter" or any(user is not product.whole for user in array.users)
-    ):
-        array = None
-    runs = context.runs(product.whole)
-    now, result = (
-        context.prices.seconds(product.whole),
-        context.prices.reading(size_of(product.whole.shape) * runs),
-    )
-    spared = max(0.0, now - max(now * kept, result))
-    if array is not None:  # only writing the gathered rows would be saved
-        writing = context.prices.reading(size_of(array.shape) * runs)
-        spared += min(context.prices.seconds(array), writing if gathered else math.inf)
     rows = product.rows if side == 0 else product.columns
+    array = written(product.operands[side])
+    after = _gradients(product, side, rows, array, every) if gathered and array is not None else []
+    between = _between(after, array)
+    readers = {product.whole, *between, *(one.whole for one in after)}
+    if array is not None and (array.opcode == "parameter" or not readers.issuperset(array.users)):
+        array, after, between = None, [], []
+    prices, runs = context.prices, context.runs(product.whole)
+    # What is left reads the rows that were not gathered, and reads or writes what they are multiplied to.
+    apart = 1 - gathered / summed if gathered else 0.0
+    moved = size_of(product.dot.shape) + apart * (size_of(array.shape) if array is not None else 0)
+    wholes = [one.whole for one in (product, *after)]
+    times = map(prices.seconds, wholes)
+    spared = sum(now - min(now, max(now * kept, prices.reading(moved * runs))) for now in times)
+    spared += prices.together(between) * (1 - apart)
+    spares = dict.fromkeys(between, 1 - apart)
+    if array is not None:  # only writing the gathered rows would be saved
+        writing = prices.reading(size_of(array.shape) * runs)
+        spared += min(prices.seconds(array), writing if gathered else math.inf)
+        spares[array] = 1.0
+    many = f", and so are they in {len(after)} products of its gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that {'were gathered from fewer' if gathered else 'repeat fewer'} are multiplied by "
-        f"{sizes(product.dot.operands[1 - side].shape)}: {100 * kept:.2g} % of the FLOPs would suffice",
+        f"{sizes(product.dot.operands[1 - side].shape)}{many}: {100 * kept:.2g} % of the FLOPs would suffice",
         f"multiply before the rows are {'gathered' if gathered else 'repeated'}, each part by its rows of the matrix, and "
         f"add the results ({'(x @ w[:k])[i] + (x @ w[k:])[j]' if gathered else '(a @ w[:k])[:, None] + (b @ w[k:])[None]'})",
-        flops=round(context.flops(product.dot) * (1 - kept)),
+        flops=round(sum(context.flops(one.dot) for one in (product, *after)) * (1 - kept)),
         seconds=spared,
-        spares={array: 1.0} if array is not None else {},
-        covers=frozenset([product.whole, *([array] if array is not None else [])]),
+        spares=spares,
+        covers=frozenset([*wholes, *spares]),
     )
+
+
+_PADDED = SAME | {"pad"}
+
+
+def _gradients(
+    product: Product, side: int, rows: int, array: Instruction, every: Sequence[Product]
+) -> list[Product]:
+    """The products of the gradient of one whose rows an array holds: of its matrix, which sums over the rows, and of these
+    rows, which the same matrix multiplies."""
+    readers = {user.instruction for user, _ in consumers(Value(array), _PADDED)}
+    matrix = product.origins[1 - side]
+    return [
+        one
+        for one in every
+        if one is not product
+        and (
+            (one.dot in readers and one.summed * one.batch >= rows)
+            or (matrix in one.origins and {one.rows, one.columns} == {rows, product.summed})
+        )
+    ]
+
+
+def _between(after: Sequence[Product], array: Instruction | None) -> list[Instruction]:
+    """Operations that pad an array for products that sum over its rows: compilers split long sums in equal parts."""
+    made = {written(operand) for one in after for operand in one.operands}
+    return [one for one in array.users if one in made] if array is not None else []
 
 
 def _distinct(value: Value) -> float:
