@@ -67,3 +67,12 @@ def test_values_show_their_fields() -> None:
     """One `__repr__` for all values gives what attrs would give each."""
     assert repr(hlo.Tile((8, 128))) == "Tile(dimensions=(8, 128))"
     assert repr(hlo.parse_window("{size=3}").dimensions[0]).startswith("WindowDimension(size=3, stride=1, ")
+
+
+def test_a_command_on_dumps_loads_no_other_and_no_models() -> None:
+    """`dump why --help` took a second: it loaded the comparison of folders, execution and every model."""
+    found = imported("from hlotext.cli import dump; dump.command")
+    assert not {"hlotext.cli.dump_bisect", "hlotext.cli.dump_pass", "hlotext.execution"} & {*found}
+    found = imported("from hlotext.compiler import models; models.model_of('copy-insertion', 'tpu')")
+    assert not {"hlotext.compiler.copies", "hlotext.compiler.scheduling"} & {*found}
+    assert "hlotext.messages.kinds" not in imported("import hlotext.messages; hlotext.messages.Message")

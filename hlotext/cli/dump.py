@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from hlotext import compiler, dumps
 from hlotext.analysis import MetadataSource, SourceLocation, byte_text, source_locations
 from hlotext.analysis.formatting import pluralize
 from hlotext.analysis.views import array_of
-from hlotext.cli import CommandGroup, dump_bisect, dump_collectives, dump_hosts, dump_pass, why_output
+from hlotext.cli import CommandGroup, why_output
 from hlotext.cli.common import FORMAT, Unreadable, age_json, limit_option, read, write_json
 from hlotext.cli.folders import asked, chosen, opened
 from hlotext.cli.listing import Listing
@@ -46,8 +47,20 @@ NAME = click.option(
 LIMIT = limit_option(_ROWS)
 
 
+_FILES = ("bisect", "collectives", "hosts", "pass")
+
+
 class _Dump(CommandGroup):
-    """The commands on dump folders."""
+    """The commands on dump folders; those with a file of their own are loaded when they are called for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted((*super().list_commands(ctx), *_FILES))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _FILES:
+            found: click.Command = importlib.import_module(f"hlotext.cli.dump_{cmd_name}").command
+            return found
+        return super().get_command(ctx, cmd_name)
 
     def unknown(self, ctx: click.Context, word: str) -> str:
         if os.path.exists(word):
@@ -556,9 +569,3 @@ def _bytes(number: int | None) -> str:
 
 def _signed(number: int | None) -> str:
     return "?" if number is None else f"{number:+,}"
-
-
-command.add_command(dump_collectives.command)
-command.add_command(dump_hosts.command)
-command.add_command(dump_bisect.command)
-command.add_command(dump_pass.command)

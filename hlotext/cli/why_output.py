@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hlotext as hlo
 from hlotext import dumps
 from hlotext.analysis import responsible_frame
 from hlotext.analysis.entries import program_name
-from hlotext.compiler import Answer, Decision
+
+if TYPE_CHECKING:
+    from hlotext.compiler import Answer, Decision
 
 
 def facts(answers: Iterable[Answer], module: hlo.Module | None = None) -> list[tuple[str, str]]:

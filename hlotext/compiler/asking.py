@@ -19,7 +19,7 @@ from hlotext.analysis import Backend
 from hlotext.analysis.meant import meant_instruction, names_meant
 from hlotext.analysis.shards import shards_of
 from hlotext.compiler.decision import Decision
-from hlotext.compiler.explaining import Explanation, explain, previous
+from hlotext.compiler.explaining import Explanation, asked, previous
 from hlotext.compiler.models import MODELS, model_of
 from hlotext.compiler.platforms import platform_of
 from hlotext.diff import Change
@@ -64,10 +64,9 @@ def why(compilation: Compilation, name: str) -> tuple[Answer, ...]:
         explanation = _explained(compilation, step)
         if explanation is None:
             continue
-        pairs = [explanation.of(each) for each in names]
-        decisions = {id(d): d for _, decided in pairs for d in decided}
-        changes = {id(c): c for changed, _ in pairs for c in changed}
+        decisions = {id(d): d for each in names for d in explanation.decisions_about(each)}
         if decisions:
+            changes = {id(c): c for each in names for c in explanation.of(each)[0]}
             answer = Answer(
                 step.name, tuple(decisions.values()), tuple(changes.values()), step, explanation.verdict
             )
@@ -91,7 +90,7 @@ def _explained(compilation: Compilation, step: Step) -> Explanation | None:
     try:
         before, after = previous(step).module, step.module
         log = files[0].text() if files else ""
-        return explain(before, after, step.name, platform=compilation.platform, log=log, age=compilation.age)
+        return asked(before, after, step.name, platform=compilation.platform, log=log, age=compilation.age)
     except (hlo.InputError, hlo.HloSyntaxError, ValueError):
         return None
 

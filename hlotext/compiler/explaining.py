@@ -68,13 +68,27 @@ class Explanation:
     """`cpu`, `gpu` or `tpu`."""
     before: hlo.Module
     after: hlo.Module
-    accounting: PassDiff
     outcome: Outcome | None
     """Model's result for the module before the pass; None without a model, or if the model does not apply."""
-    notes: tuple[str, ...]
-    """Facts that could not be determined, with the reason."""
-    views: tuple[View, ...] = ()
-    """Further views of a pass without a model: clones, overlap, shards, orders."""
+    no_outcome: tuple[str, ...] = ()
+    """Why there is none."""
+
+    @functools.cached_property
+    def accounting(self) -> PassDiff:
+        """Operations of both texts, paired."""
+        with gc_control.gc_paused(collect_first=False):
+            return PassDiff(self.before, self.after, self.name or "")
+
+    @functools.cached_property
+    def views(self) -> tuple[View, ...]:
+        """Further views of a pass without a model: clones, overlap, shards, orders."""
+        with gc_control.gc_paused(collect_first=False):
+            return tuple(views_of(self.name, self.accounting, self.platform))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts that could not be determined, with the reason."""
+        return () if self.views else self.no_outcome
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -154,14 +168,21 @@ class Explanation:
             if (change.new is not None and change.new.name == name)
             or (change.old is not None and change.old.name == name)
         )
+        return changes, self.decisions_about(name)
+
+    def decisions_about(self, name: str) -> tuple[Decision, ...]:
+        """Decisions about the operation of a name, or involving it. The texts are compared for a new fusion alone."""
         own = [d for d in self.decisions if d.instruction == name]
         others = [d for d in self.decisions if d.instruction != name and name in d.others]
         if not own and not others:
             others = list(self._inside(name))
-        return changes, (*own, *others)
+        return (*own, *others)
 
     def _inside(self, name: str) -> Iterator[Decision]:
         """Decisions that put operations into a new fusion."""
+        fused = [decision for decision in self.decisions if decision.rule == "fused"]
+        if not fused:
+            return
         node = self.after.find(name)
         if not isinstance(node, hlo.Instruction) or node.opcode != "fusion" or node in self.accounting.old_of:
             return
@@ -171,9 +192,7 @@ class Explanation:
             for i in callee
             if (old := self.accounting.old_of.get(i)) is not None
         }
-        for decision in self.decisions:
-            if decision.instruction in held and decision.rule == "fused":
-                yield decision
+        yield from (decision for decision in fused if decision.instruction in held)
 
     def counts(self) -> Counter[str]:
         """Number of changes of each kind."""
@@ -203,16 +222,21 @@ def explain(
     pass, also without a model. Raises HloSyntaxError, InputError; TypeError for what is no module; ValueError for
     an unknown platform.
     """
+    found = asked(before, after, name, platform=platform, log=log, age=age)
+    _ = found.views  # as the texts are now
+    return found
+
+
+def asked(
+    before: Any, after: Any, name: str | None, *, platform: str | None, log: str, age: Age | None
+) -> Explanation:
+    """The same, with the texts compared where that is read first: who asks the model alone does not need it."""
     old, new = module_of(before), module_of(after)
     known = platform or platform_of(old).value
     platform_of(old, known)
     with gc_control.gc_paused(collect_first=False):
-        outcome, notes = _ask(name, known, old, new, log, age)
-        accounting = PassDiff(old, new, name or "")
-        views = tuple(views_of(name, accounting, known))
-    if views:
-        notes = []
-    return Explanation(name, known, old, new, accounting, outcome, tuple(notes), views)
+        outcome, why_none = _ask(name, known, old, new, log, age)
+    return Explanation(name, known, old, new, outcome, tuple(why_none))
 
 
 def previous(step: Step) -> Step:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
-from hlotext.compiler.async_collectives import async_collective_creator, convert_async_collectives_to_sync
-from hlotext.compiler.copies import (
-    adding_copies,
-    copy_insertion,
-    post_scheduling_copies,
-    removing_copies,
-    special_copies,
-)
-from hlotext.compiler.cpu_instruction_fusion import cpu_fusion
 from hlotext.compiler.decision import Outcome
-from hlotext.compiler.layout_models import layout_assignment
-from hlotext.compiler.priority import priority_fusion
-from hlotext.compiler.scheduling import schedule
-from hlotext.compiler.wrapping import fusion_wrapper
 from hlotext.ir.nodes.module import Module
 from hlotext.rewrite.passes.base import Age
 
@@ -26,33 +14,39 @@ Model = Callable[[Module, Module | None, str, Age | None], Outcome]
 which XLA it is; None: as the text tells, else the newest."""
 
 
-def _alone(work: Callable[[Module], Outcome]) -> Model:
-    """A model that looks at the module before the pass, and at nothing else."""
-    return lambda before, after, log, age: work(before)
+def _model(home: str, name: str, *, by_age: bool = False) -> Model:
+    """A model that looks at the module before the pass, and by `by_age` tells releases apart. Its file is imported when it is
+    first asked: a compilation has use for few of them."""
 
+    def model(before: Module, after: Module | None, log: str, age: Age | None) -> Outcome:
+        work = getattr(importlib.import_module(f"hlotext.compiler.{home}"), name)
+        found: Outcome = work(before, age=age) if by_age else work(before)
+        return found
 
-def _by_age(work: Callable[..., Outcome]) -> Model:
-    """The same for one that tells releases apart."""
-    return lambda before, after, log, age: work(before, age=age)
+    return model
 
 
 def _priority_fusion(before: Module, after: Module | None, log: str, age: Age | None) -> Outcome:
-    return priority_fusion(before, log) if log else Outcome(before)
+    work = importlib.import_module("hlotext.compiler.priority").priority_fusion
+    found: Outcome = work(before, log) if log else Outcome(before)
+    return found
 
 
 MODELS: dict[tuple[str, str | None], Model] = {
-    ("adding_copies_to_resolve_interference", None): _by_age(adding_copies),
-    ("adding_special-case_copies", None): _alone(special_copies),
-    ("async-collective-creator", "gpu"): _by_age(async_collective_creator),
-    ("copy-insertion", None): _by_age(copy_insertion),
-    ("fusion", "cpu"): _by_age(cpu_fusion),
-    ("fusion-wrapper", None): _by_age(fusion_wrapper),
-    ("gpu-convert-async-collectives-to-sync", None): _by_age(convert_async_collectives_to_sync),
-    ("post-scheduling-copies", None): _by_age(post_scheduling_copies),
-    ("SCHEDULE", "cpu"): _alone(schedule),
-    ("SCHEDULE", "gpu"): _alone(schedule),
-    ("removing_unnecessary_copies", None): _by_age(removing_copies),
-    ("layout-assignment", "cpu"): _alone(layout_assignment),
+    ("adding_copies_to_resolve_interference", None): _model("copies", "adding_copies", by_age=True),
+    ("adding_special-case_copies", None): _model("copies", "special_copies"),
+    ("async-collective-creator", "gpu"): _model("async_collectives", "async_collective_creator", by_age=True),
+    ("copy-insertion", None): _model("copies", "copy_insertion", by_age=True),
+    ("fusion", "cpu"): _model("cpu_instruction_fusion", "cpu_fusion", by_age=True),
+    ("fusion-wrapper", None): _model("wrapping", "fusion_wrapper", by_age=True),
+    ("gpu-convert-async-collectives-to-sync", None): _model(
+        "async_collectives", "convert_async_collectives_to_sync", by_age=True
+    ),
+    ("post-scheduling-copies", None): _model("copies", "post_scheduling_copies", by_age=True),
+    ("SCHEDULE", "cpu"): _model("scheduling", "schedule"),
+    ("SCHEDULE", "gpu"): _model("scheduling", "schedule"),
+    ("removing_unnecessary_copies", None): _model("copies", "removing_copies", by_age=True),
+    ("layout-assignment", "cpu"): _model("layout_models", "layout_assignment"),
     ("priority-fusion", "gpu"): _priority_fusion,
 }
 """By XLA's name of the pass and the platform; None: on every platform."""

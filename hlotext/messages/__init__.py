@@ -5,8 +5,15 @@
 ...     print(message.kind, message.instruction, message.file, message.line)
 """
 
+from typing import TYPE_CHECKING
+
+from hlotext.ir.lazy_imports import lazy_submodules
 from hlotext.messages.message import ListedAllocation, Memory, Message, Messages
-from hlotext.messages.reading import read
 from hlotext.messages.remedies import remedies
+
+if TYPE_CHECKING:
+    from hlotext.messages.reading import read
+
+__getattr__ = lazy_submodules(__name__, reading=("read",))
 
 __all__ = ["ListedAllocation", "Memory", "Message", "Messages", "read", "remedies"]

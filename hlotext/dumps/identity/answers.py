@@ -17,6 +17,7 @@ from hlotext.dumps.identity.sources import Source, Sources
 from hlotext.dumps.identity.states import usual_form
 from hlotext.dumps.step import Step
 from hlotext.dumps.timeline import whole_text
+from hlotext.ir import gc_control
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -90,7 +91,8 @@ class Identity:
         self._compilation = compilation
         last = compilation.last
         self._steps = compilation.steps if last is None else compilation.steps[: last.index + 1]
-        self._chain = Chain(_texts(self._steps, last))
+        with gc_control.gc_paused(collect_first=False):  # texts and pairs are no cycles
+            self._chain = Chain(_texts(self._steps, last))
 
     def __contains__(self, name: str) -> bool:
         return self._chain.last is not None and name.removeprefix("%") in self._chain.last.ops
