@@ -64,7 +64,7 @@ class Explanation:
 
     name: str | None
     """XLA's name of the pass; None where it was not said."""
-    platform: str | None
+    platform: str
     """`cpu`, `gpu` or `tpu`."""
     before: hlo.Module
     after: hlo.Module
