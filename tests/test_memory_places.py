@@ -50,18 +50,32 @@ def test_both_structures_give_the_same_places(seed: int) -> None:
         assert known.place(order, limit) == one_by_one(times, sizes, taken, order, limit)
 
 
+def interval(name: str, size: int, start: int, stop: int) -> Interval:
+    """The life of a value of that name."""
+    found = Interval(Value(None, name, (), None), size, start)
+    found.stop = stop
+    return found
+
+
 @pytest.mark.parametrize(("begin", "used"), [(3, 16), (4, 8)])
 def test_a_place_that_is_free_for_a_tick_is_used(begin: int, used: int) -> None:
     """Two values share a place from tick 0 to 2 and from `begin`; a third lives at tick 3 alone."""
-
-    def interval(name: str, start: int, stop: int) -> Interval:
-        found = Interval(Value(None, name, (), None), 8, start)
-        found.stop = stop
-        return found
-
-    first, between = interval("first", 0, 2), interval("between", 3, 3)
-    first.members.append(interval("second", begin, 5))
+    first, between = interval("first", 8, 0, 2), interval("between", 8, 3, 3)
+    first.members.append(interval("second", 8, begin, 5))
     assert place_by_size(Simulation([], [first, between], [], 6), 1).bytes == used
+
+
+def recorded_orders(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The orders that are placed from now on."""
+    orders: list[tuple[int, ...]] = []
+    place = Slots.place
+
+    def recorded(self: Slots, order: list[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
+        orders.append(tuple(order))
+        return place(self, order, limit)
+
+    monkeypatch.setattr(Slots, "place", recorded)
+    return orders
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -71,19 +85,41 @@ def test_no_order_is_placed_twice(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     intervals = []
     for number in range(60):
         first, last = sorted(chance.sample(range(200), 2))
-        found = Interval(Value(None, f"v{number}", (), None), chance.randrange(1, 500), first)
-        found.value.number, found.stop = number, last
+        found = interval(f"v{number}", chance.randrange(1, 500), first, last)
+        found.value.number = number
         intervals.append(found)
-    orders: list[tuple[int, ...]] = []
-    place = Slots.place
-
-    def recorded(self: Slots, order: list[int], limit: int | None) -> tuple[int, dict[int, int]] | int:
-        orders.append(tuple(order))
-        return place(self, order, limit)
-
-    monkeypatch.setattr(Slots, "place", recorded)
+    orders = recorded_orders(monkeypatch)
     simulation = Simulation([], intervals, [], 200)
     repaired = place_repaired(simulation, 1).bytes
     assert len(orders) > 2
     assert orders.count(orders[0]) == 1
     assert repaired <= place_by_size(simulation, 1).bytes
+
+
+def test_what_needs_no_more_than_lives_at_once_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of one place that live at once take it once, and only the padding of 5 bytes is not needed."""
+    first, small = interval("a", 8, 0, 3), interval("b", 5, 0, 6)
+    first.members.append(interval("c", 8, 2, 5))
+    orders = recorded_orders(monkeypatch)
+    assert place_by_size(Simulation([], [first, small], [], 6), 8).bytes == 13
+    assert len(orders) == 1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_better_one_of_both_orders_is_taken(seed: int) -> None:
+    chance = random.Random(seed)
+    intervals = [
+        interval(f"v{number}", chance.randrange(1, 40), *sorted(chance.sample(range(40), 2)))
+        for number in range(12)
+    ]
+    for number, one in enumerate(intervals):
+        one.value.number = number
+    rows = [(one.size, one.stop - one.start) for one in intervals]
+    times = [[(one.start, one.stop)] for one in intervals]
+    sizes = [one.size for one in intervals]
+    taken = [-(-size // 16) * 16 for size in sizes]
+    by_size = sorted(range(12), key=lambda n: (-rows[n][0], -rows[n][1], n))
+    by_length = sorted(range(12), key=lambda n: (-rows[n][1], -rows[n][0], n))
+    needed = [one_by_one(times, sizes, taken, order, 1 << 40) for order in (by_size, by_length)]
+    least = min(found[0] for found in needed if isinstance(found, tuple))
+    assert place_by_size(Simulation([], intervals, [], 40), 16).bytes == least

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from hlotext.analysis.census import distinct_shapes
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of
 from hlotext.ir.nodes.module import Module
@@ -30,14 +31,9 @@ def backend_of(module: Module) -> Backend | None:
     an optimized module with neither is for CPU.
     """
     has_gpu_sign = GPU_FINGERPRINT in module.attributes.get("frontend_attributes", {})
-    # By identity, since equal shapes are nearly always one object: a census takes several times as long.
-    every = list(module.instructions())
-    shapes = {id(one._head.shape): one._head.shape for one in every}
-    if any(
-        shape is not None and shape.layout is not None and shape.layout.tiles for shape in shapes.values()
-    ):
+    if any(shape.layout is not None and shape.layout.tiles for shape in distinct_shapes(module)):
         return Backend.TPU
-    for call in every:
+    for call in module.instructions():
         if call._head.opcode == "custom-call":
             has_gpu_sign |= str(call.attributes.get("custom_call_target")).startswith(_GPU_TARGETS)
     for parameter in module.entry.parameters if module.computations else ():

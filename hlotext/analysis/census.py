@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 import attrs
@@ -47,6 +47,14 @@ def census(module: Module) -> Census:
         rows[number].append(instruction)
     sets = _first_of_each([id(one._attributes) for one in every], every)
     return Census(every, by_opcode, shapes, list(sets.values()))
+
+
+@fact
+def distinct_shapes(module: Module) -> Collection[Shape]:
+    """The shapes of all instructions, each once. Equal ones are nearly always one object: by equality takes several times
+    as long, and of the few that are not both are here."""
+    heads = {id(one._head): one._head for c in module.computations for one in c._instructions}
+    return {id(head.shape): head.shape for head in heads.values() if head.shape is not None}.values()
 
 
 def _first_of_each(keys: list[int], values: list[Instruction]) -> dict[int, Instruction]:

@@ -8,6 +8,7 @@ from typing import Literal
 import attrs
 
 from hlotext.analysis.backend import Backend, backend_of
+from hlotext.analysis.census import distinct_shapes
 from hlotext.analysis.chips import CHIPS, Chip
 from hlotext.analysis.facts import fact
 from hlotext.ir.nodes.module import Module
@@ -104,13 +105,9 @@ _SPARSE_CORES = ("v5p", "v6e", "tpu7x")
 
 def _marks(module: Module) -> set[str]:
     found: set[str] = set()
-    seen: set[int] = set()
-    for instruction in module.instructions():
-        shape = instruction._head.shape
-        if shape is not None and id(shape) not in seen:
-            seen.add(id(shape))
-            for leaf in (part for _, part in shape.leaves()) if shape.is_tuple else (shape,):
-                _mark_shape(leaf, found)
+    for shape in distinct_shapes(module):
+        for leaf in (part for _, part in shape.leaves()) if shape.is_tuple else (shape,):
+            _mark_shape(leaf, found)
     if any(one.execution_thread == "sparsecore" for one in module.computations):
         found.add("sparse")
     for parameter in module.entry.parameters if module.computations else ():

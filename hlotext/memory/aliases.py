@@ -108,12 +108,12 @@ class _Sets:
     def join(self, value: Value, others: list[Value]) -> None:
         """Puts a value's set and those of the others together."""
         members, own = self._members, self._set
+        if {own[each] for each in others} == {own[value]}:
+            return  # each pair comes from both sides
         found: dict[int, int] = {}
         for each in (value, *others):
             number = own[each]
             found[number] = min(found.get(number, each.number), each.number)
-        if len(found) < 2:
-            return
 
         def size(number: int) -> tuple[int, int]:
             return (len(members[number]) if number in members else 1, -found[number])

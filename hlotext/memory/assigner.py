@@ -14,6 +14,7 @@ from hlotext.memory.allocations import Allocation, Slice
 from hlotext.memory.dataflow import Dataflow
 from hlotext.memory.errors import MemoryModelError
 from hlotext.memory.heap import (
+    EventRow,
     HeapBuffers,
     HeapEvent,
     HeapResult,
@@ -42,9 +43,14 @@ class Heap:
 
     memory_space: int
     bytes: int
-    events: Sequence[HeapEvent]
+    event_rows: Sequence[EventRow]
     is_assigned_before: bool = False
     """True if filled by TPU's memory space assignment, whose offsets are not in the text."""
+
+    @property
+    def events(self) -> tuple[HeapEvent, ...]:
+        """Its events as XLA's trace has them."""
+        return tuple(map(HeapEvent._make, self.event_rows))
 
 
 @attrs.frozen(eq=False)
@@ -406,7 +412,7 @@ class Assigner:
             if not self._places_heaps:
                 place = side_by_side
             placement = place(simulation, self._platform.alignment(space))
-            self._add_heap(space, simulation.events, placement, False)
+            self._add_heap(space, simulation.event_rows, placement, False)
             self._open[-1].allocation.is_size_estimated = self._is_estimated(space, placement)
 
     def _is_estimated(self, space: int, placement: HeapResult) -> bool:
@@ -423,7 +429,7 @@ class Assigner:
         unit = self._platform.alignment(space)
         return placement.bytes <= sum(rounded_up(size, unit) for size in sizes.values()) - unit
 
-    def _add_heap(self, space: int, events: Sequence[HeapEvent], placement: HeapResult, before: bool) -> None:
+    def _add_heap(self, space: int, events: Sequence[EventRow], placement: HeapResult, before: bool) -> None:
         allocation = Allocation(len(self._open), placement.bytes, space, is_estimated=before, heaps=1)
         opened = Opened(allocation)
         self._open.append(opened)

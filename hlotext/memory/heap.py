@@ -21,13 +21,19 @@ from hlotext.memory.sharing import Sharing
 from hlotext.memory.value_sets import Values
 from hlotext.memory.values import Value
 
+EventKind = Literal["alloc", "free", "share"]
+
 
 class HeapEvent(NamedTuple):
     """One event of a heap, as XLA's trace has it."""
 
-    kind: Literal["alloc", "free", "share"]
+    kind: EventKind
     value: Value
     shared_with: Value | None = None
+
+
+EventRow = tuple[EventKind, Value, Value | None]
+"""Fields of a `HeapEvent`, which is made when somebody asks for it."""
 
 
 class Interval:
@@ -60,12 +66,16 @@ class HeapBuffers:
 class Simulation:
     """Events of a heap: allocations, frees and sharing, before placement."""
 
-    events: Sequence[HeapEvent]
+    event_rows: Sequence[EventRow]
     intervals: Sequence[Interval]
     """One for each place: its first value, with the others as members."""
     empty: Sequence[Value]
     """Values without bytes, at offset 0."""
     ticks: int
+
+    @property
+    def events(self) -> tuple[HeapEvent, ...]:
+        return tuple(map(HeapEvent._make, self.event_rows))
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +97,7 @@ def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, shar
     ends: dict[int, dict[Value, None]] = {}
     for _, last, _, value in rows:
         ends.setdefault(last, {})[value] = None
-    events: list[HeapEvent] = []
+    events: list[EventRow] = []
     roots: list[Interval] = []
     empty: list[Value] = []
     interval_of: dict[Value, Interval] = {}
@@ -98,7 +108,7 @@ def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, shar
 
     def release(value: Value) -> None:
         nonlocal tick
-        events.append(HeapEvent("free", value))
+        events.append(("free", value, None))
         interval = interval_of.get(value)
         if interval is not None:
             interval.stop = tick
@@ -106,7 +116,7 @@ def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, shar
 
     def share(value: Value, other: Value) -> None:
         nonlocal tick
-        events.append(HeapEvent("share", value, other))
+        events.append(("share", value, other))
         root = root_of.get(other)
         size = max(sizes[buffer_of[value]], root.size if root is not None else 0)
         if root is None or not size:
@@ -149,7 +159,7 @@ def simulate(values: Sequence[Value], buffers: HeapBuffers, flow: Dataflow, shar
                 del freed[over]
                 share(value, over)
                 continue
-            events.append(HeapEvent("alloc", value))
+            events.append(("alloc", value, None))
             first_of[buffer] = value
             size = sizes[buffer]
             if not size:
@@ -181,16 +191,17 @@ def _ending(
 
 def place_by_size(simulation: Simulation, alignment: int) -> HeapResult:
     """`SPATIAL` and `TEMPORAL`, the smaller of both: largest first, or longest first, into the smallest gap that fits."""
-    return _best_of_two(simulation, alignment, _placer(simulation, alignment))[1]
+    order = sorted(simulation.intervals, key=_by_size)
+    return _best_of_two(order, _least(simulation, alignment), _placer(simulation, alignment))[1]
 
 
-def _best_of_two(simulation: Simulation, alignment: int, place: _Place) -> tuple[HeapResult, HeapResult]:
+def _best_of_two(by_size: list[Interval], least: int, place: _Place) -> tuple[HeapResult, HeapResult]:
     """The result of the order by size, and the better one of this and the order by length."""
-    spatial = place(sorted(simulation.intervals, key=_by_size), None)
+    spatial = place(by_size, None)
     assert isinstance(spatial, HeapResult)
-    if spatial.bytes <= _least(simulation, alignment):
+    if spatial.bytes <= least:
         return spatial, spatial
-    temporal = place(sorted(simulation.intervals, key=_by_length), spatial.bytes)
+    temporal = place(sorted(by_size, key=_by_length), spatial.bytes)
     return spatial, temporal if isinstance(temporal, HeapResult) else spatial
 
 
@@ -199,10 +210,9 @@ def place_repaired(simulation: Simulation, alignment: int) -> HeapResult:
 
     For memory that a compiler filled by a search of its own, which comes near to what lives at most.
     """
-    place = _placer(simulation, alignment)
-    spatial, best = _best_of_two(simulation, alignment, place)
-    least = _least(simulation, alignment)
+    place, least = _placer(simulation, alignment), _least(simulation, alignment)
     order = sorted(simulation.intervals, key=_by_size)
+    spatial, best = _best_of_two(order, least, place)
     tries = min(_REPAIRS, _MOST_PLACED // len(order)) if order else 0
     if best.bytes <= least or not tries:
         return best
@@ -255,8 +265,9 @@ def _placer(simulation: Simulation, alignment: int) -> _Place:
         heap, offsets = found
         chunks: dict[Value, tuple[int, int]] = dict.fromkeys(simulation.empty, (0, 0))
         for interval in order:
-            for each in (interval, *interval.members):
-                chunks[each.value] = offsets[number_of[interval]], interval.size
+            chunk = chunks[interval.value] = offsets[number_of[interval]], interval.size
+            for member in interval.members:
+                chunks[member.value] = chunk
         return HeapResult(heap, chunks)
 
     return place
@@ -285,25 +296,19 @@ _MOST_PLACED = 10_000
 
 
 def _least(simulation: Simulation, alignment: int) -> int:
-    """Bytes that no placement can do without: most that live at once, the last chunk's padding aside."""
+    """Bytes that no placement can do without: most that live at once, but for the padding behind the last of them."""
     change = [0] * (simulation.ticks + 1)
+    padding = 0
     for interval in simulation.intervals:
         size = rounded_up(interval.size, alignment)
-        for each in (interval, *interval.members):
-            change[each.start] += size
-            change[each.stop] -= size
+        padding = max(padding, size - interval.size)
+        for start, stop in _times(interval):
+            change[start] += size
+            change[stop] -= size
         for piece in interval.pieces:
             change[piece.start] += piece.size
             change[piece.stop] -= piece.size
-    # Members of one place may live at once: then this is no bound.
-    if any(_overlap(interval) for interval in simulation.intervals if interval.members):
-        return 0
-    return max(itertools.accumulate(change)) - alignment + 1
-
-
-def _overlap(interval: Interval) -> bool:
-    rows = sorted((each.start, each.stop) for each in (interval, *interval.members))
-    return any(second[0] < first[1] for first, second in itertools.pairwise(rows))
+    return max(itertools.accumulate(change)) - padding
 
 
 def _by_size(interval: Interval) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ import attrs
 from hlotext.ir.caches import text_cache
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.dataflow import Dataflow
-from hlotext.memory.heap import HeapEvent, Interval, Simulation
+from hlotext.memory.heap import EventRow, Interval, Simulation
 from hlotext.memory.schedule import Schedule
 from hlotext.memory.values import Value
 
@@ -21,7 +21,7 @@ _JOINS_SLICES = "ConcatBitcast"
 """The custom call that makes one array of the slices of a prefetch; it copies nothing."""
 
 
-def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Schedule) -> list[HeapEvent]:
+def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Schedule) -> list[EventRow]:
     """The events as XLA's trace has them: each value from its definition to its last use. Inferred.
 
     A value that nothing uses has none. One that a conditional uses last lives until the branches begin, and in each
@@ -36,7 +36,7 @@ def trace_of_fast_space(values: Iterable[Value], flow: Dataflow, schedule: Sched
             rows.append((start, 0, value.number, value))
             rows.append((stop, 1, value.number, value))
     rows.sort(key=lambda row: row[:3])
-    return [HeapEvent("free" if is_free else "alloc", value) for _, is_free, _, value in rows]
+    return [("free" if is_free else "alloc", value, None) for _, is_free, _, value in rows]
 
 
 def with_slices_in_place(simulation: Simulation, flow: Dataflow) -> Simulation:

@@ -12,7 +12,7 @@ import attrs
 from hlotext.analysis.chips import HOST
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.memory.allocations import Allocation
-from hlotext.memory.heap import HeapEvent
+from hlotext.memory.heap import EventRow
 from hlotext.memory.values import Value
 
 if TYPE_CHECKING:
@@ -187,13 +187,13 @@ def xla_peak(assignment: Assignment) -> int | None:
         return base
     most = now = base
     for heap in assignment.heaps:
-        for change in _changes(heap.events):
+        for change in _changes(heap.event_rows):
             now += change
             most = max(most, now)
     return most
 
 
-def _changes(events: Sequence[HeapEvent]) -> list[int]:
+def _changes(events: Sequence[EventRow]) -> list[int]:
     """By how many bytes each event changes what lives; a place counts the value that was put there first."""
     users: dict[Value, int] = {}
     root_of: dict[Value, Value] = {}

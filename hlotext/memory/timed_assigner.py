@@ -21,24 +21,26 @@ class TimedAssigner(Assigner):
     _free: dict[int, list[tuple[int, int]]]
     """Those that hold nothing any more by memory space: (bytes, number), ascending."""
 
+    _starts: dict[int, int]
+    """The first moment of each buffer."""
+
     def run_all(self, numbers: Sequence[int]) -> list[int]:
-        self._held, self._free = [], {}
+        self._held, self._free, self._starts = [], {}, {}
         return super().run_all(numbers)
 
-    def _start(self, number: int) -> int:
-        return min((first for first, _ in self._ranges_of(number)), default=-1)
-
     def _sorted(self, numbers: Sequence[int]) -> list[int]:
-        sizes, live_out = self._buffers.sizes, self._live_out
+        sizes, live_out, starts = self._buffers.sizes, self._live_out, self._starts
+        for number in numbers:
+            starts[number] = min([first for first, _ in self._ranges_of(number)], default=-1)
 
         def key(number: int) -> tuple[int, int, bool, int]:
-            return self._start(number), -sizes[number], number not in live_out, number
+            return starts[number], -sizes[number], number not in live_out, number
 
         return sorted(numbers, key=key)
 
     def _candidates(self, number: int) -> Iterator[int]:
         members, size = self._buffers.members[number], self._buffers.sizes[number]
-        start = self._start(number)
+        start = self._starts[number]
         while self._held and self._held[0][0] <= start:
             _, freed = heapq.heappop(self._held)
             opened = self._open[freed]
