@@ -28,14 +28,14 @@ HEAD = """# The stages of a compilation
 
 <!-- made by docs/stages.py: do not edit -->
 
-From the program that a framework hands over to what runs on a device, XLA goes through the stages below. They are those of
+Between the program from a framework and the code on a device, XLA goes through the stages below. They are those of
 XLA's own page "From HLO to thunks"; which pass belongs to which is hlotext's reading of what the passes do
 (`hlotext.compiler.stages`). The program is one training step of a network with three layers, compiled three times; every text
-here stands in its dump folder, and `hlotext dump timeline` shows such a folder in the same way.
+here is in its dump folder, and `hlotext dump timeline` shows such a folder in the same way.
 
-What is followed is one operation: the product of the second layer, `jvp(layer_1)/dot_general` in the names that JAX gives.
-Under each stage stand the passes that changed the program (with the operations that came and went), and the lines of that
-operation behind the last of these passes. Stages take turns, so others may have been at work in between.
+The page follows one operation: the matrix product of the second layer, `jvp(layer_1)/dot_general` in JAX's names.
+Each stage lists the passes that changed the program (with the number of operations added and removed), and the lines of that
+operation after the last of these passes. Stages interleave, so others may have run in between.
 
 """
 
@@ -63,7 +63,7 @@ def _of_stage(c: dumps.Compilation, rows: list[dumps.TimelineEntry], stage: str)
     own = [row for row in rows if row.step.stage == stage]
     active = [row for row in own if row.changes is not None and len(row.changes)]
     if active:
-        yield "| pass | new | gone | changed | renamed |\n|---|---:|---:|---:|---:|\n"
+        yield "| pass | added | removed | changed | renamed |\n|---|---:|---:|---:|---:|\n"
         for row in active[:_PASSES]:
             found = row.changes
             assert found is not None
@@ -74,7 +74,11 @@ def _of_stage(c: dumps.Compilation, rows: list[dumps.TimelineEntry], stage: str)
             yield f"| and {len(active) - _PASSES} more | | | | |\n"
         yield "\n"
     elif own and own[-1].step.index:
-        yield f"{len(own)} step{'s' if len(own) > 1 else ''}, and none changed anything.\n\n"
+        yield (
+            f"{len(own)} steps, none of which changed anything.\n\n"
+            if len(own) > 1
+            else "1 step, which changed nothing.\n\n"
+        )
     shown = own[-1] if active else own[0] if own and not own[0].step.index else None
     if shown is not None and (lines := list(_lines(shown.step))):
         yield from _block(lines)
