@@ -277,3 +277,17 @@ def test_a_match_has_its_python_line(tmp_path: Path) -> None:
     (one, other) = json.loads(run("grep", "constant(...)", path, "--format", "json").stdout)["matches"]
     assert one["place"] == {"file": "/home/me/model.py", "line": 12, "function": ""}
     assert other["place"] is None
+
+
+def test_what_a_start_runs_stands_in_the_line_of_the_start(tmp_path: Path) -> None:
+    """The text has no computation for it: positions were missing, and no editor could go there."""
+    path = tmp_path / "m.hlo"
+    path.write_text(
+        "HloModule m\n\nENTRY %e (x: f32[8]) -> f32[8] {\n  %x = f32[8] parameter(0)\n"
+        '  %s = ((f32[8]), f32[8], u32[]) custom-call-start(%x), custom_call_target="f"\n'
+        "  ROOT %d = f32[8] custom-call-done(%s)\n}\n",
+        "utf-8",
+    )
+    (line,) = run("grep", "custom-call(...)", path).stdout.splitlines()
+    assert line.startswith(f"{path}:5:3: ROOT %async_op = ")
+    assert run_json("grep", "custom-call(...)", path)["matches"][0]["line"] == 5

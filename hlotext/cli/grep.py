@@ -331,9 +331,13 @@ def _fitted(text: str, shape: str, opcode: str, width: int) -> str:
 
 
 def _span(instruction: Instruction) -> Span | None:
-    """Where the text has an instruction; one that the text leaves out, as `x#0` does an element, stands in its operand."""
+    """Place of an instruction in the text. One that the text leaves out is at its operand, as `x#0` is an element of `x`, or
+    at the start of the asynchronous operation whose computation holds it."""
     while instruction.span is None and instruction.opcode == "get-tuple-element" and instruction.operands:
         instruction = instruction.operands[0]
+    home = instruction.computation
+    if instruction.span is None and home is not None and home.is_sugared:
+        return next((caller.span for caller in home.callers if caller.span is not None), None)
     return instruction.span
 
 
