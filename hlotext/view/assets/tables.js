@@ -44,7 +44,7 @@ const tableOf = (table) => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const words = rows.map((row) => row.textContent.toLowerCase());
   // Its rows are cards where there is little room, and their cells have the titles with them.
-  if (table.classList.contains("cards"))
+  if (table.matches(".cards, .wide"))
     for (const row of rows) [...row.cells].forEach((cell, column) => { cell.dataset.title = titles[column]; cell.dataset.key = heads[column].dataset.key; });
   let order = rows, shown = rows;
 

@@ -46,7 +46,7 @@ def section(subject: ReportInput) -> Section | Missing:
             flow.communication.kind,
             flow.row,
             flow.communication.link.value,
-            flow.sent,
+            flow.total,
             flow.runs,
             line_text(flow.place),
         )
