@@ -324,7 +324,7 @@ def test_output_says_which_fixed_costs_a_bound_includes(tmp_path: Path) -> None:
     head = "HloModule m, is_scheduled=true"
     path.write_text(f"{head}\n\nENTRY e {{\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}}\n")
     text = run("cost", path, "--chip", "h100").stdout
-    assert "(estimate; includes 1.00 us of launch overhead per kernel, excludes latency)" in text
+    assert "(estimate; includes 1.00 us of launch overhead per kernel, but not latency)" in text
     assert "core bound by    overhead 100.0 % (kernels under 5 us)\n" in text
     text = run("cost", path, "--chip", "v5e").stdout
     assert "minimum time     <1 ns (estimate; excludes launch overhead and latency)" in text

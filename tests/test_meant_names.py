@@ -47,7 +47,7 @@ def test_an_opcode_is_the_instruction_that_has_it() -> None:
 
 def test_what_a_compiler_inserts_has_the_line_of_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "m.txt").write_text(SORT)
-    assert "/src/f.py:7 (inferred from its neighbours)" in run("show", tmp_path / "m.txt", "-i", "c").stdout
+    assert "/src/f.py:7 (inferred from its neighbors)" in run("show", tmp_path / "m.txt", "-i", "c").stdout
     assert "inferred" not in run("show", tmp_path / "m.txt", "-i", "n").stdout
 
 

@@ -51,7 +51,8 @@ def command(
     iteration.
 
     For the final text of a dump folder, or the same text beside the folder, also the cause of each collective, and an
-    annotation that avoids it (in full: `hlotext dump collectives DIR`); for other texts as far as they show it.
+    annotation that avoids it (in full: `hlotext dump collectives DIR`). For other texts, causes as far as the text
+    shows them.
 
     \b
     Examples:

@@ -93,7 +93,7 @@ _FORMAT = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="text output may change between releases; use json in scripts.",
+    help="Output format. Text may change between releases; use json in scripts.",
 )
 
 

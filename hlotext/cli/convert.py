@@ -69,7 +69,7 @@ def command(
 
     With --to trace-events OUT is the estimated schedule as JSON trace events, gzipped, for Perfetto, chrome://tracing and
     other viewers: a lane for the core and for each link and copy engine, live bytes of each memory space, arrows from starts
-    to dones, and measured times beside.
+    to dones, and measured times next to them.
 
     Ids are renumbered if IN is text; other fields of a proto are kept from proto to proto.
 

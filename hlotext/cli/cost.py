@@ -95,9 +95,10 @@ def command(
 ) -> None:
     """FLOPs and bytes of one run of each FILE. Loop bodies count once per iteration, asynchronous operations once.
 
-    FLOPs are those of XLA's cost analysis, integer operations and comparisons included; of FFTs of n points 5 n log2 n, half
-    of that where one side is real (XLA counts far more for several dimensions). Bytes are read and written by
-    instructions, in any memory space; a fusion that slices, gathers or updates in place counts only the part it touches.
+    FLOPs follow XLA's cost analysis and include integer operations and comparisons; an FFT of n points counts 5 n
+    log2 n, or half of that if one side is real (XLA counts far more for several dimensions). Bytes are what
+    instructions read and write, in any memory space; a fusion that slices, gathers or updates in place counts only
+    the part it touches.
 
     With --chip or --time: a lower bound on run time. Each instruction takes the longer of FLOPs at the chip's peak and
     bytes at its bandwidth; the schedule is simulated with one clock for the core and a queue for each link, which shows

@@ -315,8 +315,8 @@ def _changes_json(found: Changes) -> dict[str, Any]:
 def trace(path: str, names: tuple[str, ...], module: str | None, forward: bool, output_format: str) -> None:
     """Origin of an instruction: operations and Python lines.
 
-    The operations before optimization that an instruction of the final text was made of, each with the rule and step of the
-    weakest match on the way, and its confidence.
+    Lists the operations before optimization that an instruction of the final text derives from, each with the rule
+    and step of the weakest match in between, and its confidence.
     """
     c = chosen(path, module)
     follow = c.forward if forward else c.trace
@@ -366,9 +366,9 @@ _LINKS = Listing("dump.links", _link)
 def why(path: str, names: tuple[str, ...], module: str | None, output_format: str) -> None:
     """Why an instruction is there: the pass and its reason.
 
-    For instructions of the final text; with decisions of pass models.
+    For instructions of the final text, with the decisions of pass models.
 
-    DIR may also be one module: then the decisions of the models that apply to it.
+    DIR may also be a single module, for the decisions of the models that apply to it.
     """
     if why_output.is_module_alone(path):
         _why_in_module(path, names, output_format)
@@ -438,12 +438,13 @@ def _answers_json(names: tuple[str, ...], said: list[tuple[compiler.Answer, ...]
 @LIMIT
 @FORMAT
 def copies(path: str, module: str | None, limit: int, output_format: str) -> None:
-    """Copies and transposes of the final text, with their bytes, by pass and cause.
+    """Copies and transposes, by pass and cause.
 
-    Also those in fusions that only rearrange, cut or join arrays. Not listed: a transpose in a fusion that computes, which
-    needs no pass over memory of its own; one that leaves every byte in place; slices and concatenations alone.
+    Of the final text, with their bytes, including those in fusions that only rearrange, slice or concatenate arrays.
+    Not listed: a transpose in a fusion that also computes, which needs no separate pass over memory; a transpose that
+    moves no bytes; slices and concatenations alone.
 
-    DIR may also be one module, whose text does not show causes.
+    DIR may also be a single module, whose text does not show causes.
     """
     after: hlo.Module | None
     if why_output.is_module_alone(path):

@@ -232,7 +232,7 @@ def _verdict(found: dumps.Bisection) -> str:
         return "unknown: fewer than two modules ran"
     if found.transient:
         where = _pass(found, found.transient[0])
-        return f"results differ from {where} on, but the last module's results are right again"
+        return f"results differ from {where} on, but the last module's results are correct again"
     largest = max(found.tried, key=lambda one: one.difference or 0.0)
     unknown = _unknown(found)
     if not largest.difference:

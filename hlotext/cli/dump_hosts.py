@@ -29,7 +29,11 @@ _VERDICTS = {
 @click.command("hosts")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @click.option(
-    "--jobs", "-j", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per core]"
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes.  [default: one per core]",
 )
 @click.option(
     "--format",

@@ -28,7 +28,7 @@ FINDINGS_FORMAT = click.option(
     type=click.Choice(["text", *reports.WRITERS]),
     default="text",
     show_default=True,
-    help="text output may change between releases; github writes annotations for GitHub Actions.",
+    help="Output format. Text may change between releases; github writes annotations for GitHub Actions.",
 )
 OUTPUT_FILE = click.option(
     "-o",

@@ -61,9 +61,9 @@ def command(
     output_format: str,
     place: str,
 ) -> None:
-    """Interactive graph of FILE, or of the final text of a dump folder, as one offline HTML page: the neighborhood of an
-    operation, search by name, opcode, op_name or file:line, expandable fusions, scopes, op lines and layouts. Append
-    `#name` to its address for a link.
+    """Interactive graph of FILE, or of the final text of a dump folder, as one offline HTML page: the neighborhood of
+    an operation, search by name, opcode, op_name or file:line, expandable fusions, scopes, op lines and layouts.
+    Append `#name` to its URL to link to an operation.
 
     Instructions that only forward or move values (get-tuple-element, tuple, bitcast, copies) are folded into the edges,
     whose width shows bytes. --format svg and dot draw the neighborhood only.

@@ -139,7 +139,7 @@ def command(
     constant(200), parameter(0)
                   a constant with that value in every element, a parameter by number
     fusion(...), calls={convolution(...)}
-                  called computations by what they hold
+                  called computations, by their contents
 
     \b
     Examples:
@@ -151,7 +151,7 @@ def command(
       hlotext grep 'bf16[*] dot(...)' --why dot.4 dump.txt
 
     Many instructions, such as copies inserted by the compiler, have no metadata. --line, --function and --scope infer
-    it from neighbors, and mark the match as inferred; --own excludes them. The Python line of a match is behind //.
+    it from neighbors, and mark the match as inferred; --own excludes them. The Python line of a match follows //.
 
     Exit status: 0 matches, 1 no match, 2 usage error or unreadable input.
     """

@@ -67,7 +67,7 @@ _MANY = 20
 @click.option(
     "--profile",
     type=click.Choice([backend.value for backend in Backend]),
-    help="Platform.  [default: from each module]",
+    help="Platform to assume.  [default: from each module]",
 )
 @click.option(
     "--config",
@@ -115,7 +115,9 @@ _MANY = 20
 )
 @click.option("--explain-silence", metavar="CODE", help="Explain why this rule reports nothing, then exit.")
 @click.option("--fix", is_flag=True, help="Apply safe fixes in place, then lint.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: one per core]"
+)
 @LIMIT
 @OUTPUT_FILE
 @EXIT_ZERO

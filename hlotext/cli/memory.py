@@ -110,12 +110,12 @@ def command(
     """Buffer assignment of each PATH, a scheduled module or a dump folder: use of each memory space, and live
     buffers at the peak with padding, lifetimes, shapes, scopes and Python lines.
 
-    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and
-    others) are next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those
-    of the allocator, padding included. JAX's memory_analysis().peak_memory_in_bytes is another figure: on TPU what
-    is static plus the largest heap of any memory space, VMEM too, so that it may exceed the peak of HBM; on CPU what is
-    static alone. --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by operation
-    and shape; with --dump DIR, also changes that would make the program fit.
+    Computed from the text by the rules of XLA's compilers. If XLA's files (-buffer-assignment.txt and others) are
+    next to the text, offsets and lifetimes are read from them, and the report says so. Bytes are those of the
+    allocator, padding included. JAX's memory_analysis().peak_memory_in_bytes is a different figure: on TPU, static
+    memory plus the largest heap of any memory space, including VMEM, so it may exceed the peak of HBM; on CPU, static
+    memory alone. --format json has it as xla_peak. For a log with an out-of-memory error: the allocations by
+    operation and shape; with --dump DIR, also changes that would make the program fit.
 
     \b
     Examples:

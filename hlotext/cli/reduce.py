@@ -28,7 +28,7 @@ from hlotext.syntax.source.inputs import several
 )
 @click.option("--max-tests", default=2000, show_default=True, help="Maximum number of runs of COMMAND.")
 def command(file: str, arguments: tuple[str, ...], timeout: float, max_tests: int) -> None:
-    """Reduce FILE to a smallest module for which COMMAND still fails (exit status other than 0).
+    """Reduce FILE to a minimal module for which COMMAND still fails (exit status other than 0).
 
     {} in COMMAND is replaced with the candidate file; without {} it is appended.
 

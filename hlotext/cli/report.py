@@ -62,7 +62,7 @@ from hlotext.view import report
     default=0,
     help="Ignore changes up to this many percent.",
 )
-@click.option("--title", help="Title.  [default: name of the module]")
+@click.option("--title", help="Page title.  [default: name of the module]")
 def command(
     paths: tuple[str, ...],
     place: str,

@@ -73,9 +73,9 @@ def command(
     """Execute a module of any stage and platform on jaxlib's CPU client (hlotext[jax]), in a child process.
 
     Fusions, asynchronous pairs, bitcasts, tiles and known custom calls are expanded; several devices run as replicas,
-    a program with shard_map on those of its mesh. Random arguments differ between devices but where shardings say
-    that they hold the same; --input goes to all, or has the devices as first dimension. Results are those of the
-    module; times say nothing about other devices.
+    a program with shard_map on those of its mesh. Random arguments differ between devices unless shardings make them
+    equal; --input goes to all devices, or has the devices as its first dimension. Results are the module's; its run
+    time says nothing about other devices.
 
     \b
     Examples:

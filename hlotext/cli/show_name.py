@@ -161,7 +161,7 @@ def _instruction_facts(details: InstructionDetails) -> Iterator[tuple[str, str]]
     use = f"{details.computation_use}, {_runs(details.runs)}"
     yield "computation", f"{details.computation} ({use})" + (", the root" if details.is_root else "")
     if (near := details.inferred_frame) is not None:
-        yield "line", f"{near.file}:{near.line} {near.function}".rstrip() + " (inferred from its neighbours)"
+        yield "line", f"{near.file}:{near.line} {near.function}".rstrip() + " (inferred from its neighbors)"
     if details.control_predecessors:
         yield "runs after", ", ".join(details.control_predecessors)
     if details.control_successors:

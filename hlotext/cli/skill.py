@@ -16,7 +16,7 @@ from hlotext.ir.files import write_text
 @click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]")
 @click.option("--force", is_flag=True, help="Overwrite existing pages.")
 def command(folder: Path | None, force: bool) -> None:
-    """Copy instructions for agents to DIR: which command answers which question, and how to bound its output.
+    """Copy instructions for agents to DIR: which command answers which question, and how to limit its output.
 
     Without DIR, print their folder in the installed package. Existing pages are kept unless --force is given.
 

@@ -46,7 +46,7 @@ _ROWS = 50
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[QUERY] DATASET|FILE|DIR|URL...")
-@click.option("-q", "--query", "name", metavar="NAME", help="Predefined query.")
+@click.option("-q", "--query", "name", metavar="NAME", help="Predefined query to run.")
 @click.option("--list", "is_list", is_flag=True, help="List the predefined queries, then exit.")
 @click.option("--show", is_flag=True, help="Print the SQL of the predefined query, then exit.")
 @click.option(
@@ -58,7 +58,7 @@ _ROWS = 50
     type=click.Choice(["text", "csv", "json", "parquet"]),
     default="text",
     show_default=True,
-    help="text output may change between releases; use json in scripts.",
+    help="Output format. Text may change between releases; use json in scripts.",
 )
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 @click.option(
@@ -97,9 +97,9 @@ def command(
     """Run a QUERY over the tables of a dataset, or of modules read on the fly: `operations`, `instructions`,
     `modules` and others (docs/tables.md).
 
-    `operations` has what each operation takes in one run: `flops`, `bytes_accessed`, minimum `seconds`.
-    The size of a result is `bytes`, of a tuple or loop all that it holds; what an instruction itself writes is
-    `written_bytes`.
+    `operations` has what each operation takes in one run: `flops`, `bytes_accessed`, minimum `seconds`. `bytes` is
+    the size of a result (for a tuple or loop, of all its arrays); `written_bytes` is what the instruction itself
+    writes.
 
     DuckDB runs it without access to files, network or settings, so untrusted queries are safe.
     `newest()` and `before(build)` name builds; these are ordered by their names. Needs the extra `hlotext[sql]`.

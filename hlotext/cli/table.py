@@ -35,7 +35,9 @@ BUILD = click.option(
     metavar="NAME",
     help="Build of the modules.  [default: the first subfolder of the given folder, or the file's folder]",
 )
-JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
+JOBS = click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: one per core]"
+)
 
 
 @click.command()
@@ -45,7 +47,7 @@ JOBS = click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes.
     "--tables",
     "names",
     metavar="NAMES",
-    help=f"Which: all, basic ({', '.join(schema.BASIC)}), or some of {', '.join(schema.TABLES)}.  [default: basic]",
+    help=f"Tables to write: all, basic ({', '.join(schema.BASIC)}), or any of {', '.join(schema.TABLES)}.  [default: basic]",
 )
 @BUILD
 @which_option("last")

@@ -52,7 +52,7 @@ _KEYS: dict[str, Callable[[triage.Examined], float]] = {
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes.  [default: one per core]",
+    help="Number of processes.  [default: one per core]",
 )
 @limit_option(_ROWS, "modules")
 @columns_option

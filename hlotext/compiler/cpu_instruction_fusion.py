@@ -236,7 +236,7 @@ class _Run:
 
     def _decide(self, producer: Node, consumer: Node) -> Refusal | None:
         if not self.is_fusible(producer):
-            return "not fusible", f"{producer.name} is a {producer.opcode}, which is never fused"
+            return "not fusible", f"{producer.name} has opcode {producer.opcode}, which is never fused"
         if producer in self._kept:
             return "must not be duplicated", self._kept[producer]
         return self.should_fuse(producer, consumer)
@@ -289,7 +289,7 @@ class _Run:
                 f"{p} will instead be fused into the product that it is added to",
             )
         if not is_loop_fusible(producer, self._elementwise):
-            return "producer is not loop-fusible", f"{p} is a {opcode}, which loop fusions cannot emit"
+            return "producer is not loop-fusible", f"{p} has opcode {opcode}, which loop fusions cannot emit"
         for node in (producer, consumer):
             if node.opcode == "concatenate":
                 if len(node.own) > MOST_CONCATENATED:
@@ -333,7 +333,7 @@ class _Run:
             if count > MOST:
                 why = f"the code of {p} would be emitted {count} times in {c}"
             else:
-                why = f"{p} is a {producer.opcode}, read at more than one index by {c} or its other users"
+                why = f"{p} has opcode {producer.opcode}, and is read at more than one index by {c} or its other users"
             return "code duplication", why
         if consumer.opcode == "dot" and consumer.shape.rank <= 1 and _is_small_product(producer, consumer):
             return None
@@ -345,7 +345,7 @@ class _Run:
             return None
         return (
             "consumer is not loop-fusible",
-            f"{c} is a {consumer.opcode}, which loop fusions cannot emit",
+            f"{c} has opcode {consumer.opcode}, which loop fusions cannot emit",
         )
 
     def _reused_by(self, node: Node) -> set[Node]:

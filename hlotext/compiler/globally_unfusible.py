@@ -39,7 +39,7 @@ class GloballyUnfusible:
             if _is_at_most_unary(node) or _read_elements(node) <= _elements(node.shape):
                 continue
             if not self._is_fusible(node):
-                self._kept[node] = f"{node.name} is a {node.opcode}, which is never fused"
+                self._kept[node] = f"{node.name} has opcode {node.opcode}, which is never fused"
                 continue
             blocked = self._blocked(node)
             if blocked is not None:
@@ -61,7 +61,7 @@ class GloballyUnfusible:
                 continue
             seen.add(consumer)
             if not self._is_fusible(consumer):
-                return f"{consumer.name} is a {consumer.opcode}, which is never fused"
+                return f"{consumer.name} has opcode {consumer.opcode}, which is never fused"
             for operand in dict.fromkeys(consumer.own):
                 if operand is not producer and operand not in reached:
                     continue

@@ -151,7 +151,7 @@ class Estimate:
         launch = self.chip.rates.launch
         if launch is None:
             return "excludes launch overhead and latency"
-        return f"includes {time_text(launch.value)} of launch overhead per kernel, excludes latency"
+        return f"includes {time_text(launch.value)} of launch overhead per kernel, but not latency"
 
     @property
     def compiled_for(self) -> str:

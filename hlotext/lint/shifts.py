@@ -7,12 +7,11 @@ from hlotext.lint.helpers import results
 from hlotext.lint.values import VIEWS, Value, consumers
 
 _ROLL = (
-    "roll by a static amount (an argument known when the program is traced): then only the rows that cross to another "
-    "device are sent"
+    "roll by a static amount (known at trace time): then only the rows that cross to another device are sent"
 )
 _WRITE = (
     "select by position instead of writing to part of a sharded dimension (jnp.where(mask, new, x), with jnp.roll "
-    "for neighbours): then only the rows that cross to another device are sent"
+    "for neighbors): then only the rows that cross to another device are sent"
 )
 _JOIN = (
     ", or, to shift it, use jnp.roll, with jnp.where at the ends, instead of concatenating: then only the rows that "

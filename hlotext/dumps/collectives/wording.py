@@ -23,7 +23,7 @@ from hlotext.dumps.collectives.records import (
 if TYPE_CHECKING:
     from hlotext.dumps.collectives.partitioner import Written
 
-NO_MESH = "no text names the mesh axes (Shardy's do); pass --mesh (dp=2,tp=4) for axes and PartitionSpecs"
+NO_MESH = "the text does not name the mesh axes (Shardy's texts do); pass --mesh (dp=2,tp=4) for axes and PartitionSpecs"
 UNTOLD = "unknown"
 
 

@@ -64,8 +64,8 @@ class Mesh(Value):
         try:
             return self.axis_names.index(name)
         except ValueError:
-            known = ", ".join(f"'{known}'" for known in self.axis_names) or "no axes"
-            raise ValueError(f"the mesh has no axis '{name}', but {known}") from None
+            known = ", ".join(f"'{known}'" for known in self.axis_names) or "none"
+            raise ValueError(f"the mesh has no axis '{name}' (its axes: {known})") from None
 
     def axis_size(self, axis: AxisRef) -> int:
         """Number of devices along an axis or a part of one. Raises ValueError where the mesh lacks it."""

@@ -460,7 +460,7 @@ const describe = async (n) => {
     button.addEventListener("click", run);
     acts.append(button);
   };
-  if (n !== state.focus) act("centre", "the neighbourhood of this operation (Enter)", () => goTo(n));
+  if (n !== state.focus) act("center", "the neighborhood of this operation (Enter)", () => goTo(n));
   if (callsOf(n).length) act(state.open.has(n) ? "close" : "open body", "the computations that it calls, in place (key o)", () => toggle(n));
   if (M.caller[c] >= 0) act("to its caller", names[M.caller[c]], () => goTo(M.caller[c]));
   if (acts.childNodes.length) panel.append(acts);
