@@ -51,6 +51,11 @@ _CASES = {
         "r = f32[1,6]{1,0} pad(y, z), padding=-3_0x0_0",
         1 / 4,
     ),
+    "rows of which a bitcast makes padding": (
+        "y = f32[4,6]{1,0:T(8,128)} exponential(x)",
+        "c = f32[4,5]{1,0:T(8,128)} bitcast(y)\n  r = f32[1,4]{1,0} slice(c), slice={[3:4], [0:4]}",
+        1 / 4,
+    ),
     "a part of a concatenation": (
         "y = f32[4,6]{1,0} exponential(x)",
         "c = f32[8,6]{1,0} concatenate(y, x), dimensions={0}\n  r = f32[2,6]{1,0} slice(c), slice={[3:5], [0:6]}",

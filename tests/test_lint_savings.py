@@ -516,6 +516,17 @@ def test_places_of_one_cause_lower_the_peak_together() -> None:
     assert array - result <= finding.peak_bytes <= array
 
 
+def test_without_a_broadcast_nothing_writes_it_and_products_read_the_original() -> None:
+    grouped = REPEATED.replace("q = f32[8,8,4,64]{3,2,1,0}", "q = f32[8,32,64]{2,1,0}")
+    for name in ("first", "second"):
+        line = next(line for line in grouped.splitlines() if line.startswith(f"  {name} = "))
+        grouped = grouped.replace(f"{line}\n", "").replace(f"dot(q, {name})", "dot(q, k)")
+    grouped = grouped.replace("f32[8,8,4,1024]{3,2,1,0}", "f32[8,32,1024]{2,1,0}").replace("={0,1}", "={0}")
+    grouped = grouped.replace("contracting_dims={3}", "contracting_dims={2}")
+    before, after = (cost.estimate(hlo.parse(text), "v5e").seconds for text in (REPEATED, grouped))
+    assert only(REPEATED, "M114", chip="v5e").seconds == pytest.approx(before - after, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("op_name", "says", "not_"),
     [
@@ -1012,3 +1023,25 @@ def test_products_of_the_gradient_go_with_rows_side_by_side() -> None:
     assert finding.seconds == pytest.approx(spared, rel=0.05)
     read = BOTH_ENDS.replace("ELSE", ", f32[65530,768]{1,0}").replace("ALSO", ", rows")
     assert (only(read, "G119", chip="h100").seconds or 0) < 0.3 * spared
+
+
+CACHE = """HloModule cache, is_scheduled=true
+
+ENTRY main {
+  cache = f32[32768,1024]{1,0} parameter(0)
+  row = f32[1,1024]{1,0} parameter(1)
+  at = s32[] parameter(2)
+  zero = s32[] constant(0)
+  kept = f32[32768,1024]{1,0} copy(cache)
+  new = f32[32768,1024]{1,0} dynamic-update-slice(kept, row, at, zero)
+  scores = f32[1,32768]{1,0} dot(row, new), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT t = (f32[32768,1024]{1,0}, f32[1,32768]{1,0}) tuple(new, scores)
+}
+"""
+
+
+def test_a_cache_that_is_not_donated_costs_its_copy() -> None:
+    finding = only(CACHE, "M103", profile=Backend.GPU, chip="h100")
+    seconds = {one.name: one.seconds for one in cost.estimate(hlo.parse(CACHE), "h100").instructions}
+    assert finding.seconds == seconds["kept"]
+    assert finding.peak_bytes == 4 * 32768 * 1024

@@ -342,6 +342,8 @@ def _reshaped(one: Instruction, wanted: Demand, shape: Shape) -> Demand | None:
     for new, old in _groups([result.dimensions[d] for d in after], [shape.dimensions[d] for d in before]):
         news, olds = [after[n] for n in new], [before[n] for n in old]
         to.update((d, frozenset(olds)) for d in news)
+        if math.prod(result.dimensions[d] for d in news) != math.prod(shape.dimensions[d] for d in olds):
+            continue  # on TPU a bitcast may make padding of elements: of such dimensions all is asked
         for d, part in zip(
             olds,
             _regrouped(

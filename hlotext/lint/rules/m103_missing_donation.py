@@ -10,6 +10,7 @@ import attrs
 
 from hlotext.analysis import Backend, byte_text, memory_space
 from hlotext.analysis.updates import Update, tree_of
+from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import MAIN, assignment_of
 from hlotext.lint.helpers import changes_layout, donors, size_of
 from hlotext.lint.products import products
@@ -104,7 +105,7 @@ class MissingDonation(Rule):
         ):  # no large undonated argument is returned updated: elementwise, in part or as a loop's state
             return None
         saved = _saved(found, context)
-        is_copied = all(map(_is_copied, found))
+        copies = [copy for one in found if (copy := _copy(one)) is not None]
         if saved is not None and saved[1] < self.min_saved:  # donating would save too few bytes
             return None
         if saved is not None and not self._is_much(
@@ -116,21 +117,25 @@ class MissingDonation(Rule):
         if len(found) == 1:
             many = f"an argument of {byte_text(total)} {what.replace('are', 'is')}"
         why = "so old and new values are live at the same time"
-        if is_copied:
+        if len(copies) == len(found):
             why += ", and every call copies all of it"
         if saved is not None and (numbers := _told(*saved)):  # donating would save too few bytes
             why += (
                 f": donating {'it' if len(found) == 1 else 'them'} lowers the peak by {numbers} (estimated)"
             )
+        held = _likely(found, saved, context) if saved is not None and _is_known(*saved) else total
         return Report(
             largest.parameter,
             f"{many} without being donated, {why}",
             "donate it (jax.jit(..., donate_argnums=...)) if the caller does not need the old one afterwards"
             if len(found) == 1
             else "donate them (jax.jit(..., donate_argnums=...)) if the caller does not need the old ones afterwards",
-            _likely(found, saved, context) if saved is not None and _is_known(*saved) else total,
+            held,
             str(largest.array.without_layout()),
             is_held=True,
+            seconds=context.prices.together(copies) if copies else None,
+            peak_bytes=held,
+            covers=frozenset(copies),
             cause=cause,
             repair=Donate(_places(found)),
         )
@@ -235,19 +240,21 @@ def _goes_through_layers(context: Context) -> bool:
     return False
 
 
-def _is_copied(one: Update) -> bool:
-    """True if the whole argument is copied within main memory, for its new value to be written over the copy.
+def _copy(one: Update) -> Instruction | None:
+    """The copy of the whole argument within main memory, over which its new value is written; None where there is none.
 
     A copy into a chip's fast memory stays, whether the argument is donated or not.
     """
-    return any(
-        user.opcode == "copy"
-        and user.shape is not None
-        and user.shape.is_array
-        and memory_space(user.shape) == MAIN
-        and not changes_layout(user)
-        for user in one.parameter.users
-    )
+    for user in one.parameter.users:
+        if (
+            user.opcode == "copy"
+            and user.shape is not None
+            and user.shape.is_array
+            and memory_space(user.shape) == MAIN
+            and not changes_layout(user)
+        ):
+            return user
+    return None
 
 
 def _given(context: Context) -> int:

@@ -56,7 +56,7 @@ class MaterializedBroadcast(Rule):
                 "users could read it once",
                 _help(one),
                 written_bytes(one) * runs,
-                seconds=context.prices.seconds(one) * less + min(again, spare) * less,
+                seconds=context.prices.seconds(one) + min(again, spare) * less,
                 spares={one: 1.0},  # what it repeats is there already
             )
 
