@@ -160,3 +160,33 @@ def test_joined_slices_are_written_once() -> None:
     assert written_bytes(joined) == 0
     (start, *_) = (one for one in entry.instructions if one.name == "sa")
     assert written_bytes(start) == 256 * KIB
+
+
+def test_slices_live_as_long_as_the_whole() -> None:
+    """JAX's peak counts the slices of a prefetch until the joined array is last used."""
+    line = "  n = f32[1024,128]{1,0:T(8,128)} negate(c)\n"
+    again = (
+        "".join(
+            f"{one}\n".replace("sa", "ta")
+            .replace("sb", "tb")
+            .replace("da", "ea")
+            .replace("db", "eb")
+            .replace("c = ", "d = ")
+            for one in JOINED.splitlines()
+            if one.strip().split(" ")[0] in ("sa", "sb", "da", "db", "c")
+        )
+        + "  m = f32[1024,128]{1,0:T(8,128)} negate(d)\n"
+    )
+    root = "  ROOT t = (f32[1024,128]{1,0:T(8,128)}, f32[1024,128]{1,0:T(8,128)}) tuple(n, m)\n}\n"
+    before = (
+        JOINED.partition(line)[0]
+        .replace("  g = f32[512,128]{1,0:T(8,128)} negate(f)\n", "")
+        .replace("  f = f32[512,128]{1,0:T(8,128)S(1)} negate(q)\n", "")
+    )
+    early, late = (
+        memory.assign(hlo.parse(before + body + root), platform="tpu", chip="v5e")
+        for body in (line + again, again + line)
+    )
+    assert early.xla_peak is not None
+    assert late.xla_peak is not None
+    assert late.xla_peak - early.xla_peak == 512 * KIB

@@ -129,28 +129,29 @@ def is_joined(instruction: Instruction) -> bool:
     )
 
 
-def _users(value: Value, flow: Dataflow) -> Iterable[Instruction]:
-    """Users of a value; for a concatenated prefetch the users of the whole."""
-    stack, seen = [value], {value}
-    while stack:
-        for user in stack.pop().flat_uses()[::3]:
-            if isinstance(user, str | int | tuple):
-                continue
-            if is_joined(user):
+def _with_joined(value: Value, flow: Dataflow) -> list[Value]:
+    """A value and, of a slice of a prefetch, the arrays that are joined of it without a copy."""
+    found = [value]
+    for one in found:
+        for user in one.flat_uses()[::3]:
+            if isinstance(user, Instruction) and is_joined(user):
                 joined = flow.at[user][0]
-                if joined is not None and joined not in seen:
-                    seen.add(joined)
-                    stack.append(joined)
-            else:
-                yield user
+                if joined is not None and joined not in found:
+                    found.append(joined)
+    return found
 
 
 def stretches(value: Value, flow: Dataflow, schedule: Schedule) -> list[tuple[int, int]]:
-    """From when to when a value lives: to its last use, and in the branches of a conditional each to its own."""
+    """From when to when a value lives: to its last use, and in the branches of a conditional each to its own.
+
+    A slice of a prefetch lives as long as the whole.
+    """
     assert value.live_range is not None
-    first, end = value.live_range
+    whole = _with_joined(value, flow)
+    first, end = value.live_range[0], max(one.live_range[1] for one in whole if one.live_range is not None)
     times = schedule.times
-    read = [(times[user], user) for user in _users(value, flow) if user in times]
+    users = (user for one in whole for user in one.flat_uses()[::3] if isinstance(user, Instruction))
+    read = [(times[user], user) for user in users if user in times and not is_joined(user)]
     if not read:
         return []
     last, user = max(reversed(read), key=_time)
