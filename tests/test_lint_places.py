@@ -135,7 +135,7 @@ def test_silence_on_the_command_line() -> None:
     result = run("lint", DUMP, "--explain-silence", "c102")
     assert result.exit_code == 0
     assert (
-        "no operation matches the rule: the nearest is all_gather.3, but it is not the case that a collective in"
+        "no operation matches the rule: the nearest is all_gather.3, but this does not hold: a collective in"
         in result.stdout
     )
     assert run("lint", DUMP, "--explain-silence", "C999").exit_code == 2
@@ -255,6 +255,20 @@ def test_a_condition_that_was_met_is_not_named() -> None:
     )
     (silence,) = lint.explain_silence(Source(text.replace("transpose(jvp())", "f")), "M116")
     assert silence.reason == "the rule does not apply because the module has no loop of a backward pass"
+
+
+def test_the_name_of_the_candidate_is_not_repeated() -> None:
+    """It stands in front of its condition: `its kind`, not `the kind of r`."""
+    reduction = (
+        "HloModule m, is_scheduled=true, num_partitions=4\n\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n"
+        "  ROOT c = f32[] add(a, b)\n}\n\nENTRY e {\n  p = f32[4096]{0} parameter(0)\n"
+        "  ROOT r = f32[4096]{0} all-reduce(p), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=add\n}\n"
+    )
+    (silence,) = lint.explain_silence(Source(reduction), "C101")
+    assert silence.reason == (
+        "no operation matches the rule: the nearest is r, but its kind is all-reduce, not one of all-gather, all-to-all, "
+        "ragged-all-to-all"
+    )
 
 
 def test_what_stops_the_last_candidate_of_an_inner_loop_is_told() -> None:

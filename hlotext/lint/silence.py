@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -164,13 +165,20 @@ def _of_the_nearest(code: str, module: str, nearest: list[Stop]) -> Silence:
             module,
             f"no operation matches the rule{near}: see `hlotext help rule {code}`",
         )
-    first, *more = named
+    first, *more = (attrs.evolve(stop, condition=_its(stop)) for stop in named)
     others = {stop.condition: stop for stop in reversed(more) if stop.condition != first.condition}
     details = [f"{stop.candidate or 'the module'}: {stop.condition}" for stop in reversed(others.values())]
     if not first.candidate:
         return Silence(module, f"the rule does not apply because {first.condition}", tuple(details)[:_MOST])
     why = f"no operation matches the rule: the nearest is {first.candidate}, but {first.condition}"
     return Silence(module, why, tuple(details)[:_MOST])
+
+
+def _its(stop: Stop) -> str:
+    """The condition without the candidate's name, which stands in front of it."""
+    if not stop.candidate:
+        return stop.condition
+    return re.sub(rf"\bthe ([a-z ]+) of {re.escape(stop.candidate)}(?![\w.-])", r"its \1", stop.condition)
 
 
 def _told(findings: list[Finding]) -> tuple[str, ...]:

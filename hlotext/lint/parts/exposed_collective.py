@@ -39,7 +39,7 @@ class ExposedCollective(Rule):
                 continue
             # Starting it takes its time beside any other work too.
             waited = one.exposed - context.runs(one.start) * _STARTING
-            if share < self.min_percent or waited <= 0:  # its exposed time is too short
+            if share < self.min_percent or waited <= 0:  # no collective is exposed for long enough
                 continue
             yield Report(
                 one.start,

@@ -41,7 +41,9 @@ class LoopNotCaptured(Rule):
             left = [thunk for thunk in bodies(loop) if thunk.kind != "kCommandBuffer"]
             count, known = sizes.get(one, 0), trips.get(one)
             rounds = known * context.runs(one) if known is not None else None
-            if len(left) != 1 or count < self.min_thunks or left[0].kind == "kWhile":
+            if (
+                len(left) != 1 or count < self.min_thunks or left[0].kind == "kWhile"
+            ):  # it has few operations, or not exactly one of them cannot be captured
                 continue
             if rounds is not None and rounds < self.min_rounds:
                 continue

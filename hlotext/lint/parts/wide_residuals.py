@@ -28,7 +28,7 @@ class WideResiduals(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         backward = backward_loops(context)
-        if not backward:
+        if not backward:  # the module has no loop of a backward pass
             return
         taken = {one for loop in backward for one in handed_to(loop)}
         by_body: dict[Computation | None, list[Product]] = {}
@@ -36,7 +36,9 @@ class WideResiduals(Rule):
             by_body.setdefault(product.whole.computation, []).append(product)
         for rounds in stepped_rounds(context):
             multiplied = by_body.get(rounds.body)
-            if rounds.loop not in backward and multiplied and all(map(_is_narrow, multiplied)):
+            if (
+                rounds.loop not in backward and multiplied and all(map(_is_narrow, multiplied))
+            ):  # no loop of the forward pass multiplies only narrow operands
                 yield from _reports(rounds, taken, context)
 
 

@@ -21,7 +21,7 @@ _MOST_PRODUCTS = 50
 class GatheredForFewRows(Rule):
     code = "C120"
     name = "gathered-for-few-rows"
-    title = "an all-gather of an array for products with smaller ones"
+    title = "an all-gather of weights for products with few rows"
     waste = "sent"
     needs_optimized = True
     yields_to = frozenset({"C102", "C108", "C115", "C116"})

@@ -1,4 +1,4 @@
-"""G113: a loop whose iterations do too little."""
+"""G113: a loop whose iterations do too little work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlotext.lint.parts.tiny_rounds import TinyRounds
 class Small(MergedRule):
     code = "G113"
     name = "small"
-    title = "a loop whose iterations do too little"
+    title = "a loop whose iterations do too little work"
     waste = "small"
     former = ("G114",)
     needs_optimized = True

@@ -73,7 +73,9 @@ def _report(inner: Product, outers: list[_Use], context: Context) -> Report | No
         p = outer.columns if side == 0 else outer.rows
         kept = outer.rows if side == 0 else outer.columns
         summed = outer.summed * outer.batch if _is_split(outer) else outer.summed
-        if inner.batch != 1 or (outer.batch != 1 and summed == outer.summed):
+        if inner.batch != 1 or (
+            outer.batch != 1 and summed == outer.summed
+        ):  # batched products are not reordered
             return None
         if inner.rows == kept and inner.columns == summed:
             m, k, n = inner.rows, inner.summed, inner.columns
@@ -136,7 +138,9 @@ def _of_repeated_rows(
     """
     made = product.origins[side]
     gather = made.instruction
-    if gather.opcode != "gather" or product.batch != 1 or context.backend is Backend.TPU:
+    if (
+        gather.opcode != "gather" or product.batch != 1 or context.backend is Backend.TPU
+    ):  # no gathered rows are multiplied, or the platform is TPU
         return None
     table, taken = gather.operands[0].shape, gather.shape
     row = math.prod(gather.attributes.get("slice_sizes", ()))

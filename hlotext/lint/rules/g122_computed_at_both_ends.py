@@ -26,7 +26,7 @@ _PLAIN = _CHEAP | ELEMENTWISE
 class ComputedAtBothEnds(Rule):
     code = "G122"
     name = "computed-at-both-ends"
-    title = "work at the start of an iteration that the end of the previous one already did"
+    title = "a computation at the start of an iteration that repeats the end of the previous one"
     waste = "again"
     needs_optimized = True
 

@@ -20,7 +20,7 @@ class DoesNotFit(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         excess = context.excess
-        if excess is None:  # it fits, or the chip is unknown (set --chip)
+        if excess is None:  # the module fits, or the chip is unknown (set --chip)
             return
         yield Report(
             None,

@@ -65,7 +65,7 @@ def _places(context: Context) -> Iterator[tuple[Instruction, Callable[[Instructi
 
 def _rewritten(value: Value) -> _Rewritten | None:
     made = source(value, VIEWS)
-    if made.instruction.opcode != "select":
+    if made.instruction.opcode != "select":  # no result is a select
         return None
     mask, new, old = made.operands()
     slices = _slices(mask)

@@ -44,7 +44,7 @@ class _Rows:
 class WideRows(Rule):
     code = "M120"
     name = "wide-rows"
-    title = "a wide product held for all rows at once, although rows are independent"
+    title = "a wide product live for all rows at once, although rows are independent"
     waste = "held"
     is_proved = False  # whether time or memory is short is for the author to say
     needs_optimized = True
@@ -55,7 +55,9 @@ class WideRows(Rule):
             sides = sorted((product.rows, product.columns))
             if not context.peak or size_of(product.dot.shape) < _MUCH * context.peak:
                 continue  # no product is large enough
-            if sides[1] < _WIDE * product.summed or sides[0] == sides[1]:
+            if (
+                sides[1] < _WIDE * product.summed or sides[0] == sides[1]
+            ):  # no product's rows are much wider than its operands' rows
                 continue  # no product is much wider than its operand
             found = _followed(product, by_place)
             if found is not None and not _flows_back(found, result_elements(product.dot) // sides[1]):

@@ -44,7 +44,7 @@ class HostIsWaitedFor(Rule):
         while pending:
             thunk = pending.pop()
             one = thunk.instruction
-            if thunk.kind == "kCommandBuffer":
+            if thunk.kind == "kCommandBuffer":  # command buffers capture its loops and branches
                 continue
             pending.extend(reversed(list(thunk.nested)))
             if one is None or one in seen:
