@@ -248,6 +248,38 @@ def test_findings_stand_in_the_order_of_what_an_edited_module_prints() -> None:
         assert any(d.source is not module.source for d in edited)
 
 
+def test_what_was_found_before_an_edit_is_mended() -> None:
+    """Computations that are not edited are looked at once, also after edits that were undone."""
+    module = hlo.parse("""HloModule m
+
+k { a = f32[8] parameter(0) ROOT n = f32[8] negate(a) }
+
+o { b = f32[8] parameter(0) ROOT s = (f32[8], f32[8], u32[]) copy-start(b) }
+
+ENTRY e {
+  p = f32[8] parameter(0)
+  f = f32[8] fusion(p), kind=kLoop, calls=k
+  g = (f32[8], f32[8], u32[]) call(p), to_apply=o
+  ROOT t = (f32[8], (f32[8], f32[8], u32[])) tuple(f, g)
+}
+""")
+    entry, other = module.entry, module.computations[1]
+
+    def found() -> list[str]:
+        return [d.code for d in hlo.verify(module, within=[other])]
+
+    before = found()
+    assert before == ["V401"]
+    with module.transaction() as record:
+        entry["f"].replace_all_uses_with(entry["p"])
+        entry.remove(entry["f"])
+        assert found() == ["V309", *before]
+        entry["t"].name = "renamed"
+        assert found() == ["V309", *before]
+    record.undo()
+    assert found() == before
+
+
 def test_only_lines_with_findings_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass may have edited every line of a large module: that none of them is wrong costs no text."""
     module = hlo.parse("ENTRY e {\n  x = f32[4]{0} parameter(0)\n  ROOT y = f32[4]{0} negate(x)\n}\n")

@@ -25,8 +25,8 @@ _APART = frozenset(
 """Fields that hold nodes, or what leads to some."""
 _FOUND_OUT = frozenset(
     {
-        "_journal", "_listeners", "_wide", "_strict_facts", "_memories", "_callers", "_order", "_by_name", "_facts",
-        "_instruction_names", "_computation_names", "_numbered_stems",
+        "_journal", "_listeners", "_wide", "_strict_facts", "_surveyed", "_memories", "_callers", "_order", "_by_name",
+        "_facts", "_instruction_names", "_computation_names", "_numbered_stems",
     }
 )  # fmt: skip
 """Fields that are filled in again when they are asked for, and those of an edit that goes on."""

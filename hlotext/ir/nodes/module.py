@@ -104,6 +104,8 @@ class Module(ModuleMethods):
     """Facts by which the gate checks instructions, and the header attributes and tables that they follow from."""
     _memories: tuple[bool, bool] | None = None
     """True if there are values in buffers of their own, and in host memory; None until the gate has asked."""
+    _surveyed: dict[Computation, Any] | None = None
+    """Parts of the survey that verifying begins with, of computations that were not edited since."""
     _callers: dict[Computation, dict[Instruction, None]] | None = None
     _order: Order[Computation] | None = None
     _by_name: tuple[int, dict[str, Instruction | Computation]] | None = None
@@ -433,5 +435,5 @@ def release(module: Module) -> None:
     module._computations.clear()
     module._removed.clear()
     module._entry = module._facts = module._callers = module._order = module._by_name = None
-    module._wide = module._strict_facts = module._journal = None
+    module._wide = module._strict_facts = module._surveyed = module._journal = None
     module._listeners = ()

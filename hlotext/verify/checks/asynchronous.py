@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hlotext.ir.nodes.async_ops import FINISHERS, STARTS, async_starts, is_carrier
-from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.semantics.infer.control import is_bound
@@ -17,8 +14,7 @@ from hlotext.verify.survey import Survey
 
 def check_pairs(survey: Survey, findings: FindingCollector) -> None:
     """Starts and dones belong together (`VerifyAsynchronousInstructionPairs`)."""
-    users = _users(survey.asynchronous)
-    dones = _dones(survey, findings)
+    users, dones = survey.users, _dones(survey, findings)
     for instruction in survey.asynchronous:
         if instruction.opcode in STARTS:
             _check_operand(instruction, findings)
@@ -32,22 +28,6 @@ def check_pairs(survey: Survey, findings: FindingCollector) -> None:
             _check_thread(instruction, survey, findings)
         if instruction.opcode in ("async-update", "async-done"):
             _check_bound(instruction, findings)
-
-
-def _users(instructions: Iterable[Instruction]) -> dict[Instruction, list[Instruction]]:
-    """The users of these instructions, found in one look at their computations."""
-    users: dict[Instruction, list[Instruction]] = {instruction: [] for instruction in instructions}
-    computations: dict[Computation, None] = {}
-    for instruction in users:
-        if instruction.computation is not None:
-            computations[instruction.computation] = None
-    for computation in computations:
-        for user in computation:
-            if not users.keys().isdisjoint(user.operands):
-                for operand in dict.fromkeys(user.operands):
-                    if operand in users:
-                        users[operand].append(user)
-    return users
 
 
 def _dones(survey: Survey, findings: FindingCollector) -> dict[Instruction, list[tuple[Instruction, bool]]]:

@@ -19,16 +19,19 @@ def check_calls(module: Module, survey: Survey, findings: FindingCollector) -> N
     """The call graph: known computations, no recursion, nothing that calls the entry, threads."""
     order = {computation: number for number, computation in enumerate(module.computations)}
     in_order = True
+    entry = module.entry if module.computations else None
     for caller, called in survey.callers.items():
-        own = order[caller.computation] if caller.computation is not None else len(order)
+        home = caller.computation
+        own = order[home] if home is not None else len(order)
+        is_on_same_thread = caller.opcode in traits.CALLEE_ON_SAME_THREAD
         for attribute, callee in called:
             number = order.get(callee)
             in_order = in_order and number is not None and number < own
             if number is None:
                 findings.at(caller, "V311", f"{callee.name} is not a computation of this module", attribute)
-            elif callee.is_entry:
+            elif callee is entry:
                 findings.at(caller, "V313", f"{caller.opcode} calls the entry computation", attribute)
-            if caller.opcode in traits.CALLEE_ON_SAME_THREAD:
+            if is_on_same_thread:
                 _check_thread(caller, attribute, callee, findings)
     for caller in () if in_order else _recursive(module, survey):  # what calls only earlier ones is no circle
         findings.at(
