@@ -1025,6 +1025,32 @@ def test_products_of_the_gradient_go_with_rows_side_by_side() -> None:
     assert (only(read, "G119", chip="h100").seconds or 0) < 0.3 * spared
 
 
+def test_rows_side_by_side_are_multiplied_before_the_gather_on_tpu_where_a_gradient_goes_along() -> None:
+    """The TPU compiler joins the rows anew for the gradient. Alone, the gathers of wider rows take as long as the product."""
+    text = BOTH_ENDS.replace("ELSE", "").replace("ALSO", "")
+    start, end = text.index("  padded ="), text.index("  of_rows =")
+    gathers = [line + "\n" for line in text.splitlines() if " gather(" in line]
+    anew = "".join(gathers).replace(" from =", " from.2 =").replace(" to =", " to.2 =")
+    anew += "  again = f32[65530,768]{1,0} concatenate(from.2, to.2, edges), dimensions={1}\n"
+    anew += (
+        "  of_w = f32[768,256]{1,0} dot(again, given), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n"
+    )
+    both = text[:start] + anew + text[end:]
+    on_tpu = only(both, "G119", profile=Backend.TPU, chip="v5e")
+    assert "and so are they in 2 products of its gradient" in on_tpu.message
+    other = both.replace("concatenate(from.2, to.2, edges)", "concatenate(from.2, to.2, given)")
+    assert "and so are they in 1 product of its gradient" in only(other, "G119", profile=Backend.TPU).message
+    forward = both.replace("dot(again, given)", "dot(given, given)").replace(
+        "dot(given, w)", "custom-call(given)"
+    )
+    forward = forward.replace(
+        "custom-call(given), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+        'custom-call(given), custom_call_target="any"',
+    )
+    settings = {**support.SAY_ALL, "select": ("G119",), "profile": Backend.TPU}
+    assert not lint.run(hlo.parse(forward), lint.Config(**settings))
+
+
 CACHE = """HloModule cache, is_scheduled=true
 
 ENTRY main {

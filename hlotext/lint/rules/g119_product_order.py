@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.analysis.formatting import pluralize
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.helpers import size_of
@@ -156,7 +157,7 @@ def _of_repeated_rows(
     less = size_of(array.shape) * context.runs(array) if array is not None else 0
     after = [one for one in every if one is not product and _is_gradient(one, gather, rows, row)]
     wholes = dict.fromkeys([product.whole, *(one.whole for one in after)])
-    many = f", and so are they in {len(after)} products of its gradient" if after else ""
+    many = f", and so are they in {pluralize(len(after), 'product')} of its gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that were gathered from a table of {sizes(table)} are multiplied by "
@@ -205,9 +206,7 @@ def _of_broadcast_rows(
         summed += shape.dimensions[-1]
         kept += shape.dimensions[-1] * _distinct(part) / product.summed
         gathered += shape.dimensions[-1] if part.instruction.opcode == "gather" else 0
-    if gathered and (
-        along == -1 or context.backend is Backend.TPU
-    ):  # a gather counts only together with its gradient
+    if gathered and along == -1:  # a gather counts only together with its gradient
         return None
     whole = product.origins[side].instruction.shape
     if gathered and (whole is None or along != whole.rank - 1):
@@ -216,7 +215,9 @@ def _of_broadcast_rows(
         return None
     rows = product.rows if side == 0 else product.columns
     array = written(product.operands[side])
-    after = _gradients(product, side, rows, array, every) if gathered and array is not None else []
+    after = _gradients(product, side, rows, array, every) if gathered else []
+    if gathered and context.backend is Backend.TPU and not after:
+        return None  # gathering rows of the wider products takes as long as multiplying
     between = _between(after, array)
     readers = {product.whole, *between, *(one.whole for one in after)}
     if array is not None and (array.opcode == "parameter" or not readers.issuperset(array.users)):
@@ -234,7 +235,7 @@ def _of_broadcast_rows(
         writing = prices.reading(size_of(array.shape) * runs)
         spared += min(prices.seconds(array), writing if gathered else math.inf)
         spares[array] = 1.0
-    many = f", and so are they in {len(after)} products of its gradient" if after else ""
+    many = f", and so are they in {pluralize(len(after), 'product')} of its gradient" if after else ""
     return Report(
         product.dot,
         f"{rows:,} rows that {'were gathered from fewer' if gathered else 'repeat fewer'} are multiplied by "
@@ -252,21 +253,38 @@ _PADDED = SAME | {"pad"}
 
 
 def _gradients(
-    product: Product, side: int, rows: int, array: Instruction, every: Sequence[Product]
+    product: Product,
+    side: int,
+    rows: int,
+    array: Instruction | None,
+    every: Sequence[Product],
 ) -> list[Product]:
-    """The products of the gradient of one whose rows an array holds: of its matrix, which sums over the rows, and of these
-    rows, which the same matrix multiplies."""
-    readers = {user.instruction for user, _ in consumers(Value(array), _PADDED)}
-    matrix = product.origins[1 - side]
+    """The products of the gradient of one that multiplies joined rows, perhaps held in an array: of its matrix, which sums
+    over the rows, and of these rows, which the same matrix multiplies."""
+    readers = (
+        {user.instruction for user, _ in consumers(Value(array), _PADDED)} if array is not None else set()
+    )
+    matrix, joined = product.origins[1 - side], _rows_of(concatenated(product.origins[side]))
     return [
         one
         for one in every
         if one is not product
         and (
-            (one.dot in readers and one.summed * one.batch >= rows)
+            (
+                one.summed * one.batch >= rows
+                and (one.dot in readers or joined in map(_rows_of, map(concatenated, one.origins)))
+            )
             or (matrix in one.origins and {one.rows, one.columns} == {rows, product.summed})
         )
     ]
+
+
+def _rows_of(joined: tuple[list[Value], int] | None) -> list[Value] | None:
+    """Where joined rows come from, of gathered ones the table: TPU compilers join and gather them anew for each reader."""
+    if joined is None:
+        return None
+    made = [source(part, SAME) for part in joined[0]]
+    return [source(one.operands()[0], SAME) if one.instruction.opcode == "gather" else one for one in made]
 
 
 def _between(after: Sequence[Product], array: Instruction | None) -> list[Instruction]:
