@@ -1071,3 +1071,55 @@ def test_a_cache_that_is_not_donated_costs_its_copy() -> None:
     seconds = {one.name: one.seconds for one in cost.estimate(hlo.parse(CACHE), "h100").instructions}
     assert finding.seconds == seconds["kept"]
     assert finding.peak_bytes == 4 * 32768 * 1024
+
+
+DIAGONAL = """HloModule diagonal, is_scheduled=true
+
+%made {
+  %p = f32[4096]{0} parameter(0)
+  %i = s32[4096,4096]{1,0} iota(), iota_dimension=0
+  %j = s32[4096,4096]{1,0} iota(), iota_dimension=1
+  %same = pred[4096,4096]{1,0} compare(%i, %j), direction=EQ
+  %wide = f32[4096,4096]{1,0} broadcast(%p), dimensions={0}
+  %zero = f32[] constant(0)
+  %zeros = f32[4096,4096]{1,0} broadcast(%zero), dimensions={}
+  ROOT %s = f32[4096,4096]{1,0} select(%same, %wide, %zeros)
+}
+
+%multiplied {
+  %m = f32[4096,4096]{1,0} parameter(0)
+  %c = f32[4096,1024]{1,0} parameter(1)
+  ROOT %n = f32[4096,1024]{1,0} dot(%m, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+%scaled {
+  %v = f32[4096]{0} parameter(0)
+  %m = f32[4096,4096]{1,0} parameter(1)
+  %c = f32[4096,1024]{1,0} parameter(2)
+  %w = f32[4096,4096]{1,0} broadcast(%v), dimensions={0}
+  %k = f32[4096,4096]{1,0} multiply(%w, %m)
+  ROOT %n = f32[4096,1024]{1,0} dot(%k, %c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY %main {
+  %d = f32[4096]{0} parameter(0)
+  %a = f32[4096,4096]{1,0} parameter(1)
+  %b = f32[4096,1024]{1,0} parameter(2)
+DONE
+}
+"""
+_MATRIX = """  %matrix = f32[4096,4096]{1,0} fusion(%d), kind=kLoop, calls=%made
+  %rows = f32[4096,4096]{1,0} dot(%matrix, %a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %r = f32[4096,1024]{1,0} fusion(%rows, %b), kind=kCustom, calls=%multiplied"""
+_VECTOR = "  ROOT %r = f32[4096,1024]{1,0} fusion(%d, %a, %b), kind=kCustom, calls=%scaled"
+
+
+def test_what_scales_rows_is_fused_into_its_one_reader_but_on_cpu() -> None:
+    """Neither the diagonal matrix nor the scaled one is written then."""
+    matrix, vector = (DIAGONAL.replace("DONE", done) for done in (_MATRIX, _VECTOR))
+    finding = only(matrix, "D107", profile=Backend.GPU, chip="h100")
+    times = [cost.estimate(hlo.parse(text), "h100").seconds for text in (matrix, vector)]
+    peaks = [lint.make_context(hlo.parse(text), Backend.GPU).peak or 0 for text in (matrix, vector)]
+    assert finding.seconds == pytest.approx(times[0] - times[1], rel=0.01)
+    assert finding.peak_bytes == peaks[0] - peaks[1] == 2 * 4 * 4096 * 4096
+    assert only(matrix, "D107", profile=Backend.CPU, chip="cpu").peak_bytes == 4 * 4096 * 4096

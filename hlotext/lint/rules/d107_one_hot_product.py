@@ -9,6 +9,7 @@ import attrs
 from hlotext.analysis import Backend
 from hlotext.cost import product_sizes
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.ir.tables import traits
 from hlotext.lint.helpers import fusions_around, is_of_convolution, size_of, times
 from hlotext.lint.products import SAME, Product, concatenated, products
 from hlotext.lint.rounds import Purity, rounds_of, same_in_rounds, unmoved
@@ -69,10 +70,13 @@ def _report(
     priced.update(masks, sums)
     # Rows that are added to a sum in place are read, and the sum's rows are read and written.
     rows = product.operands[1 - side].instruction.shape
-    instead = context.prices.reading(
-        (3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)) * all_runs
-    )
+    reader = _scaled_in(product, context) if found.is_diagonal else None
+    moved = 3 * size_of(rows) if sums else 2 * size_of(product.dot.shape)
+    instead = 0.0 if reader is not None else context.prices.reading(moved * all_runs)
     seconds = context.prices.seconds(product.whole) + context.prices.together([*masks, *sums, *fetches])
+    spares = {one: _less(one, product, all_runs) for one in masks}
+    if reader is not None:
+        spares[product.whole] = 1.0
     kind = "diagonal" if found.is_diagonal else "one-hot"
     does = "scale rows" if found.is_diagonal else "select or sum rows"
     return Report(
@@ -85,9 +89,17 @@ def _report(
         else "gather the rows by index (table[indices], jnp.take), and sum with .at[].add",
         flops=context.flops(product.dot),
         seconds=max(0.0, seconds - instead),
-        spares={one: _less(one, product, all_runs) for one in masks} if masks else {},
+        spares=spares,
         covers=frozenset([*masks, *sums]),
     )
+
+
+def _scaled_in(product: Product, context: Context) -> Instruction | None:
+    """The one operation that reads a product, into which a scaling in its place is fused: not into the calls of a CPU."""
+    users = product.whole.users
+    if context.backend is Backend.CPU or len(users) != 1 or product.whole.is_root:
+        return None
+    return users[0] if users[0].opcode in traits.CONTRACTIONS | {"fusion"} else None
 
 
 def _of_part(product: Product, side: int, priced: set[Instruction], context: Context) -> Report | None:
