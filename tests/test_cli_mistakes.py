@@ -15,6 +15,7 @@ import attrs
 import pytest
 from click.testing import Result
 
+import hlotext as hlo
 from tests import support
 from tests.cli_support import run
 
@@ -200,3 +201,77 @@ def test_memory_of_stablehlo_says_that_nothing_was_compiled(tmp_path: Path) -> N
     told = run("memory", tmp_path / "m.mlir").stderr
     assert "the program before compilation" in told
     assert "--platform" in told
+
+
+def test_where_nothing_is_read_says_what_would_be(tmp_path: Path) -> None:
+    (tmp_path / "nohlo").mkdir()
+    for command in ("show", "memory", "triage"):
+        assert "it has no HLO as text, .hlo.pb or .hlo.json" in run(command, tmp_path / "nohlo").stderr
+    (tmp_path / "link.txt").symlink_to("/nonexistent/foo")
+    assert (
+        "link.txt is a link to /nonexistent/foo, which does not exist"
+        in run("show", tmp_path / "link.txt").stderr
+    )
+
+
+def test_a_pattern_says_which_bracket_is_open(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_bytes(STEP)
+    told = run("grep", "f32[* dot(", tmp_path / "m.txt").stderr
+    assert "column 4: `[` is not closed" in told
+
+
+def test_a_name_without_a_likely_one_leads_to_its_opcode(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_bytes(STEP)
+    told = run("extract", tmp_path / "m.txt", "-i", "dot.1").stderr
+    assert "hlotext grep dot finds instructions of that opcode" in told
+
+
+def test_a_computation_is_extracted_whole() -> None:
+    source = "corpus/cpu/ring_attention.cpu_4.after_optimizations.txt"
+    module = hlo.load(support.ROOT / source)
+    (loop, *_) = (one for one in module.instructions() if one.opcode == "while")
+    body = loop.attributes["body"]
+    found = run("extract", source, "-i", body.name)
+    assert found.exit_code == 0
+    assert hlo.parse(found.stdout).entry.root.shape == body.root.shape
+    assert len(hlo.parse(found.stdout).entry) >= len(body) / 2
+
+
+def test_memory_of_an_earlier_stage_names_the_final_text(tmp_path: Path) -> None:
+    names = "module_0001.jit_f.before_optimizations.txt", "module_0001.jit_f.cpu_after_optimizations.txt"
+    (tmp_path / names[0]).write_bytes(STEP)
+    (tmp_path / names[1]).write_bytes(STEP.replace(b"m\n", b"m, is_scheduled=true\n", 1))
+    told = run("memory", tmp_path / names[0], "--platform", "cpu").stderr
+    assert f"an earlier stage without a schedule, not the program that runs; that is {names[1]}" in told
+    assert "earlier stage" not in run("memory", tmp_path / names[1], "--platform", "cpu").stderr
+
+
+def test_functions_compiled_for_other_shapes_are_named(tmp_path: Path) -> None:
+    for size in (4, 8, 8, 16):
+        number = len(list(tmp_path.iterdir()))
+        text = STEP.decode().replace("HloModule m", "HloModule jit_f").replace("[4]", f"[{size}]")
+        (tmp_path / f"module_{number:04}.jit_f.cpu_after_optimizations.txt").write_text(text)
+    told = run("show", tmp_path)
+    assert (
+        "jit_f was compiled 4 times, for 3 shapes of p: f32[4], f32[8], f32[16]" in told.stdout + told.stderr
+    )
+
+
+def test_programs_that_are_not_builds_of_one_are_said_to_be_so(tmp_path: Path) -> None:
+    """Figures that both sides share are named too."""
+    (tmp_path / "a.txt").write_bytes(STEP)
+    other = STEP.replace(b"HloModule m", b"HloModule n").replace(b" p =", b" q =").replace(b"(p)", b"(q)")
+    (tmp_path / "b.txt").write_bytes(other)
+    shown = run("diff", tmp_path / "a.txt", tmp_path / "b.txt").stdout
+    assert "probably not two builds of one program" in shown
+    (tmp_path / "c.txt").write_bytes(STEP.replace(b"negate(", b"abs("))
+    shown = run("diff", tmp_path / "a.txt", tmp_path / "c.txt", "--fail-on", "abs+0.5KiB,negate")
+    assert "probably" not in shown.stdout
+    assert re.search(r"equal totals +operations, flops, bytes", shown.stdout)
+
+
+def test_a_crossed_bound_is_repeated_as_it_was_typed(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(STEP)
+    (tmp_path / "b.txt").write_bytes(STEP.replace(b"[4]", b"[1024]"))
+    told = run("diff", tmp_path / "a.txt", tmp_path / "b.txt", "--fail-on", "bytes+1KiB").stderr
+    assert "bytes+1KiB is crossed: bytes was 32 (32 B), is 8,192 (8.00 KiB)" in told

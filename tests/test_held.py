@@ -97,7 +97,7 @@ def test_what_jax_holds(tmp_path: Path) -> None:
     for command in ("show", "lint"):
         shown = run(command, path)
         assert shown.exit_code == 0
-        assert "converted to it by jaxlib" in shown.stderr
+        assert "StableHLO, converted by jaxlib" in shown.stderr
     files = {frame.file for one in hlo.load(path).instructions() for frame in one.frames}
     assert files == {str(path)}
 

@@ -232,9 +232,8 @@ def not_found(error: LookupError) -> NotFound:
 def say_converted(name: str) -> None:
     """Says that a program was converted to HLO, and what is to be read instead."""
     say(
-        f"{name}: no HLO, but converted to it by jaxlib: the program before compilation, without the fusions, layouts and "
-        "schedule of what runs, so without its memory, cost and time. Give what jax.jit(f).lower(...).compile().as_text() "
-        "or XLA_FLAGS=--xla_dump_to=DIR writes (`hlotext convert` writes what is shown here)"
+        f"{name}: StableHLO, converted by jaxlib: the program before compilation. For memory, cost and time give "
+        "jax.jit(f).lower(...).compile().as_text() or a dump (XLA_FLAGS=--xla_dump_to=DIR)"
     )
 
 
@@ -319,14 +318,14 @@ class Inputs:
                 self.texts.append(place)
                 self.places.append(place)
                 continue
-            from hlotext.dumps.texts import module_texts  # nobody else waits for it
+            from hlotext.dumps.texts import module_texts, no_module  # nobody else waits for them
 
             self.has_folders = True
             say_outward_links(place)
             try:
                 found = list(module_texts([place], which))
                 if not found:
-                    raise Unreadable(f"no module found in {place}", where={"file": place})
+                    raise no_module(place)
             except hlo.InputError as error:
                 self.places.append(place)
                 self._fail(Unreadable(str(error), where={"file": place}))

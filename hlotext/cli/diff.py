@@ -19,7 +19,7 @@ from hlotext.cli.table_options import table_options
 from hlotext.diff import Diff, ThresholdError, compare, golden_text, parse_thresholds, report, violations
 from hlotext.diff.changes import Change
 from hlotext.diff.totals import TotalChange, Totals
-from hlotext.dumps.program_changes import argument_changes
+from hlotext.dumps.program_changes import argument_changes, have_common_arguments
 from hlotext.dumps.texts import compilation_beside
 from hlotext.findings.escape import one_line
 from hlotext.schemas.columns import Shown
@@ -160,6 +160,10 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
     out.heading(f"{found.old.name} -> {found.new.name}: {report.summary(found)}")
     if found.platforms is not None:
         echo(f"  {report.platforms(found.platforms)}")
+    if found.old.name != found.new.name and not have_common_arguments(found.old, found.new):
+        echo(
+            "  the modules have other names and no argument in common: probably not two builds of one program"
+        )
     for told in argument_changes(found.old, found.new):
         echo(f"  {one_line(told.text)}")
     changes = found.changes
@@ -187,6 +191,8 @@ def _show(found: Diff, by: str, full: bool, limit: int) -> None:
         "diff.totals", lambda t: (t.name, *report.figures(t), report.difference(t))
     )
     out.table(totals_of.table("different totals", totals, limit))
+    if len(changes) and (equal := report.equal_totals(found.totals)):
+        out.facts([("equal totals", equal)])
 
 
 def _difference(size: float) -> Shown | None:

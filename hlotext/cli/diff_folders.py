@@ -192,19 +192,26 @@ def _facts(pair: FolderPair) -> list[tuple[str, str]]:
         facts.append(("moved", pair.moved))
     facts.append(("before optimization", _program(pair, "before")))
     facts.append(("after optimization", _program(pair, "after")))
-    return facts + [
-        (total.name.replace("_", " "), f"{_both(*report.figures(total))}: {report.difference(total)}")
-        for total in _totals(pair)
-    ]
+    totals = _totals(pair)
+    if totals is not None:
+        facts += [
+            (total.name.replace("_", " "), f"{_both(*report.figures(total))}: {report.difference(total)}")
+            for total in _different(totals)
+        ]
+        if equal := report.equal_totals(totals):
+            facts.append(("equal totals", equal))
+    return facts
 
 
-def _totals(pair: FolderPair) -> list[TotalChange]:
-    """Figures of the final programs that differ."""
+def _totals(pair: FolderPair) -> Totals | None:
+    """Figures of the final programs; None where they are the same program or one is missing."""
     modules = _texts(pair, "after") if pair.after == "different" else None
-    if modules is None:
-        return []
-    totals = Totals(*modules)
-    return [total for total in map(totals.__getitem__, Totals.NAMES) if total.difference]
+    return Totals(*modules) if modules is not None else None
+
+
+def _different(totals: Totals | None) -> list[TotalChange]:
+    names = Totals.NAMES if totals is not None else ()
+    return [total for name in names if totals is not None and (total := totals[name]).difference]
 
 
 def _releases(pair: FolderPair) -> str:
@@ -333,7 +340,9 @@ def json_of(found: FolderDiff) -> dict[str, Any]:
                 "changed": [{"kind": one.kind, "text": one.text} for one in pair.changes],
                 "moved": pair.moved,
                 "elided_constants": pair.elided,
-                "totals": {total.name: {"old": total.old, "new": total.new} for total in _totals(pair)},
+                "totals": {
+                    total.name: {"old": total.old, "new": total.new} for total in _different(_totals(pair))
+                },
             }
             for pair in found.pairs
         ],

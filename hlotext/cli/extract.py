@@ -18,7 +18,12 @@ _DEPTH = 3
 @click.command()
 @click.argument("file")
 @click.option(
-    "-i", "--instruction", "name", required=True, metavar="NAME", help="The instruction to compute."
+    "-i",
+    "--instruction",
+    "name",
+    required=True,
+    metavar="NAME",
+    help="The instruction to compute, or a whole computation.",
 )
 @click.option(
     "--depth",
@@ -30,27 +35,29 @@ _DEPTH = 3
 @click.option("--whole", is_flag=True, help="Include all operands, without a limit of depth.")
 @click.option("-o", "--output", "place", metavar="FILE", help="Output file.  [default: standard output]")
 def command(file: str, name: str, depth: int, whole: bool, place: str | None) -> None:
-    """Extract the computation of one instruction of FILE as a module.
+    """Extract what computes one instruction of FILE, or a computation such as a loop body, as a module.
 
     \b
     Example:
       hlotext extract dump.txt -i dot.5 --depth 2 > dot.hlo
       hlotext extract dump.txt -i dot.5 --whole > dot.hlo
+      hlotext extract dump.txt -i region_0.4 > body.hlo
 
     Exit status: 0 success, 1 no such instruction, 2 usage error or unreadable input.
     """
     inputs, hints = Inputs([file]), NameHints(name.removeprefix("%"))
     for _, result in inputs:
-        found = [
-            (module.name, node)
-            for module in result.modules
-            if isinstance(node := module.find(name), hlo.Instruction)
-        ]
+        found = [(module.name, node) for module in result.modules if (node := module.find(name)) is not None]
         if len(found) > 1:
             raise Unreadable(several(file, [module for module, _ in found]))
-        for _, instruction in found:
+        for _, node in found:
+            is_whole = whole or isinstance(node, hlo.Computation)
             try:
-                text = str(extract(instruction, None if whole else depth))
+                text = str(
+                    extract(
+                        node.root if isinstance(node, hlo.Computation) else node, None if is_whole else depth
+                    )
+                )
             except hlo.EditError as error:
                 raise Unreadable(str(error)) from None
             _write(text, place)

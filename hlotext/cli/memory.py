@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -298,7 +299,9 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.ModuleFile]]:
             for text in dumps.module_texts([path]):
                 yield text.label, text
             if text is None:
-                raise Unreadable(f"no module found in {path}")
+                from hlotext.dumps.texts import no_module  # nobody else waits for it
+
+                raise no_module(path)
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
 
@@ -324,6 +327,10 @@ def _found(label: str, text: dumps.ModuleFile, platform: str | None, chip: Chip 
                 say(f"{called}: no final text in this compilation, so no buffer assignment")
                 continue
             raise Unreadable(f"{called}: {error}") from None
+        last = compilation.last if compilation is not None else None
+        if not module.is_scheduled and last is not None and last.file is not text.file:
+            final = os.path.basename(last.path)
+            say(f"{called}: an earlier stage without a schedule, not the program that runs; that is {final}")
         of_folder = compilation.chip if compilation is not None else None
         read = _read(label, text) if len(modules) == 1 else None
         yield _Found(

@@ -10,10 +10,11 @@ import attrs
 import click
 
 from hlotext.analysis.call_graph import call_graph
+from hlotext.analysis.entries import arguments
 from hlotext.cli.common import FORMAT, Inputs, which_option, write_json
 from hlotext.cli.output import Output, output
 from hlotext.cli.run_totals import ModuleFacts, module_facts
-from hlotext.cli.show_modules import show_modules
+from hlotext.cli.show_modules import Signature, recompiled, show_modules
 from hlotext.cli.show_summary import show_summary
 from hlotext.cli.show_trace import show_trace, trace_json, trace_of
 from hlotext.cli.usage import missing_argument
@@ -106,11 +107,13 @@ def command(
         write_json({"modules": modules, **({"traces": found_traces} if found_traces else {})})
     elif inputs.has_folders and len(inputs.texts) > 1 and not full:
         rows, unknown = [], []
-        for place, (summaries, notes) in inputs.used(_summaries):
-            rows += [(place, summary) for summary in summaries]
+        signatures = []
+        for place, (summaries, notes) in inputs.used(_signed):
+            rows += [(place, summary) for summary, _ in summaries]
+            signatures += [(summary.name, signature) for summary, signature in summaries]
             unknown += notes
         shown = _DEFAULT_ROWS if limit is None else limit or None
-        show_modules(output(), ", ".join(files), rows, unknown, shown)
+        show_modules(output(), ", ".join(files), rows, [*recompiled(signatures)], unknown, shown)
     else:
         report = output()
         for place, trace in traces.items():
@@ -128,6 +131,10 @@ def _sample_path() -> str:
 
 def _summaries(modules: tuple[Module, ...]) -> list[ModuleFacts]:
     return list(map(module_facts, modules))
+
+
+def _signed(modules: tuple[Module, ...]) -> list[tuple[ModuleFacts, Signature]]:
+    return [(module_facts(one), tuple((a.label, a.shape) for a in arguments(one))) for one in modules]
 
 
 def _facts(modules: tuple[Module, ...]) -> list[ModuleFacts | InstructionDetails]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -18,6 +18,7 @@ def show_modules(
     report: Output,
     title: str,
     found: Sequence[tuple[str, ModuleFacts]],
+    again: Sequence[str],
     notes: Iterable[str],
     limit: int | None,
 ) -> None:
@@ -27,12 +28,42 @@ def show_modules(
     report.heading(f"{title}: {pluralize(len(found), 'module')}")
     table = Listing("show.modules", _cells).table("Modules", rows)
     report.table(attrs.evolve(table, left_out=len(found) - len(rows)))
+    for line in again:
+        report.note(line)
     unknown = list(notes)
     if unknown:
         report.note(f"{pluralize(len(unknown), 'word')} unknown to this release (listed by hlotext check)")
     report.note("--full shows each in full.")
 
 
+Signature = tuple[tuple[str, str], ...]
+"""Names and shapes of a module's arguments."""
+
+
+def recompiled(modules: Iterable[tuple[str, Signature]]) -> Iterator[str]:
+    """A line for each function that was compiled more than once for other shapes, with the arguments that differ."""
+    groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, ...]]] = {}
+    for name, signature in modules:
+        groups.setdefault((name, tuple(label for label, _ in signature)), []).append(
+            tuple(shape for _, shape in signature)
+        )
+    for (name, labels), rows in groups.items():
+        shapes = [list(dict.fromkeys(column)) for column in zip(*rows, strict=True)]
+        differing = [(label, own) for label, own in zip(labels, shapes, strict=True) if len(own) > 1]
+        if differing:
+            label, own = max(differing, key=lambda one: len(one[1]))
+            others = (
+                f", and shapes of {pluralize(len(differing) - 1, 'other argument')}"
+                if len(differing) > 1
+                else ""
+            )
+            yield (
+                f"{name} was compiled {len(rows)} times, for {len(own)} shapes of {label}: {', '.join(own[:_SHAPES])}"
+                f"{f' and {len(own) - _SHAPES} more' if len(own) > _SHAPES else ''}{others}"
+            )
+
+
+_SHAPES = 6
 _ENDING = re.compile(r"(\.txt|\.hlo)?(\.gz|\.xz|\.zst)?$")
 
 

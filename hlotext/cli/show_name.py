@@ -109,7 +109,10 @@ class NameHints:
         )
         if close:
             return f"; did you mean {' or '.join(close)}?"
-        return f"; it is an opcode: hlotext grep {self._name}" if self._name in OPCODES else ""
+        if self._name in OPCODES:
+            return f"; it is an opcode: hlotext grep {self._name}"
+        opcode = self._name.rpartition(".")[0]
+        return f"; hlotext grep {opcode} finds instructions of that opcode" if opcode in OPCODES else ""
 
 
 def _runs(runs: int | None) -> str:

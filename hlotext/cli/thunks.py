@@ -27,7 +27,7 @@ from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import Output, echo, output
 from hlotext.cli.thunks_tpu import OnTpu
 from hlotext.dumps.storage import is_archive
-from hlotext.dumps.texts import age_beside
+from hlotext.dumps.texts import age_beside, no_module
 from hlotext.thunks import compare, rules, tpu
 
 _DIFFERENT = 1
@@ -92,7 +92,7 @@ def command(
         return
     everything = [one for path in paths for one in _of(path, platform)]
     if not everything:
-        raise Unreadable(f"no module found in {', '.join(paths)}")
+        raise Unreadable(str(no_module(", ".join(paths))))
     found = [one for one in everything if isinstance(one, _Found)]
     on_tpu = [one for one in everything if isinstance(one, OnTpu)]
     if command_buffers:

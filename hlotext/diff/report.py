@@ -9,7 +9,7 @@ from hlotext.analysis.formatting import pluralize
 from hlotext.diff.changes import Change
 from hlotext.diff.compare import Diff
 from hlotext.diff.thresholds import Violation
-from hlotext.diff.totals import TotalChange
+from hlotext.diff.totals import TotalChange, Totals
 from hlotext.findings import escape
 
 GROUPS = 20
@@ -61,6 +61,13 @@ def totals(diff: Diff) -> list[TotalChange]:
     """The figures of a summary, and the opcodes whose number changed."""
     found = [diff.totals[name] for name in diff.totals.NAMES]
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
+
+
+def equal_totals(totals: Totals) -> str:
+    """Names of the figures that are equal on both sides, and not zero."""
+    return ", ".join(
+        name.replace("_", " ") for name in Totals.NAMES if totals[name].difference == 0 and totals[name].old
+    )
 
 
 def as_json(diff: Diff, crossed: Sequence[Violation] = ()) -> dict[str, Any]:

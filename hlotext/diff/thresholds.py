@@ -6,6 +6,7 @@ import re
 
 import attrs
 
+from hlotext.analysis.sizes import byte_text
 from hlotext.diff.totals import TotalChange, Totals
 from hlotext.syntax.source.reporter import did_you_mean
 
@@ -39,9 +40,11 @@ class Threshold:
     """A figure of `Totals`, an opcode, or `changes`."""
     more: float
     is_percent: bool
+    text: str
+    """As it was written."""
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.more:g}{'%' if self.is_percent else ''}"
+        return self.text
 
 
 @attrs.frozen
@@ -59,10 +62,14 @@ class Violation:
 
     def __str__(self) -> str:
         old, new = (
-            ("unknown" if side is None else f"{side:,.0f}") for side in (self.total.old, self.total.new)
+            ("unknown" if side is None else self._figure(side)) for side in (self.total.old, self.total.new)
         )
         verb = "cannot be judged" if self.is_unknown else "is crossed"
         return f"{self.threshold} {verb}: {self.total.name} was {old}, is {new}"
+
+    def _figure(self, side: float) -> str:
+        exact = f"{side:,.0f}"
+        return f"{exact} ({byte_text(side)})" if self.total.unit == "bytes" else exact
 
 
 def parse_thresholds(text: str) -> tuple[Threshold, ...]:
@@ -82,7 +89,7 @@ def parse_thresholds(text: str) -> tuple[Threshold, ...]:
         scale = 1 if unit == "%" else _UNITS.get(unit.removesuffix("B") or "B")
         if scale is None:
             raise ThresholdError(f"{part!r}: {unit} is not a unit")
-        found.append(Threshold(match["name"], number * scale, unit == "%"))
+        found.append(Threshold(match["name"], number * scale, unit == "%", part))
     if not found:
         raise ThresholdError("no bound given")
     return tuple(found)

@@ -85,6 +85,12 @@ def argument_changes(old: Module, new: Module) -> tuple[ProgramChange, ...]:
     return tuple(_of_arguments(arguments(old), arguments(new)))
 
 
+def have_common_arguments(old: Module, new: Module) -> bool:
+    """True if an argument of one has the name of one of the other, or one of them has no arguments."""
+    before, after = ({one.label for one in arguments(module)} for module in (old, new))
+    return not before or not after or not before.isdisjoint(after)
+
+
 def elided_constants(module: Module) -> int:
     """The number of constants whose values the text leaves out (`{...}`)."""
     return sum(

@@ -164,6 +164,13 @@ def module_texts(paths: Iterable[str | os.PathLike[str]], which: Which = "last")
         yield from _of_folder(open(path), which)
 
 
+def no_module(place: str) -> InputError:
+    """The error for a folder or archive without a text of a module."""
+    return InputError(
+        f"no module found in {place}: it has no HLO as text, .hlo.pb or .hlo.json; XLA_FLAGS=--xla_dump_to=DIR dumps it"
+    )
+
+
 def texts_of(storage: Storage, which: Which = "last") -> Iterator[ModuleFile]:
     """The texts that `module_texts` finds, for a folder in any storage, such as an object store."""
     return _of_folder(opened(storage), which)

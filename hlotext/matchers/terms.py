@@ -28,6 +28,7 @@ _OTHERS = re.compile(r"\s*,\s*\.\.\.")
 _SEPARATOR = re.compile(r"[ \t]*(?:;|\n)\s*")
 _IDENTIFIER = re.compile(r"\w+")
 _OPENING, _CLOSING, _BETWEEN = re.compile(r"\s*\("), re.compile(r"\s*\)"), re.compile(r"\s*([,)])")
+_OPENED = re.compile(r"\s*[a-z0-9*?]+(?P<bracket>\[)[^\]]*$")
 MAX_DEPTH = 50
 """Levels of operands in a text: they are read by recursion."""
 
@@ -147,7 +148,10 @@ class Reader:
         """`opcode(operands)`, a capture, a number, or `_`. Raises PatternError."""
         token = _TOKEN.match(self.text, self.position)
         if token is None or token["rest"]:
-            raise self.fail("an opcode, %name, $NAME, a number or _")
+            opened = _OPENED.match(self.text, self.position)
+            if opened is not None:
+                raise self.source.error(f"`{opened['bracket']}` is not closed", opened.start("bracket"))
+            raise self.fail("a shape, an opcode, %name, $NAME, a number or _")
         kind = token.lastgroup
         assert kind is not None
         position = token.start(kind)

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from hlotext.dumps.storage import is_archive
-from hlotext.dumps.texts import ModuleFile, Which, module_texts, texts_of
+from hlotext.dumps.texts import ModuleFile, Which, module_texts, no_module, texts_of
 from hlotext.syntax.source.inputs import InputError, unpack
 from hlotext.tables.dataset import key_of
 from hlotext.tables.rows.modules import step_of
@@ -107,7 +107,7 @@ def _local(path: str, build: str | None, which: Which) -> Iterator[Input]:
     is_packed = os.path.isfile(path) and is_archive(path)
     texts = list(module_texts([path], which))
     if not texts:
-        raise InputError(f"no module found in {path}")
+        raise no_module(path)
     for text in texts:
         outer = path if is_packed else text.archive or text.path
         stat = os.stat(outer)
@@ -123,14 +123,14 @@ def _remote(url: str, build: str | None, which: Which) -> Iterator[Input]:
     if not names:
         info = place.info()
         if info.get("type") == "directory":
-            raise InputError(f"no module found in {url}")
+            raise no_module(url)
         if is_archive(place.url):
             raise InputError(f"{url}: a packed folder can only be read from the local machine")
         yield _object(place.url, build if build is not None else _build_of("", place.url), info)
         return
     texts = list(texts_of(_Listed(place.url, names), which))
     if not texts:
-        raise InputError(f"no module found in {url}")
+        raise no_module(url)
     for text in texts:
         named = build if build is not None else _build_of(text.path, place.url)
         yield _object(

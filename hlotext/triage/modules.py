@@ -9,7 +9,7 @@ from functools import partial
 import attrs
 
 from hlotext.dumps.outlines import copies
-from hlotext.dumps.texts import ModuleFile, module_texts
+from hlotext.dumps.texts import ModuleFile, module_texts, no_module
 from hlotext.lint.workers import Pool
 from hlotext.syntax.source.inputs import InputError
 from hlotext.triage.actions import Action, actions_of
@@ -58,7 +58,7 @@ def run(
             failures.append(Unexamined(path, str(error)))
             continue
         if not found:
-            failures.append(Unexamined(path, f"no module found in {path}"))
+            failures.append(Unexamined(path, str(no_module(path))))
         files += found
     again = copies(files)
     texts = [one if one.archive is not None else one.path for one in files if one not in again]

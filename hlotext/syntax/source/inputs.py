@@ -157,6 +157,8 @@ def _bytes(place: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes |
 def missing(path: str) -> InputError:
     """The error for a path that does not exist, with the name in the same folder that may be meant."""
     folder, name = os.path.split(path.rstrip("/"))
+    if os.path.islink(path):
+        return InputError(f"{path} is a link to {os.path.realpath(path)}, which does not exist")
     try:
         with os.scandir(folder or ".") as found:
             meant = did_you_mean(name, [one.name for one in itertools.islice(found, _MOST_NAMES)])

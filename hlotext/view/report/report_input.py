@@ -15,7 +15,7 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.cost import Analysis, Estimate, Traffic, analyze, estimate, traffic
 from hlotext.dumps.storage import is_archive
-from hlotext.dumps.texts import compilation_beside, compilation_of
+from hlotext.dumps.texts import compilation_beside, compilation_of, no_module
 from hlotext.lint.price import chip_row
 from hlotext.proto.traces import TracedModule
 from hlotext.semantics.assumed_entry import missing_entry
@@ -181,7 +181,7 @@ def report_input(
 def _largest(place: str, folder: dumps.DumpFolder) -> tuple[dumps.Compilation, tuple[str, ...]]:
     sized = list(_sized(folder))
     if not sized:
-        raise hlo.InputError(f"no module found in {place}")
+        raise no_module(place)
     chosen = max(sized, key=lambda row: row[0])[1]
     if len(sized) == 1:
         return chosen, ()
