@@ -265,9 +265,9 @@ def test_programs_that_are_not_builds_of_one_are_said_to_be_so(tmp_path: Path) -
     shown = run("diff", tmp_path / "a.txt", tmp_path / "b.txt").stdout
     assert "probably not two builds of one program" in shown
     (tmp_path / "c.txt").write_bytes(STEP.replace(b"negate(", b"abs("))
-    shown = run("diff", tmp_path / "a.txt", tmp_path / "c.txt", "--fail-on", "abs+0.5KiB,negate")
-    assert "probably" not in shown.stdout
-    assert re.search(r"equal totals +operations, flops, bytes", shown.stdout)
+    ended = run("diff", tmp_path / "a.txt", tmp_path / "c.txt", "--fail-on", "abs+0.5KiB,negate")
+    assert "probably" not in ended.stdout
+    assert re.search(r"equal totals +operations, flops, bytes", ended.stdout)
 
 
 def test_a_crossed_bound_is_repeated_as_it_was_typed(tmp_path: Path) -> None:
