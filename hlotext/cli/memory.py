@@ -299,9 +299,7 @@ def _texts(paths: Sequence[str]) -> Iterator[tuple[str, dumps.ModuleFile]]:
             for text in dumps.module_texts([path]):
                 yield text.label, text
             if text is None:
-                from hlotext.dumps.texts import no_module  # nobody else waits for it
-
-                raise no_module(path)
+                raise dumps.no_module(path)
     except hlo.InputError as error:
         raise Unreadable(str(error)) from None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlotext.dumps.notes import Note
     from hlotext.dumps.sidecar_files import Options, PassRun
     from hlotext.dumps.step import Step
-    from hlotext.dumps.texts import ModuleFile, module_texts
+    from hlotext.dumps.texts import ModuleFile, module_texts, no_module
     from hlotext.dumps.timeline import TimelineEntry
 
 __getattr__ = lazy_submodules(
@@ -42,7 +42,7 @@ __getattr__ = lazy_submodules(
     notes=("Note",),
     sidecar_files=("Options", "PassRun"),
     step=("Step",),
-    texts=("ModuleFile", "module_texts"),
+    texts=("ModuleFile", "module_texts", "no_module"),
     timeline=("TimelineEntry",),
     **{"collectives.records": ("CollectiveCause", "Place", "Reason", "Suggestion")},
 )
@@ -68,5 +68,6 @@ __all__ = [
     "bisect",
     "hosts",
     "module_texts",
+    "no_module",
     "open",
 ]
