@@ -146,7 +146,7 @@ ENTRY e {
   ROOT r = f32[1024]{0} add(x, p)
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
-    assert found.what == "donate 0 (not 1: see the notes)"
+    assert found.what == "donate 0 (not 1: no result can take them)"
     assert "parameter 1: no result has shape" in " ".join(found.notes)
 
 
@@ -190,5 +190,5 @@ ENTRY e {
   ROOT r = (f32[1048576]{0}, f32[1048576]{0}, f32[1048576]{0}) tuple(w1, m1, late)
 }""")
     found = what_if.donate(module, [0, 1], "cpu")
-    assert found.what == "donate 1 (not 0: see the notes)"
+    assert found.what == "donate 1 (not 0: no result can take them)"
     assert found.peak_before - found.peak_after == pytest.approx(1 << 22, abs=64)

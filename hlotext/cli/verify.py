@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Verify that each FILE is well-formed HLO, as XLA's verifier does, and report every error.
 
-    Shapes, types and called computations, layouts, the schedule, asynchronous pairs, replica groups, shardings, aliasing,
-    stack frames. Every finding has a code; `hlotext help rule V101` explains it.
+    Checks shapes, types, called computations, layouts, the schedule, asynchronous pairs, replica groups, shardings, aliasing
+    and stack frames. Every finding has a code; `hlotext help rule V101` explains it.
 
     \b
     Examples:

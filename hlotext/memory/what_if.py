@@ -92,7 +92,7 @@ def donate(
     said = [number for number in parameters if number in taken] or parameters
     without = [number for number in parameters if number not in said]
     what = f"donate {_listed(said)}{_names(module, said)}" + (
-        f" (not {_listed(without)}: see the notes)" if without else ""
+        f" (not {_listed(without)}: no result can take them)" if without else ""
     )
     found = _compared(what, memory_space, before, after, notes)
     return attrs.evolve(found, unsure=tuple(unsure))

@@ -206,7 +206,7 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of the peak, 67 % (h100, known trip counts, estimated)`, after `at most` where that is a bound;
+    """`13.8 ms and 16.0 MiB of the peak, 67 % (estimated for h100, known trip counts)`, after `at most` where that is a bound;
     empty where nothing is known."""
     parts = [seconds(finding.seconds)] if finding.seconds is not None else []
     if finding.peak_bytes:
@@ -214,7 +214,7 @@ def saving(finding: Finding) -> str:
     if not parts:
         return ""
     bound = "at most " if finding.is_at_most else ""
-    return f"{bound}{' and '.join(parts)}, {percent(finding.share)} ({finding.basis}, estimated)"
+    return f"{bound}{' and '.join(parts)}, {percent(finding.share)} (estimated for {finding.basis})"
 
 
 def outcome_text(outcome: RepairOutcome) -> str:

@@ -61,7 +61,7 @@ def _saved(subject: ReportInput) -> str:
     if not timed:
         return "" if subject.findings else "with the default rules"
     most = max(timed, key=lambda one: one.seconds or 0.0)
-    return f"the largest saves up to {seconds(most.seconds or 0.0)}, {percent(most.share)} ({most.basis}, estimated)"
+    return f"the largest saves up to {seconds(most.seconds or 0.0)}, {percent(most.share)} (estimated for {most.basis})"
 
 
 _NONE = {SENT: Tile(SENT, "0 B", "no transfers", 0)}
