@@ -206,7 +206,7 @@ def by_severity(findings: Iterable[Finding]) -> str:
 
 
 def saving(finding: Finding) -> str:
-    """`13.8 ms and 16.0 MiB of the peak, 67 % (estimated for h100, known trip counts)`, after `at most` where that is a bound;
+    """`13.8 ms and 16.0 MiB of the peak, 67 % (estimated for h100, known trip counts)`, after `at most` if a bound;
     empty where nothing is known."""
     parts = [seconds(finding.seconds)] if finding.seconds is not None else []
     if finding.peak_bytes:
