@@ -274,4 +274,4 @@ def test_a_crossed_bound_is_repeated_as_it_was_typed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(STEP)
     (tmp_path / "b.txt").write_bytes(STEP.replace(b"[4]", b"[1024]"))
     told = run("diff", tmp_path / "a.txt", tmp_path / "b.txt", "--fail-on", "bytes+1KiB").stderr
-    assert "bytes+1KiB is crossed: bytes was 32 (32 B), is 8,192 (8.00 KiB)" in told
+    assert "bytes+1KiB is exceeded: bytes was 32 (32 B), is now 8,192 (8.00 KiB)" in told

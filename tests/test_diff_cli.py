@@ -49,7 +49,7 @@ def test_bounds(new: Path) -> None:
     assert run("diff", OLD, new, "--fail-on", "collectives+0,flops+1%").exit_code == 0
     result = run("diff", OLD, new, "--fail-on", "copy+0,collectives+0")
     assert result.exit_code == 1
-    assert "copy+0 is crossed" in result.stderr
+    assert "copy+0 is exceeded" in result.stderr
     result = run("diff", OLD, new, "--fail-on", "nonsense+0")
     assert result.exit_code == 2
     assert "no metric is named 'nonsense'" in result.stderr
@@ -66,7 +66,7 @@ def test_formats(new: Path) -> None:
     assert facts["totals"]["copy"]["difference"] == 1
     assert "| total | before | after | difference |" in run("diff", OLD, new, "--format", "markdown").stdout
     github = run("diff", OLD, new, "--format", "github", "--fail-on", "copy+0").stdout
-    assert github.startswith("::error title=hlotext diff::copy+0 is crossed")
+    assert github.startswith("::error title=hlotext diff::copy+0 is exceeded")
     assert f"::notice file={new},line={change['line']},title=hlotext diff::added copy.zz" in github
 
 
@@ -107,7 +107,7 @@ def test_in_pytest(hlo: Callable[..., Hlo], new: Path) -> None:
     with pytest.raises(AssertionError, match="1 x added: copy of"):
         hlo(new).assert_same(OLD)
     hlo(new).assert_same(OLD, "collectives+0")
-    with pytest.raises(AssertionError, match=r"copy\+0 is crossed"):
+    with pytest.raises(AssertionError, match=r"copy\+0 is exceeded"):
         hlo(new).assert_same(OLD, "copy+0")
 
 

@@ -89,7 +89,7 @@ def command(
         raise click.UsageError(f"{output} is a folder; -o needs a file")
     kind = target or (_TEXT if output == "-" else named)
     if kind is None:
-        raise click.UsageError(f"{output} ends in none of {', '.join(_ENDINGS)}")
+        raise click.UsageError(f"{output} must end in one of {', '.join(_ENDINGS)}")
     if kind != _TRACE and (chip or trace):
         raise click.UsageError("--chip and --trace are for --to trace-events")
     note = ""

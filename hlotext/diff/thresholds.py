@@ -64,8 +64,8 @@ class Violation:
         old, new = (
             ("unknown" if side is None else self._figure(side)) for side in (self.total.old, self.total.new)
         )
-        verb = "cannot be judged" if self.is_unknown else "is crossed"
-        return f"{self.threshold} {verb}: {self.total.name} was {old}, is {new}"
+        verb = "cannot be checked" if self.is_unknown else "is exceeded"
+        return f"{self.threshold} {verb}: {self.total.name} was {old}, is now {new}"
 
     def _figure(self, side: float) -> str:
         exact = f"{side:,.0f}"

@@ -74,7 +74,7 @@ def run(
 def _stacked(text: PlainModule, arrays: Arrays) -> Arrays:
     """Given arguments, for each device. Raises NotExecutable for what the parameters do not take."""
     if len(arrays) != len(text.taken):
-        raise NotExecutable(f"it takes {len(text.taken)} arrays, not {len(arrays)}")
+        raise NotExecutable(f"the program takes {len(text.taken)} arrays, not {len(arrays)}")
     found = []
     for number, (array, shape) in enumerate(zip(arrays, text.taken, strict=True)):
         sizes = (text.devices, *shape.dimensions) if text.devices > 1 else shape.dimensions

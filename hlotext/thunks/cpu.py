@@ -189,7 +189,7 @@ def _row(thunks: str, emit: Any, *, is_seen: bool = True, source: str = _SOURCE)
 
 _COLLECTIVES = traits.COLLECTIVE_KINDS - traits.HAS_PARTIAL_GROUPS - {"ragged-all-to-all"}
 """Collectives for which the CPU compiler has thunks."""
-_NONE = _row("none: buffer assignment is enough", nothing)
+_NONE = _row("none: handled by buffer assignment", nothing)
 _COLLECTIVE = _row("collective", partial(_plain, "collective"))
 _KERNEL = _row("kernel", _kernel)
 RULES: dict[str, EmissionRule] = {

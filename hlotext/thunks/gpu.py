@@ -452,7 +452,7 @@ def _row(thunks: str, emit: Any, source: str = _SOURCE, *, is_seen: bool = True)
     return EmissionRule(thunks=thunks, emit=emit, source=source, is_seen=is_seen)
 
 
-_NONE = _row("none: buffer assignment is enough", nothing)
+_NONE = _row("none: handled by buffer assignment", nothing)
 RULES: dict[str, EmissionRule] = {
     **dict.fromkeys(sorted(traits.IS_FREE - {"domain", "opt-barrier"}), _NONE),
     "async-update": _NONE,

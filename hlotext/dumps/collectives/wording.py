@@ -239,7 +239,7 @@ def _reshard(reason: Reason, part: Written | None) -> str:
             f"in{f', {want}' if want else ''}"
         )
     is_loop = reason.wanted_by == LOOP or (reason.user is not None and reason.user.opcode == "while")
-    value = _value(reason.tensor, "what it carries" if is_loop else "what it reads")
+    value = _value(reason.tensor, "its state" if is_loop else "its operand")
     if tensor == user and not (have or want):
         # Of a roll, slices and their concatenation have one name: the operation moves elements along a sharded dimension.
         return f"because {user} needs elements that other devices hold"

@@ -49,7 +49,7 @@ def reduce(module: Module, fails: Callable[[Module], bool], max_tests: int = 200
     run = _Reducer(module.clone(), fails, max_tests)
     before = sum(map(len, module.computations))
     if not fails(run.module):
-        raise ValueError("the module does not fail to begin with")
+        raise ValueError("the original module does not fail")
     run.all()
     return Reduction(run.module, before, sum(map(len, run.module.computations)), run.tests)
 
