@@ -82,7 +82,7 @@ def opcode_pages() -> None:
     for row in rows:
         families.setdefault(row["family"], []).append(row)
         write(f"opcodes/{row['name']}", _opcode(row))
-    parts = ["# Opcodes\n", f"The {len(rows)} opcodes of HLO, as `hlotext help opcode` has them.\n"]
+    parts = ["# Opcodes\n", f"The {len(rows)} opcodes of HLO, as listed by `hlotext help opcode`.\n"]
     for family, members in families.items():
         parts.append(f"## {family.capitalize()}\n")
         parts.append(
@@ -116,7 +116,7 @@ def _opcode(row: dict[str, Any]) -> str:
             + "\n"
         )
     common = ", ".join(f"`{a['name']}`" for a in row["common_attributes"])
-    parts.append(f"Besides, as every instruction: {common}.\n")
+    parts.append(f"In addition, as for every instruction: {common}.\n")
     return "\n".join(parts)
 
 
@@ -139,7 +139,7 @@ def code_pages() -> None:
         write(f"codes/{rule['code']}", _hlo_blocks(rule["page"]))
     parts = [
         "# Codes of findings\n",
-        "What `hlotext check`, `verify` and `lint` find; `hlotext help rule CODE` shows these pages.\n",
+        "Codes of the findings of `hlotext check`, `verify` and `lint`; `hlotext help rule CODE` shows these pages.\n",
     ]
     for letter, members in groups.items():
         parts.append(f"## {_GROUPS.get(letter, letter)}\n")
@@ -173,7 +173,7 @@ def pass_page() -> None:
     ]
     text = [
         "# Passes\n",
-        "What `hlotext rewrite -p NAME` and `rewrite.parse_passes` know; `hlotext help pass NAME` says all.\n",
+        "Passes for `hlotext rewrite -p NAME` and `rewrite.parse_passes`; `hlotext help pass NAME` shows details.\n",
     ]
     write("passes", "\n".join([*text, table(["pass", "what it does", "options"], cells), ""]))
 
@@ -205,7 +205,7 @@ def column_page() -> None:
     """The tables that `hlotext.tables` makes of modules."""
     parts = [
         "# Columns of the tables\n",
-        f"What [`hlotext.tables`](../tables.md) makes of modules, version {SCHEMA_VERSION}. `word` is a string that is "
+        f"Tables that [`hlotext.tables`](../tables.md) creates, version {SCHEMA_VERSION}. `word` is a string that is "
         "dictionary-encoded, `text` one that is not; a type with `?` may be null.\n",
     ]
     for schema in TABLES.values():
@@ -220,7 +220,7 @@ def column_page() -> None:
 
 _ANSWERS = {
     "texts": "texts read, printed back and verified",
-    "memory": "places in memory",
+    "memory": "offsets in memory",
     "thunks": "thunks",
     "cost": "XLA's cost figures",
     "passes": "recorded steps of passes",
@@ -240,10 +240,10 @@ def compatibility_page() -> None:
     write(
         "compatibility",
         "# Releases of XLA\n\n"
-        "Programs of the corpus were compiled with each release, and hlotext's answers compared with what XLA wrote "
-        "beside the text: how many are equal, of how many. Memory, thunks and cost count compilations; a compilation "
-        "with one difference is not equal. `-`: XLA writes nothing to compare with, or hlotext models another analysis.\n\n"
-        + table(["jaxlib", "platform", *_ANSWERS.values()], rows),
+        "Programs of the corpus were compiled with each release, and hlotext's results compared with what XLA wrote "
+        "next to the text: the number that are equal, and the number compared. Memory, thunks and cost count compilations; a "
+        "compilation with one difference is not equal. `-`: XLA writes nothing to compare with, or hlotext models another "
+        "analysis.\n\n" + table(["jaxlib", "platform", *_ANSWERS.values()], rows),
     )
 
 
@@ -258,9 +258,9 @@ def accuracy_page() -> None:
         cells.append([f'<a id="{accuracy.anchor(answer)}"></a>{answer}' if first else answer, *rest])
     write(
         "accuracy",
-        "# How often answers are XLA's\n\n"
-        "Each answer was compared with what XLA itself wrote or said, on programs that were compiled for that: how many were "
-        "equal, of how many. `all`: platforms were taken together; `-`: not measured. Estimates elsewhere lead here. Whole "
+        "# How often results equal XLA's\n\n"
+        "Each result was compared with XLA's own, on programs compiled for this purpose: the number that are equal, and the "
+        "number compared. `all`: all platforms together; `-`: not measured. Estimates elsewhere link to this page. Whole "
         "compilations by release are in [releases of XLA](compatibility.md).\n\n"
         + table(titles, cells)
         + "\n",
