@@ -356,6 +356,20 @@ def test_a_sentence_as_a_heading_is_wrapped(capsys: pytest.CaptureFixture[str]) 
     assert " ".join(capsys.readouterr().out.split()) == text
 
 
+def test_numbers_stay_with_their_units(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that ended in a number said nothing."""
+    text = "held 1.50 MiB, then (+31.4 %) in 12 us at 197 TFLOP/s and 3 of 4"
+    shown = []
+    for width in range(20, 60):
+        Output(width, is_coloured=False).heading(text)
+        lines = capsys.readouterr().out.splitlines()
+        assert " ".join(" ".join(lines).split()) == text
+        shown += lines
+    ends = [line.split()[-1] for line in shown if line.split()]
+    assert not {"1.50", "(+31.4", "12", "197"}.intersection(ends)
+    assert "3" in ends
+
+
 def test_commands_can_be_pasted_and_long_names_leave_room(capsys: pytest.CaptureFixture[str]) -> None:
     """A command goes on behind a backslash, no argument of it is broken; a long name stands above its value."""
     report = Output(60, is_coloured=False)

@@ -430,8 +430,9 @@ def _pieces(text: str, width: int) -> Iterator[str]:
                 yield from [part] if cell_width(part) <= width else _WORDS_OF_NAMES.findall(part)
 
 
-_WORDS = re.compile(r"[A-Z_]+='[^']*' *|[^ ]* +|[^ ]+")
-"""Words with the blanks behind them; a variable of the shell in quotes is one."""
+_UNIT = r"(?:%|[kKMGTP]i?B?(?:/s)?|B|[nmu]?s|[kMGTP]?FLOP(?:/s|s)?)(?![A-Za-z0-9])"
+_WORDS = re.compile(rf"[A-Z_]+='[^']*' *|[^ ]*[0-9] {_UNIT}[^ ]* *|[^ ]* +|[^ ]+")
+"""Words with the blanks behind them; a number with its unit is one, as is a variable of the shell in quotes."""
 _PARTS = re.compile(r"[^,/]*[,/]+ *|[^,/]+")
 _WORDS_OF_NAMES = re.compile(r"[^_]*_+|[^_]+")
 
