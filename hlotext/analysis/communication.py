@@ -171,6 +171,20 @@ def is_started(instruction: Instruction) -> bool:
     return "AsyncCollectiveStart" in targets
 
 
+@fact
+def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
+    """The fusions whose results are those of collectives spread over several, by the key of the chain."""
+    found: dict[tuple[str, str], Instruction] = {}
+    for part in census(module).instructions:
+        if part._head.opcode not in KINDS or (chain := chain_of(part)) is None:
+            continue
+        for end in part.users:
+            if end.attributes.get("custom_call_target") == "AsyncCollectiveDone" and end.is_root:
+                assert end.computation is not None
+                found.update((chain, caller) for caller in end.computation.callers[:1])
+    return found
+
+
 def is_further_part(instruction: Instruction) -> bool:
     """True for the repetitions of a collective in the fusions that go on with it and end it."""
     return chain_of(instruction) is not None and not is_started(instruction)

@@ -6,6 +6,7 @@ import itertools
 
 import attrs
 
+from hlotext.analysis.communication import chain_of, results_of_chains
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.frames import StackFrame
 
@@ -99,6 +100,8 @@ def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
 
 def _cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames are those that another is there for."""
+    if instruction.innermost_frame is None and (found := _behind_chain(instruction)):
+        return found
     for _ in range(_MOST_CALLS):
         if found := _inside(instruction) or _around(instruction):
             return found
@@ -108,6 +111,15 @@ def _cause(instruction: Instruction) -> Instruction | None:
             break
         instruction = caller
     return None
+
+
+def _behind_chain(instruction: Instruction) -> Instruction | None:
+    """The user of a collective that the TPU compiler spread over fusions: around the collective is what it overlaps with."""
+    chain, home = chain_of(instruction), instruction.computation
+    module = home.module if home is not None else None
+    result = results_of_chains(module).get(chain) if chain is not None and module is not None else None
+    users = result.user_view if result is not None else ()
+    return next((found for user in users if (found := _inside(user))), None)
 
 
 def _inside(instruction: Instruction) -> Instruction | None:

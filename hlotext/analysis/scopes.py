@@ -16,7 +16,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.census import census
-from hlotext.analysis.communication import KINDS
+from hlotext.analysis.communication import KINDS, chain_of, results_of_chains
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations
@@ -129,18 +129,40 @@ def scopes(module: Module) -> Scopes:
 def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction that has one, propagated like scopes.
 
-    That of a combined collective is its largest operand's.
+    That of a combined collective is its largest operand's; that of one which the TPU compiler spread over fusions, and which
+    has none itself, is the line of what uses its result, not of what it overlaps with.
     """
-    return _of_largest_operand(module, propagated(module, SourceLocations().place))
+    return _of_collectives(module, propagated(module, SourceLocations().place))
 
 
 @fact
 def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
     """The same lines, each with the line that called its function."""
-    return _of_largest_operand(module, propagated(module, SourceLocations().called))
+    return _of_collectives(module, propagated(module, SourceLocations().called))
 
 
 _MOST_STEPS = 32
+
+
+def _of_collectives(
+    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
+) -> dict[Instruction, tuple[T, MetadataSource]]:
+    return _of_chains(module, _of_largest_operand(module, lines))
+
+
+def _of_chains(
+    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
+) -> dict[Instruction, tuple[T, MetadataSource]]:
+    """Gives parts of a collective that is spread over fusions, and has no line, that of what uses its result."""
+    results = results_of_chains(module)
+    for opcode, instructions in census(module).by_opcode.items() if results else ():
+        for part in instructions if opcode in KINDS else ():
+            result = results.get(chain_of(part) or ("", ""))
+            if result is None or (part in lines and lines[part][1] is MetadataSource.OWN):
+                continue
+            if (found := next((lines[user] for user in result.users if user in lines), None)) is not None:
+                lines[part] = found[0], MetadataSource.USER
+    return lines
 
 
 def _of_largest_operand(
