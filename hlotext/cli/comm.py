@@ -73,10 +73,14 @@ def command(
             mesh_told: DeviceMesh | FoundMesh | None = given
             if given is None and compilation is not None:
                 mesh_told = dumps.collectives.named_mesh(compilation, module)
+            causes = told(
+                lambda module=module, compilation=compilation: dumps.collectives.of_module(  # type: ignore[misc]
+                    module, compilation, given
+                )
+            )
             found = told(
                 lambda module=module, mesh=mesh_told: cost.traffic(module, mesh, algorithm)  # type: ignore[misc]
             )
-            causes = dumps.collectives.of_module(module, compilation, given)
             if output_format == "json":
                 documents.append(_json(place, module.name, found, causes))
                 continue
@@ -249,7 +253,7 @@ def _flows(
             line_cell(flow.place),
             told.why if told is not None else None,
             told.confidence if told is not None else None,
-            [one.because for one in cause.suggestions] if cause is not None else [],
+            list(cause.changes) if cause is not None else [],
         )
 
     return Listing("comm.operations", row)

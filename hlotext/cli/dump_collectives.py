@@ -9,7 +9,7 @@ import click
 
 import hlotext as hlo
 from hlotext import dumps
-from hlotext.analysis import SourceLocations, byte_text
+from hlotext.analysis import SourceLocation, byte_text, source_locations
 from hlotext.analysis.formatting import pluralize
 from hlotext.cli.chip_options import place_text, told
 from hlotext.cli.common import FORMAT, NotFound, Unreadable, limit_option, write_json
@@ -102,7 +102,7 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     runs = one.communication.runs
     axes = dict.fromkeys(axis for reason in one.reasons for axis in reason.axes)
     size = "an unknown amount" if sent is None else byte_text(sent)
-    place = place_text(SourceLocations().place(one.instruction))
+    place = place_text(_place(one))
     out.heading(f"{one.instruction.name}: {one.communication.kind} along {wording.along(tuple(axes))}")
     facts = [
         (
@@ -118,12 +118,20 @@ def _show(group: Sequence[dumps.CollectiveCause], warnings: Sequence[str]) -> No
     out.facts(facts)
 
 
+def _place(one: dumps.CollectiveCause) -> SourceLocation | None:
+    """The line that all commands give: where the text names none, that of what it is there for."""
+    home = one.instruction.computation
+    module = home.module if home is not None else None
+    found = source_locations(module).get(one.communication.start) if module is not None else None
+    return found[0] if found is not None else None
+
+
 # ---- json
 
 
 def cause_json(one: dumps.CollectiveCause) -> dict[str, Any]:
     """A collective's answer as JSON."""
-    place = SourceLocations().place(one.instruction)
+    place = _place(one)
     return {
         "instruction": one.instruction.name,
         "kind": one.communication.kind,
@@ -151,6 +159,7 @@ def _reason_json(reason: dumps.Reason) -> dict[str, Any]:
         "because": reason.because,
         "origin": reason.origin or None,
         "scheme": reason.scheme or None,
+        "instead": reason.instead or None,
         "part": reason.part or None,
         "readers": reason.readers,
         "is_rematerialized": reason.is_rematerialized,
@@ -186,4 +195,5 @@ def _suggestion_json(one: dumps.Suggestion) -> dict[str, Any]:
         "bytes_spared": one.bytes_spared,
         "bytes_total": one.bytes_total,
         "bytes_per_device": one.bytes_per_device,
+        "work": round(one.work, 4),
     }

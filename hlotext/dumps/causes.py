@@ -166,7 +166,7 @@ def _of_collective(compilation: Compilation, cause: Cause) -> Cause:
             told = (
                 *(r.origin for r in known),
                 *(r.scheme for r in known),
-                *(s.because for s in one.suggestions),
+                *one.changes,
             )
             because = one.why.removeprefix("because ")
             was = next((r.part_kind for r in known), "")

@@ -6,13 +6,14 @@ in all is suggested. "Constrain the tensor that is gathered" is not among the ru
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 
 import hlotext as hlo
-from hlotext.analysis.updates import undonated_updates
+from hlotext.analysis.updates import updates
 from hlotext.dumps.collectives import wording
-from hlotext.dumps.collectives.advice_rules import MEASURED_ON, RULES, TAKING, Where
+from hlotext.dumps.collectives.advice_rules import CONSTRAINED, MEASURED_ON, RULES, TAKING, Where
 from hlotext.dumps.collectives.annotations import Annotations
 from hlotext.dumps.collectives.changes import Change, Changes
 from hlotext.dumps.collectives.fates import Fate
@@ -59,7 +60,10 @@ class Advice:
         return self._known_traffic
 
     def suggestions(self, part: Written) -> tuple[Suggestion, ...]:
-        """At most four changes of one annotation with which less is sent in all, the surest first."""
+        """At most four changes of one annotation with which less is sent in all.
+
+        First constraints of the program, then the surest; last those with which devices compute the same several times.
+        """
         if self.mesh is None:
             return ()
         found: dict[tuple[str, str, int | None, Spec], tuple[Change, Estimate]] = {}
@@ -69,11 +73,16 @@ class Advice:
             if change.spec == change.now or key in found or not self._is_possible(change):
                 continue
             result = int(change.name[len("result[") : -1]) if change.kind == "result" else None
-            estimate = self._traffic.estimate(change.site, change.node, result, change.spec)
-            if estimate is not None and estimate.is_less:
+            following = self._annotated_with(change)
+            estimate = self._traffic.estimate(change.site, change.node, result, change.spec, following)
+            if estimate is None or not estimate.is_less:
+                continue
+            # Work that is done several times is a sure price, and no unsure saving is worth it.
+            if estimate.is_sure or estimate.work <= 0:
                 found[key] = change, estimate
         made = [self._suggestion(change, part, estimate) for change, estimate in found.values()]
-        return tuple(sorted(made, key=lambda one: one.confidence != HIGH)[:MOST])
+        made.sort(key=lambda one: (one.work > 0, one.rule != CONSTRAINED, one.confidence != HIGH))
+        return tuple(made[:MOST])
 
     def _is_possible(self, change: Change) -> bool:
         """False for an argument or a result that would be cut into unequal parts, which jax refuses."""
@@ -92,7 +101,7 @@ class Advice:
         spared = 0 if (user, part.tensor) in estimate.placed else sent
         total = estimate.change
         own = self._grows(change)
-        following = self._following(change, estimate, own)
+        following, annotated = self._following(change, estimate), self._annotated_with(change)
         grows = own + sum(following.values()) if own is not None else None
         lost = [self._places.of(one) for one in change.computed] if change.rule in TAKING else []
         because = wording.suggestion(
@@ -103,10 +112,12 @@ class Advice:
             estimate.least,
             grows,
             change.kind == "constraint",
-            list(following),
+            [n for n in following if n in annotated],
+            [n for n in following if n not in annotated],
             lost,
             measured,
             MEASURED_ON[self._where],
+            estimate.work,
         )
         return Suggestion(
             kind=change.kind,
@@ -123,6 +134,7 @@ class Advice:
             bytes_per_device=grows,
             spec_axes=change.spec.axes,
             bytes_total=total,
+            work=estimate.work,
         )
 
     def _grows(self, change: Change) -> int | None:
@@ -138,11 +150,11 @@ class Advice:
         new, old = (math.prod(one.local(dimensions, self.mesh)) for one in (change.spec, before))
         return int((new - old) * width)
 
-    def _following(self, change: Change, estimate: Estimate, own: int | None) -> dict[int, int]:
+    def _following(self, change: Change, estimate: Estimate) -> dict[int, int]:
         """Bytes that each device holds more of the results that take the new sharding, by their number.
 
         One that Shardy is free to shard follows; one that the program shards as the argument that it is the new value of has
-        to be annotated as the argument, or the next step reshards it. A result in an argument's own memory counts once.
+        to be annotated as the argument, or the next step reshards it. What is in an argument's own memory counts once.
         """
         if change.kind == "result":
             return {}
@@ -150,11 +162,29 @@ class Advice:
         aliases = module.attributes.get("input_output_alias")
         shared = {one.output_index[:1] for one in aliases.entries} if aliases is not None else set()
         found = {n: size for n, size in estimate.results.items() if not shared & {(n,), ()}}
-        for update in undonated_updates(module) if change.kind == "argument" else ():
-            number = update.index[0] if update.index else 0
-            if update.parameter is change.node and self._is_sharded_so(number, change):
-                found.setdefault(number, own or 0)
+        donors = module.attributes.get("buffer_donor")
+        given = {one.param_number for one in donors.entries} if donors is not None else set()
+        for number in self._annotated_with(change) if change.node.parameter_number in given else ():
+            found.pop(number, None)
         return {n: size for n, size in found.items() if size}
+
+    def _annotated_with(self, change: Change) -> tuple[int, ...]:
+        """The results that have to be annotated as an argument is: its new values, where the program shards them alike."""
+        if change.kind != "argument":
+            return ()
+        return tuple(
+            n
+            for n in self._new_values.get(change.node, ())
+            if self._annotations.is_fixed(n) and self._is_sharded_so(n, change)
+        )
+
+    @functools.cached_property
+    def _new_values(self) -> dict[hlo.Instruction, list[int]]:
+        """The results that are new values of arguments."""
+        found: dict[hlo.Instruction, list[int]] = {}
+        for update in updates(self._annotations.module, with_aliased=True):
+            found.setdefault(update.parameter, []).append(update.index[0] if update.index else 0)
+        return found
 
     def _is_sharded_so(self, result: int, change: Change) -> bool:
         """True if a result has the sharding that its argument has now."""

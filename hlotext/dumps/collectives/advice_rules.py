@@ -20,13 +20,16 @@ class Rule:
     """Where it was measured: how often less was sent, of how many recompilations."""
 
 
+CONSTRAINED = "constraint"
+"""The rule that changes what the program itself constrains."""
+
 _ROWS = (
     # On CPU with Shardy only programs that no rule had been made with, at their first judgement: the held-out ones of XLA
     # 5a9e73cbd (by the collective that was to be spared), and 13 programs by JAX 0.12.0.1 (by the traffic in all). On TPU,
     # GPU and with GSPMD the rules made on CPU, recompiled there. All before changes were followed through the program:
     # those that would send more were counted too.
     ("result", "give the result the sharding that the tensor has", (1, 1), (2, 2), (2, 2), (13, 13)),
-    ("constraint", "constrain to the sharding that the tensor has", (4, 4), (2, 2), (2, 2), (4, 4)),
+    (CONSTRAINED, "constrain to the sharding that the tensor has", (4, 4), (2, 2), (2, 2), (4, 4)),
     ("edge", "do not shard the dimension whose edges are read", (4, 7), (6, 6), (6, 6), (12, 12)),
     ("want", "use the sharding that the operation needs", (34, 49), (27, 32), (30, 35), (84, 94)),
     ("axes off", "do not shard it along the axes of the collective", (29, 42), (19, 23), (23, 28), (56, 66)),

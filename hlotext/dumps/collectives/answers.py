@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -38,7 +39,8 @@ from hlotext.dumps.collectives.records import (
     Reason,
 )
 from hlotext.dumps.collectives.schemes import Schemes
-from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, partitioning_of, read
+from hlotext.dumps.collectives.smaller_operand import instead_of
+from hlotext.dumps.collectives.steps import DUMP_THE_REST, mesh_for, other_mesh, partitioning_of, read
 from hlotext.dumps.collectives.whole_batch import whole_batches
 from hlotext.ir import gc_control
 
@@ -82,12 +84,21 @@ def _answered(
     if before is None or parted is None:
         program = read(compilation.first)
         known = mesh_for(mesh, after, (program, before))
-        return ends.collectives(after, program, begun, known, f"{_MISSING} {DUMP_THE_REST}")
-    known = mesh_for(
-        mesh, after, (before if step is None else read(step) for step in (None, compilation.first))
-    )
+        told = ends.collectives(after, program, begun, known, f"{_MISSING} {DUMP_THE_REST}")
+        return _noted(told, other_mesh(mesh, (program, before, after)))
+
+    def texts() -> Iterator[hlo.Module | None]:
+        yield before
+        yield read(compilation.first)
+
+    known = mesh_for(mesh, after, texts())
     assert around is not None
-    return _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known, begun).all()
+    answers = _Answers(compilation, after, around.before, Sides(before, parted, Keys()), known, begun)
+    return _noted(answers.all(), other_mesh(mesh, texts()))
+
+
+def _noted(causes: tuple[CollectiveCause, ...], note: str) -> tuple[CollectiveCause, ...]:
+    return tuple(attrs.evolve(one, notes=(*one.notes, note)) for one in causes) if note else causes
 
 
 def of_module(
@@ -119,7 +130,7 @@ def of_module(
 def _of_text(module: hlo.Module, mesh: DeviceMesh | None) -> tuple[CollectiveCause, ...]:
     known = mesh_for(mesh, module, ())
     told = ends.collectives(module, None, communications(module), known, f"{_MISSING} {DUMP_THE_REST}")
-    return _with_lookups(module, told)
+    return _noted(_with_lookups(module, told), other_mesh(mesh, (module,)))
 
 
 def _with_lookups(after: hlo.Module, causes: tuple[CollectiveCause, ...]) -> tuple[CollectiveCause, ...]:
@@ -197,6 +208,7 @@ class _Answers:
         tensor = self._place(part.tensor)
         if tensor is None and part.cause == PARTIAL:
             tensor = user
+        instead = instead_of(part, self.partitioner, self.places)
         made = Reason(
             cause=part.cause,
             wanted_by=part.wanted_by,
@@ -214,11 +226,12 @@ class _Answers:
             want_sharding=str(part.want_sharding) if part.want_sharding is not None else None,
             result=part.result,
             origin=self.schemes.origin(part),
-            scheme=self.schemes.scheme(part),
+            scheme="" if instead else self.schemes.scheme(part),
+            instead=instead,
             doubts=_doubts(part, found),
             advice=Deferred(make=functools.partial(self.advice.suggestions, part)),
         )
-        because = wording.sentence(made, part)
+        because = "; ".join(filter(None, (wording.sentence(made, part), self.schemes.constraint(part))))
         if part.communication.kind == "all-reduce" and found.item.kind == "reduce-scatter":
             because += f"; {wording.rewritten(part.communication.kind, found.item.kind)}"
             made = attrs.evolve(made, part_kind=part.communication.kind)

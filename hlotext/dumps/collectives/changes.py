@@ -8,7 +8,9 @@ from typing import Literal
 import attrs
 
 import hlotext as hlo
+from hlotext.dumps.collectives.advice_rules import CONSTRAINED
 from hlotext.dumps.collectives.annotations import Annotations, Origin, Site
+from hlotext.dumps.collectives.carrying import carried_out
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.places import Places, is_constraint
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
@@ -63,16 +65,24 @@ class Changes:
                 name = f"result[{part.result}]"
                 yield Change("result", "result", name, None, name, have, part.want, tensor)
         elif user is not None:
+            yield from self._of_constraints(user, have)
             yield from self._of_reader(part, user, have)
         yield from self._of_tensor(part, tensor, have)
 
+    def _of_constraints(self, user: hlo.Instruction, have: Spec) -> Iterator[Change]:
+        """Constraints as what they take is sharded: the one that asks, and those of what the reader takes and makes."""
+        asked = self._annotations.asked_by(user)
+        near = [user, *user.operands, *([asked[0].node] if asked is not None else ())]
+        for one in dict.fromkeys(filter(is_constraint, near)):
+            site, made = self._annotations.site(one), one.operands[0]
+            spec = have if one is user else self._partitioner.spec(made)
+            if site is not None and spec == site.spec:
+                spec = carried_out(self._partitioner, made)
+            if site is not None and spec is not None:
+                yield self._at(CONSTRAINED, site, spec)
+
     def _of_reader(self, part: Written, user: hlo.Instruction, have: Spec) -> Iterator[Change]:
         """Changes of what the reader is asked to be."""
-        if is_constraint(user):
-            site = self._annotations.site(user)
-            if site is not None:
-                yield self._at("constraint", site, have)
-            return
         if user.opcode not in opcodes.ELEMENTWISE or dimensions_of(user) is None:
             return
         if part.want is None or self._partitioner.spec(user) != part.want:
@@ -81,7 +91,7 @@ class Changes:
         if asked is not None:
             site, order = asked
             spec = Spec(tuple(have.axes[d] for d in order))
-            yield self._at("constraint" if site.kind == "constraint" else "asked result", site, spec)
+            yield self._at(CONSTRAINED if site.kind == "constraint" else "asked result", site, spec)
             if site.kind == "constraint":
                 return
         place = self._places.of(user)

@@ -9,6 +9,7 @@ import attrs
 import hlotext as hlo
 from hlotext.analysis import Communication, DeviceMesh, axes_of, communications
 from hlotext.analysis.communication import KINDS
+from hlotext.dumps.collectives.carrying import carried_out
 from hlotext.dumps.collectives.keys import Key
 from hlotext.dumps.collectives.pairing import Sides, leaves_of
 from hlotext.dumps.collectives.places import is_constraint
@@ -221,11 +222,28 @@ class Partitioner(Shardings):
         """The operation was carried out in another sharding than its result has."""
         part.cause, part.side, part.wanted_by = RESHARD, "result", OPERATION
         same = [one for one in named if one.opcode == found.opcode] or named
-        part.users = tuple(self.sides.narrowed(same, found))
+        # Its result has another local shape; others on its line are placed as they are computed.
+        moved = [one for one in same if self.sides.local(one) != leaves_of(found)]
+        part.users = tuple(self.sides.narrowed(moved or same, found))
         part.tensor = part.user
         if part.users and dimensions_of(part.users[0]) is not None:
             part.want = self.spec(part.users[0])
             part.want_sharding = sharding_of(part.users[0])
+            self._asked_by_constraint(part, found)
+
+    def _asked_by_constraint(self, part: Written, found: hlo.Instruction) -> None:
+        """Blames the constraint for which the result is placed otherwise: Shardy gives what it takes its sharding."""
+        made = part.user
+        if made is None or self.mesh is None:
+            return
+        asking = [one for one in made.user_view if is_constraint(one) and self.spec(one) == part.want]
+        have, dimensions = carried_out(self, made), dimensions_of(made)
+        if not asking or have is None or dimensions is None:
+            return
+        if (have.local(dimensions, self.mesh),) != leaves_of(found):
+            return
+        part.side, part.wanted_by, part.users, part.have = "operand", CONSTRAINT, (asking[0],), have
+        part.tensor_end = found
 
     def _find_tensor(self, part: Written, back: Way) -> None:
         """The tensor that is moved: what makes the data that comes to the collective."""

@@ -91,6 +91,9 @@ class Suggestion:
     bytes_total: int | None = None
     """Estimated change in bytes that each device sends per run by all collectives, negative if it sends less: others may
     vanish too, or grow with their shards. None where that is not known."""
+    work: float = 0.0
+    """Estimated share by which the products of each device grow (0.5: half as many operations more): where an axis of the
+    batch is taken off, devices compute the same several times."""
 
 
 class Deferred:
@@ -141,6 +144,8 @@ class Reason:
     scheme: str = ""
     """The partitioning scheme that it belongs to, in one sentence, if it is intended: a gather of an FSDP weight, a
     sum of gradients over the batch, both factors sharded along the contracted dimension."""
+    instead: str = ""
+    """Another way to write the program that would send less, where no annotation does; empty if none is known."""
     part: str = ""
     """The collective right after partitioning; empty if that text was not dumped or does not show it."""
     part_kind: str = ""
@@ -192,3 +197,9 @@ class CollectiveCause:
     def suggestions(self) -> tuple[Suggestion, ...]:
         """Those of all reasons, each once."""
         return tuple(dict.fromkeys(one for reason in self.reasons for one in reason.suggestions))
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """All that may be changed, in sentences: how else to write the program, then annotations."""
+        instead = (reason.instead for reason in self.reasons if reason.instead)
+        return tuple(dict.fromkeys((*instead, *(one.because for one in self.suggestions))))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import hlotext as hlo
 from hlotext.dumps.collectives.annotations import Annotations, Site
+from hlotext.dumps.collectives.carrying import carried_out
 from hlotext.dumps.collectives.following import contracted
 from hlotext.dumps.collectives.partitioner import Partitioner, Written
-from hlotext.dumps.collectives.places import op_name_of
+from hlotext.dumps.collectives.places import is_constraint, op_name_of
 from hlotext.dumps.collectives.records import HALO, PARTIAL, RESHARD, RESULT
-from hlotext.dumps.collectives.specs import Spec, dimensions_of
+from hlotext.dumps.collectives.specs import Spec, dimensions_of, whole
 
 FSDP = "expected for a weight sharded along the batch axis (FSDP): every use gathers it"
 GRADIENT = "expected with data parallelism: it sums a weight's gradient over the batch"
@@ -74,7 +77,7 @@ class Schemes:
         if not sites:
             return f"{have} is {PROPAGATED}"
         text = f"{have} comes from {_listed(list(sites))}"
-        return text + (f" ({' and '.join(missing)}: {PROPAGATED})" if missing else "")
+        return text + (f" ({named(missing)}: {PROPAGATED})" if missing else "")
 
     def _of_summed(self, part: Written) -> str:
         user = part.users[0]
@@ -87,10 +90,9 @@ class Schemes:
                 if axis in {one.partition(":")[0] for one in part.axes}:
                     found = self._annotations.origins(operand, dimension, axis)
                     sites.update(dict.fromkeys(origin.site for origin in found))
-        axes = " and ".join(part.axes)
         if not part.axes:
             return ""
-        is_one = len(part.axes) == 1
+        axes, is_one = named(part.axes), len(part.axes) == 1
         if not sites:
             return f"{axes} {'is' if is_one else 'are'} {PROPAGATED}"
         return f"{axes} {'comes' if is_one else 'come'} from {_listed(list(sites))}"
@@ -99,7 +101,27 @@ class Schemes:
         if self._partitioner.spec(user) != want:
             return ""
         asked = self._annotations.asked_by(user)
-        return f"{want} is requested by {asked[0].label}" if asked is not None else ""
+        is_result = asked is not None and asked[0].kind != "constraint"  # a constraint is a cause
+        return f"{want} is requested by {asked[0].label}" if asked is not None and is_result else ""
+
+    def constraint(self, part: Written) -> str:
+        """The constraint of the program for which an operation needs its operand otherwise; empty where none is known."""
+        user = part.users[0] if part.users else None
+        if part.cause != RESHARD or part.side != "operand" or user is None or part.want is None:
+            return ""
+        asked = self._annotations.asked_by(user) if self._partitioner.spec(user) == part.want else None
+        if asked is not None and asked[0].kind == "constraint":
+            return f"{asked[0].label} asks for it"
+        axes = whole(part.axes)
+        for one in user.operands:
+            site = self._annotations.site(one) if is_constraint(one) and one is not part.tensor else None
+            made = carried_out(self._partitioner, one.operands[0]) if site is not None else None
+            if site is None or made is None:
+                continue
+            gone = tuple(axis for axis in axes if axis in made.used and axis not in site.spec.used)
+            if gone:
+                return f"{site.label} leaves its other operand without {named(gone)}"
+        return ""
 
     # ---- schemes
 
@@ -150,6 +172,11 @@ class Schemes:
                 cut.add(operand)
         user = part.users[0]
         return user.opcode == "dot" and cut == set(user.operands[:2])
+
+
+def named(axes: Sequence[str]) -> str:
+    """Axes where their names alone would read as words: `axis 'data'`."""
+    return f"ax{'is' if len(axes) == 1 else 'es'} {' and '.join(map(repr, axes))}"
 
 
 def _listed(sites: list[Site]) -> str:

@@ -14,6 +14,7 @@ from hlotext.analysis import DeviceMesh, FoundMesh, MeshSource, mesh_of, parse_m
 from hlotext.dumps.settings import AROUND_PARTITIONING, dump_flags
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.syntax.source.inputs import InputError
+from hlotext.syntax.source.reporter import did_you_mean
 
 if TYPE_CHECKING:
     from hlotext.dumps.compilation import Compilation
@@ -80,11 +81,30 @@ def mesh_for(
 
     Raises ValueError if the given one is not a mesh, or has another number of devices than the module.
     """
-    if given is not None:
-        mesh = parse_mesh(given) if isinstance(given, str) else given
+    if given is None:
+        return _named(itertools.chain(others, (after,)))
+    mesh = parse_mesh(given) if isinstance(given, str) else given
+    try:
         mesh_of(after, mesh)
-        return mesh
-    for module in itertools.chain(others, (after,)):
+    except ValueError as error:
+        more = other_mesh(mesh, itertools.chain(others, (after,)))
+        raise ValueError(": ".join(filter(None, (str(error), more)))) from None
+    return mesh
+
+
+def other_mesh(given: DeviceMesh | str | None, texts: Iterable[hlo.Module | None]) -> str:
+    """The mesh that the program names, if the given one is another, and the axes that may be meant; else nothing."""
+    mesh = parse_mesh(given) if isinstance(given, str) else given
+    own = _named(texts) if mesh is not None else None
+    if mesh is None or own is None or (mesh.names, mesh.sizes) == (own.names, own.sizes):
+        return ""
+    meant = [did_you_mean(name, own.names) for name in mesh.names if name not in own.names]
+    return "; ".join([f"the module's own mesh is {own}", *filter(None, meant)])
+
+
+def _named(texts: Iterable[hlo.Module | None]) -> DeviceMesh | None:
+    """The mesh of the first text with the program's axis names."""
+    for module in texts:
         found = mesh_of(module) if module is not None else None
         if found is not None and found.has_names:
             return found.mesh

@@ -16,6 +16,7 @@ from hlotext.dumps.collectives.partitioner import Partitioner, Written
 from hlotext.dumps.collectives.specs import Spec
 from hlotext.dumps.collectives.spreading import Spreading
 from hlotext.dumps.collectives.volume import Sent, Volume
+from hlotext.ir.tables import traits
 
 
 @attrs.frozen
@@ -53,6 +54,8 @@ class Estimate:
     today's traffic is wrong by; None where it is not sure."""
     placed: Collection[tuple[hlo.Instruction | None, hlo.Instruction | None]] = frozenset()
     """Of the changed operations those, each with an operand, that place this operand otherwise before and after alike."""
+    work: float = 0.0
+    """Share by which the products of each device grow in all, in operations; negative where they shrink."""
 
 
 class Traffic:
@@ -81,6 +84,8 @@ class Traffic:
         self._dear = self._volume if likely == dear else Volume(self._arrays.sizes, dear)
         self._now = self._spreading.spread()
         self._sent = {one.number: self._volume.of(one, self._now) for one in self._arrays.operations}
+        self._products = [one for one in self._arrays.operations if one.opcode in traits.CONTRACTIONS]
+        self._work = sum(self._work_of(one, self._sent[one.number]) for one in self._products)
         self._readers: dict[object, list[int]] = defaultdict(list)
         """Operations that take an array in a sharding, which only the first of them brings about."""
         for number, sent in self._sent.items():
@@ -114,7 +119,12 @@ class Traffic:
         return off
 
     def estimate(
-        self, site: Site | None, node: hlo.Instruction, result: int | None, spec: Spec
+        self,
+        site: Site | None,
+        node: hlo.Instruction,
+        result: int | None,
+        spec: Spec,
+        following: tuple[int, ...] = (),
     ) -> Estimate | None:
         """Traffic of all collectives if an annotation is another one, or an array gets one that has none.
 
@@ -123,13 +133,16 @@ class Traffic:
             node: The array.
             result: The number of the result that is annotated; None for others.
             spec: The new annotation.
+            following: Numbers of results that are annotated so with it.
 
         Returns:
             None where what follows from it is not known.
         """
-        key = site, node, result, spec
+        key = site, node, result, spec, following
         if key not in self._known:
             changed = self._arrays.changed(site, node, result, spec.axes)
+            for number in following if changed else ():
+                changed |= self._arrays.changed(None, node, number, spec.axes)
             self._known[key] = self._of(changed, site is not None or result is not None) if changed else None
         return self._known[key]
 
@@ -162,7 +175,24 @@ class Traffic:
             self._grown(spec),
             round(saved - off) if is_sure else None,
             frozenset(self._placed(touched, likely)),
+            self._grown_work(likely),
         )
+
+    def _grown_work(self, new: Mapping[int, Sent | None]) -> float:
+        """Share by which the products of each device grow."""
+        changed = [one for one in self._products if one.number in new]
+        more = sum(
+            self._work_of(one, new[one.number]) - self._work_of(one, self._sent[one.number])
+            for one in changed
+        )
+        return more / self._work if self._work else 0.0
+
+    @staticmethod
+    def _work_of(one: Operation, sent: Sent | None) -> float:
+        """Products of elements that each device computes for an operation; 0 where that is unknown."""
+        if one.rule is None or sent is None:
+            return 0.0
+        return math.prod(factor.size for factor in one.rule.factors) / sent.parts * one.runs
 
     def _placed(
         self, touched: list[Operation], new: dict[int, Sent | None]

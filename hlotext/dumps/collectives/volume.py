@@ -29,6 +29,8 @@ class Sent:
     """Bytes that nothing else can share: sums, edges, and what places its result."""
     most: float | None = None
     """Bytes of the dearest way to carry it out, where several are possible."""
+    parts: int = 1
+    """Parts that the work is cut into, one for each device or for several that compute the same."""
 
     @property
     def total(self) -> float:
@@ -265,7 +267,7 @@ class Volume:
             for f in factors:
                 if cut.get(f) and rule.factors[f].kind == SHIFTS:
                     own += self._edges(one, values[0], want[0], d)
-        return Sent(moves, own)
+        return Sent(moves, own, parts=self._cut([a for mine in cut.values() for a in mine]))
 
     def _cut_of(self, rule: Rule, factors: tuple[int, ...], cut: Mapping[int, list[str]]) -> tuple[str, ...]:
         """The axes of a dimension with these factors: whole if a more major one is left whole, which no sharding says."""

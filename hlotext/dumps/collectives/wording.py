@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.formatting import format_percent
 from hlotext.dumps.collectives.records import (
     CONSTRAINT,
     HALO,
@@ -42,6 +43,37 @@ def of_lookup(lookup: Place, argument: str) -> str:
         f"{batch} is sharded, but {lookup} gives its result the sharding of the table; with_sharding_constraint after the "
         "lookup would keep the batch sharded"
     )
+
+
+def of_experts(
+    array: Place, size: int, factor: Place, factor_size: int, axes: tuple[str, ...], rank: int
+) -> str:
+    """Of a gathered array whose entries, looked up, are multiplied with something smaller."""
+    spec = f"P({_axes(axes)}{', None' * (rank - 1)})"
+    return (
+        f"move what {array} is multiplied with instead: {_value(factor, 'the other factor')} is smaller "
+        f"({byte_text(factor_size)}, against {byte_text(size)}); send each row to the device that holds its entry "
+        f"(jax.lax.all_to_all in jax.shard_map), or collect the rows by entry, constrained to {spec}, for one product "
+        "with a batch"
+    )
+
+
+def of_batch(other: Place, other_size: int, size: int, spec: str) -> str:
+    """Of a gathered operand of a product that is cut along its batch, where the other is smaller."""
+    is_constrained = other.op_name.rpartition("/")[2] == "sharding_constraint"
+    value = (
+        f"what line {other.line} constrains"
+        if is_constrained and other.line
+        else _value(other, "the other one")
+    )
+    return (
+        f"move the smaller operand instead: {value} ({byte_text(other_size)}, against "
+        f"{byte_text(size)}), constrained to {spec} before the product"
+    )
+
+
+def _axes(axes: tuple[str, ...]) -> str:
+    return repr(axes[0]) if len(axes) == 1 else f"({', '.join(map(repr, axes))})"
 
 
 def rewritten(kind: str, final: str) -> str:
@@ -144,6 +176,7 @@ def _annotations(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
     return [
         *(("sharding", one.origin) for one in reasons if one.origin),
         *(("scheme", one.scheme) for one in reasons if one.scheme),
+        *(("try", one.instead) for one in reasons if one.instead),
         *(("try", f"{s.because} ({s.confidence})") for one in reasons for s in one.suggestions),
     ]
 
@@ -172,14 +205,17 @@ def suggestion(
     grows: int | None,
     is_inner: bool,
     results: Sequence[int],
+    free: Sequence[int],
     lost: Sequence[Place],
     measured: tuple[int, int],
     measured_on: str,
+    work: float = 0.0,
 ) -> str:
     """One change and its price.
 
     The bytes spared are those of this collective, `least` those that all send less at least, as far as that is known. Of an
-    inner array, which is no argument and no result, others may grow with it.
+    inner array, which is no argument and no result, others may grow with it. `results` have to be annotated as it is; `free`
+    ones, which the program does not annotate, take the shardings that follow.
     """
     price = []
     if spared is not None:
@@ -193,14 +229,19 @@ def suggestion(
     if grows and is_inner:
         price.append(f"the array takes {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory")
     elif grows:
-        following = (
-            f" with {_listed([f'result[{n}]' for n in results])} sharded the same way" if results else ""
-        )
+        following = f" with {_results(results)} sharded the same way" if results else ""
+        following += f"{' and' if results else ' with'} what {_results(free)} then takes" if free else ""
         price.append(f"needs {byte_text(abs(grows))} {'more' if grows > 0 else 'less'} memory{following}")
-    if lost:
+    if work > 0:
+        price.append(f"each device computes {format_percent(work, 1)} more in matrix products")
+    elif lost:
         price.append(f"computes more of {' and '.join(dict.fromkeys(map(str, lost)))}")
     done = f"such changes reduced traffic in {measured[0]} of {measured[1]} recompilations on {measured_on}"
     return "; ".join((f"{label} as {spec} ({what})", ", ".join(price), done))
+
+
+def _results(numbers: Sequence[int]) -> str:
+    return _listed([f"result[{n}]" for n in numbers])
 
 
 def _edge(part: Written | None) -> str:
@@ -254,6 +295,18 @@ def _reshard(reason: Reason, part: Written | None) -> str:
         return f"because {value} is needed {as_}{is_}{cut}"
     needs = "need" if reason.readers > 1 else "needs"
     return f"because {user} {needs} {value} {as_}{is_}{cut}"
+
+
+def as_it_is_read(reason: Reason) -> str:
+    """The repair of a reshard in a few words: which tensor is to have which sharding, and for what; empty if not known."""
+    if reason.tensor is None or not reason.tensor.label or reason.user is None:
+        return ""
+    needed = _asking(reason)
+    verb = "need" if reason.readers > 1 else "needs"
+    value = _value(reason.tensor, "")
+    if not value or value == needed or _named(reason.tensor, "") == needed:
+        return ""
+    return f"shard {value} as {needed} {verb} it{f', {reason.want}' if reason.want else ''}"
 
 
 def _asking(reason: Reason) -> str:

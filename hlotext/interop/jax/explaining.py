@@ -92,7 +92,7 @@ class CollectivesExplanation:
             lines.append(f"{one.instruction.name}: {one.why}")
             for reason in one.reasons:
                 lines += [f"  {text}" for text in (reason.origin, reason.scheme) if text]
-            lines += [f"  {suggestion.because}" for suggestion in one.suggestions]
+            lines += [f"  {text}" for text in one.changes]
         lines += [f"tried {trial}" for trial in self.trials]
         return "\n".join(dict.fromkeys(lines)) or "no collectives"
 

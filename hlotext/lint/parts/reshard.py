@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from hlotext.analysis import byte_text
-from hlotext.dumps import collectives
 from hlotext.dumps.collectives.records import HIGH, RESHARD
-from hlotext.findings.errors import HloSyntaxError
+from hlotext.lint.exchange_causes import causes_of, remedy
 from hlotext.lint.helpers import COLLECTIVE_KINDS, senders, times
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.syntax.source.inputs import InputError
 
 if TYPE_CHECKING:
-    from hlotext.dumps.collectives import CollectiveCause, Reason
+    from hlotext.dumps.collectives import Reason
 
 
 @attrs.frozen
@@ -52,7 +50,7 @@ class Reshard(Rule):
             yield Report(
                 one.start,
                 f"{one.kind} for another sharding, {senders(one)} {byte_text(one.sent_bytes)}{times(runs)}: {cause.why}",
-                _help(reasons),
+                remedy(reasons) or _USUAL,
                 round(sent * part),
                 seconds=context.prices.spared(one.start, part)
                 if part < 1
@@ -61,16 +59,9 @@ class Reshard(Rule):
             )
 
 
+_USUAL = "use one sharding where the array is produced and where it is read"
 _LEAST = 0.002
 """Share of the step that all that is sent must take."""
-
-
-def causes_of(context: Context) -> tuple[CollectiveCause, ...]:
-    """Why each collective is there, as the dump folder tells it; nothing where its texts cannot be read."""
-    try:
-        return collectives.of_module(context.module, context.compilation)
-    except (InputError, HloSyntaxError, ValueError):
-        return ()
 
 
 def _spared_part(reasons: list[Reason], sent: int) -> float:
@@ -80,16 +71,3 @@ def _spared_part(reasons: list[Reason], sent: int) -> float:
     if not known or len(known) < len(totals):
         return 1.0
     return max(0.0, min(1.0, -min(known) / sent))
-
-
-def _help(reasons: list[Reason]) -> str:
-    """The annotations that would spare it; else where the sharding comes from."""
-    suggestions = dict.fromkeys(one.because for reason in reasons for one in reason.suggestions)
-    if suggestions:
-        return "annotate " + "; or ".join(list(suggestions)[:_MOST])
-    origins = dict.fromkeys(reason.origin for reason in reasons if reason.origin)
-    return "; ".join(origins) or "use one sharding where the array is produced and where it is read"
-
-
-_MOST = 2
-"""Suggestions that a finding tells; `hlotext dump collectives DIR` has the rest."""

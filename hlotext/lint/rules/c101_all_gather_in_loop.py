@@ -8,6 +8,7 @@ import attrs
 
 from hlotext.analysis import Communication, byte_text, invariant_instructions
 from hlotext.ir.nodes.instruction import Instruction
+from hlotext.lint.exchange_causes import causes_of, remedy_in_loop
 from hlotext.lint.helpers import is_invariant, operation, results
 from hlotext.lint.loop_state import (
     exchanges_for_experts,
@@ -33,13 +34,14 @@ class AllGatherInLoop(Rule):
     def check_module(self, context: Context) -> Iterator[Report]:
         found = list(self._found(context))
         causes = _causes([one for one, _ in found])
+        reasons = {cause.communication.start: cause for cause in causes_of(context)} if found else {}
         for one, total in found:
             often = f"runs {context.runs(one.start):,} times" if one.runs else "runs in every iteration"
             sends = byte_text(total) if one.runs else f"{byte_text(one.sent_bytes)} in each"
             yield Report(
                 one.start,
                 f"{one.kind} of {byte_text(one.result_bytes)} {often} in a loop: each device sends {sends}",
-                shift_remedy(one, f"shard the operand as it is used{_hoisting(one)}"),
+                shift_remedy(one, f"{remedy_in_loop(reasons.get(one.start))}{_hoisting(one)}"),
                 total,
                 cause=causes[one.start],
             )
