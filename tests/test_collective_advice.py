@@ -1,4 +1,4 @@
-"""Advice on collectives: constraints that cause gathers, arguments with their new values, work done several times, smaller operands.
+"""Advice on collectives: constraints that cause gathers, new values of arguments, work done several times, smaller operands.
 
 `tests/data/collectives/advice` holds compilations for TPU v5e by JAX 0.12, recompiled with what is suggested.
 """
