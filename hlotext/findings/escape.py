@@ -25,19 +25,21 @@ def line(text: str) -> str:
     """The text on one line of a terminal or a log: blanks and line ends become one blank, what a terminal may obey U+FFFD."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else REPLACEMENT for c in " ".join(text.split()))
-    return _without_commands(text) if "##" in text or "::" in text else text
+    return _without_commands(text)
 
 
 def one_line(text: str) -> str:
     """The same of a text that may have several lines, with one blank for several."""
-    return line(" ".join(text.split()) if "  " in text or not text.isprintable() else text.strip())
+    if "  " in text or not text.isprintable():
+        return line(" ".join(text.split()))
+    return _without_commands(text.strip())
 
 
 def lines(text: str) -> str:
     """Escapes a text of several lines, keeping line breaks, tabs and blanks."""
     if not text.isprintable():
         text = "\n".join(map(_shown, text.split("\n")))
-    return _without_commands(text) if "##" in text or "::" in text else text
+    return _without_commands(text)
 
 
 def _shown(text: str) -> str:
@@ -49,6 +51,8 @@ def _shown(text: str) -> str:
 
 def _without_commands(text: str) -> str:
     """The same, but no line is a command: https://docs.github.com/actions/reference/workflow-commands-for-github-actions."""
+    if "##" not in text and "::" not in text:
+        return text
     return _COMMAND().sub(lambda match: (match[1] or "") + REPLACEMENT, text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import hlotext as hlo
+from hlotext.ir.caches import text_cache
 from hlotext.ir.tables import traits
 
 _KINDS = (
@@ -26,7 +27,11 @@ KINDS = tuple((colour, text) for _, colour, text in _KINDS)
 
 def colour_of(one: hlo.Instruction) -> int:
     """The number of the colour in the palette."""
-    opcode = _work(one)
+    return _colour(_work(one))
+
+
+@text_cache(1 << 10)
+def _colour(opcode: str) -> int:
     return next(colour for pattern, colour in _PATTERNS if pattern.search(opcode))
 
 
