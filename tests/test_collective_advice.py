@@ -17,7 +17,7 @@ import hlotext as hlo
 from hlotext import dumps, lint
 from hlotext.analysis import responsible_frame, source_locations
 from hlotext.analysis.scopes import called_lines
-from hlotext.dumps.collectives import wording
+from hlotext.dumps.collectives import smaller_operand, wording
 from hlotext.dumps.collectives.records import OPERATION, RESHARD, Place, Reason
 from hlotext.dumps.collectives.traffic import Traffic
 from hlotext.lint import Config
@@ -65,6 +65,21 @@ def test_a_constraint_asks_through_what_computes_for_it(tmp_path: Path) -> None:
     (weight,) = {one.because for cause in moved for one in cause.suggestions if one.name == "p['b']"}
     assert "an estimated 384 KiB less in total, at least" in weight
     assert "768 KiB more memory with result[1] sharded the same way" in weight
+
+
+def test_a_constraint_takes_axes_off_either_end_of_a_product(tmp_path: Path) -> None:
+    """Of arrays of three dimensions, the weight is read forward beside what is constrained, and backward for it."""
+    told = [
+        one.why.partition("; ")[2]
+        for one in unpacked("con_three", tmp_path).collectives()
+        if "needs" in one.why
+    ]
+    assert sorted(told) == [
+        "the constraint on line 5 asks for it",
+        "the constraint on line 5 asks for it",
+        "the constraint on line 5 leaves its other operand without axis 'm'",
+        "the constraint on line 5 leaves its result without axis 'm'",
+    ]
 
 
 def test_work_done_several_times_is_told_and_has_to_be_worth_it(
@@ -120,6 +135,37 @@ def test_what_is_not_smaller_is_not_moved_instead(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("[64,64]", "[1024,64]"))
     found = next(one for one in dumps.open(tmp_path).compilations if one.last is not None).collectives()
     assert [reason.instead for one in found for reason in one.reasons] == [""]
+
+
+LOOKUP = """HloModule m
+
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+
+ENTRY e {
+  w = f32[4,8,16]{2,1,0} parameter(0)
+  i = s32[32]{0} parameter(1)
+  v = f32[SIZE]{ORDER} parameter(2)
+  g = f32[32,8,16]{2,1,0} gather(w, i), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1,
+    slice_sizes={1,8,16}
+  s = f32[32,8,16]{2,1,0} broadcast(v), dimensions={ALONG}
+  p = f32[32,8,16]{2,1,0} multiply(s, g)
+  z = f32[] constant(0)
+  ROOT r = f32[32,16]{1,0} reduce(p, z), dimensions={1}, to_apply=add
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "order", "along", "factors"),
+    [("32,8", "1,0", "0,1", ["v"]), ("8", "0", "1", []), ("16", "0", "2", [])],
+)
+def test_factors_of_entries_have_a_batch_and_what_is_summed(
+    size: str, order: str, along: str, factors: list[str]
+) -> None:
+    text = LOOKUP.replace("SIZE", size).replace("ORDER", order).replace("ALONG", along)
+    lookup = hlo.parse(text).find("g")
+    assert isinstance(lookup, hlo.Instruction)
+    assert [one.name for one in smaller_operand.factors_of(lookup)] == factors
 
 
 def test_axes_are_called_axes(tmp_path: Path) -> None:

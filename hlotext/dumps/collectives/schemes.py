@@ -109,19 +109,23 @@ class Schemes:
         user = part.users[0] if part.users else None
         if part.cause != RESHARD or part.side != "operand" or user is None or part.want is None:
             return ""
-        asked = self._annotations.asked_by(user) if self._partitioner.spec(user) == part.want else None
+        asked = self._annotations.asked_by(user)
         if asked is not None and asked[0].kind == "constraint":
-            return f"{asked[0].label} asks for it"
-        axes = whole(part.axes)
+            if self._partitioner.spec(user) == part.want:
+                return f"{asked[0].label} asks for it"
+            if gone := self._taken_off(part, asked[0], user):
+                return f"{asked[0].label} leaves its result without {named(gone)}"
         for one in user.operands:
             site = self._annotations.site(one) if is_constraint(one) and one is not part.tensor else None
-            made = carried_out(self._partitioner, one.operands[0]) if site is not None else None
-            if site is None or made is None:
-                continue
-            gone = tuple(axis for axis in axes if axis in made.used and axis not in site.spec.used)
-            if gone:
+            if site is not None and (gone := self._taken_off(part, site, one.operands[0])):
                 return f"{site.label} leaves its other operand without {named(gone)}"
         return ""
+
+    def _taken_off(self, part: Written, site: Site, node: hlo.Instruction) -> tuple[str, ...]:
+        """The axes of a collective with which an array is computed, but that its constraint does not have."""
+        made = carried_out(self._partitioner, node)
+        held = made.used if made is not None else ()
+        return tuple(axis for axis in whole(part.axes) if axis in held and axis not in site.spec.used)
 
     # ---- schemes
 

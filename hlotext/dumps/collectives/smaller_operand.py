@@ -36,7 +36,7 @@ def instead_of(part: Written, partitioner: Partitioner, places: Places) -> str:
     looked_up = user.attributes.get("start_index_map") or ()
     if user.opcode != "gather" or user.operands[0] is not tensor or not held or not held <= set(looked_up):
         return ""
-    others = [other for other in _factors(user) if _bytes(other) < _bytes(tensor)]
+    others = [other for other in factors_of(user) if _bytes(other) < _bytes(tensor)]
     if not others:
         return ""
     other = max(others, key=_bytes)
@@ -74,7 +74,7 @@ def _of_batch(
 _SIDES = (("lhs", "rhs"), ("rhs", "lhs"))
 
 
-def _factors(lookup: hlo.Instruction) -> Iterator[hlo.Instruction]:
+def factors_of(lookup: hlo.Instruction) -> Iterator[hlo.Instruction]:
     """The arrays that looked-up entries are multiplied with: the other operands of products with a batch."""
     seen, queue = {lookup}, [lookup]
     for node in queue:
