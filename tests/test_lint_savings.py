@@ -1123,3 +1123,52 @@ def test_what_scales_rows_is_fused_into_its_one_reader_but_on_cpu() -> None:
     assert finding.seconds == pytest.approx(times[0] - times[1], rel=0.01)
     assert finding.peak_bytes == peaks[0] - peaks[1] == 2 * 4 * 4096 * 4096
     assert only(matrix, "D107", profile=Backend.CPU, chip="cpu").peak_bytes == 4 * 4096 * 4096
+
+
+BEAMS = """HloModule beams, is_scheduled=true
+
+body {
+  state = (s32[], f32[16,256,512]{2,1,0}, s32[16,1]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  cache = f32[16,256,512]{2,1,0} get-tuple-element(state), index=1
+  parents = s32[16,1]{1,0} get-tuple-element(state), index=2
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  cut = f32[16,1,512]{2,1,0} slice(cache), slice={[0:16], [0:1], [0:512]}
+  row = f32[16,1,512]{2,1,0} tanh(cut)
+  new = f32[16,256,512]{2,1,0} dynamic-update-slice(cache, row, zero, i, zero)
+  kept = f32[16,256,512]{2,1,0} gather(new, parents), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={0}, ROWS
+  others = s32[16,1]{1,0} negate(parents)
+  ROOT t = (s32[], f32[16,256,512]{2,1,0}, s32[16,1]{1,0}) tuple(next, kept, others)
+}
+
+condition {
+  state = (s32[], f32[16,256,512]{2,1,0}, s32[16,1]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(256)
+  ROOT less = pred[] compare(i, limit), direction=LT
+}
+
+ENTRY main {
+  start = s32[] constant(0)
+  caches = f32[16,256,512]{2,1,0} parameter(0)
+  beams = s32[16,1]{1,0} parameter(1)
+  first = (s32[], f32[16,256,512]{2,1,0}, s32[16,1]{1,0}) tuple(start, caches, beams)
+  ROOT loop = (s32[], f32[16,256,512]{2,1,0}, s32[16,1]{1,0}) while(first), condition=condition, body=body
+}
+""".replace("ROWS", "index_vector_dim=1, slice_sizes={1,256,512}")
+
+
+def test_state_whose_rows_are_gathered_in_each_iteration_costs_the_gathers() -> None:
+    """As the caches of a beam search. What is gathered of something else, or computed with, is no order of rows."""
+    finding = only(BEAMS, "M111", chip="h100")
+    assert finding.message.startswith(
+        "8.00 MiB of the loop's state is gathered in another order of rows in each of 256"
+    )
+    assert finding.severity.value == "note"
+    seconds = {one.name: one.seconds for one in cost.estimate(hlo.parse(BEAMS), "h100").instructions}
+    assert finding.seconds == seconds["kept"]
+    computed = BEAMS.replace("dynamic-update-slice(cache, row, zero, i, zero)", "negate(cache)")
+    assert "M111" not in codes(computed)
+    assert "M111" not in codes(BEAMS.replace("tuple(next, kept, others)", "tuple(next, new, others)"))

@@ -14,7 +14,7 @@ from hlotext.lint.helpers import size_of, works
 from hlotext.lint.moving import moved_array
 from hlotext.lint.rounds import Rounds, parts_of, stepped_rounds, unmoved
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.values import Value, entered
+from hlotext.lint.values import Value, entered, result_elements
 from hlotext.lint.wording import every_round
 
 _LITTLE = 0.5
@@ -28,6 +28,10 @@ _SWAP = (
     "raise the peak"
 )
 _SHIFT = "keep a position beside the array and write the new elements in place (lax.dynamic_update_slice)"
+_REORDER = (
+    "leave the rows where they are, and keep beside them which row each one continues (for beams a table of ancestors), to "
+    "look rows up where they are read; or reorder only when the order changes (lax.cond)"
+)
 _BRANCH = "take the array out of the branch, or nest the loops: what a branch passes through is copied"
 
 
@@ -45,6 +49,7 @@ class CarriedCopy(Rule):
             if count > 1:  # the loop runs once
                 yield from _copies(rounds, count, context)
                 yield from _shifts(rounds, count, context)
+                yield from _reorders(rounds, count, context)
 
 
 def _copies(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
@@ -149,6 +154,57 @@ def _shifts(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
                 and _moves_more_than_it_starts([moved, *copies], seconds, context),
                 covers=frozenset([moved, *copies]),
             )
+
+
+def _reorders(rounds: Rounds, count: int, context: Context) -> Iterator[Report]:
+    """State of which every iteration gathers all rows anew, as the caches of a beam search.
+
+    A row is looked up as fast where it is read, but whether it is read once is for the author to say.
+    """
+    gathers = {
+        slot: gather
+        for slot, value in enumerate(rounds.given)
+        if slot not in rounds.passed and (gather := _gather_of(Value(value), slot, rounds)) is not None
+    }
+    if not gathers:
+        return
+    size = sum(total_of(rounds.given[slot].shape).allocated_bytes for slot in gathers)
+    writers = set(gathers.values())
+    first = max(writers, key=lambda one: (total_of(one.shape).allocated_bytes, one.name))
+    yield Report(
+        first,
+        f"{byte_text(size)} of the loop's state is gathered in another order of rows "
+        f"{every_round(count, rounds.loop not in context.prices.rounds)}",
+        _REORDER,
+        2 * size * context.runs(first),
+        seconds=context.prices.together(writers),
+        is_proved=False,
+        cause=f"rows of {rounds.loop.name}",
+        covers=frozenset(writers),
+    )
+
+
+def _gather_of(value: Value, slot: int, rounds: Rounds) -> Instruction | None:
+    """The operation that gathers all rows of a slot, perhaps updated before, for the next iteration; None where none does."""
+    found: Instruction | None = None
+    for _ in range(_MOST_STEPS):
+        value = entered(value)
+        one = value.instruction
+        if not value.fusions and rounds.slot_of(one) == slot:
+            return found
+        if not one.operands:
+            return None
+        if one.opcode == "gather":
+            if result_elements(one) != result_elements(one.operands[0]):
+                return None
+            found = value.writer
+        elif one.opcode not in _SAME_ROWS:
+            return None
+        value = value.operands()[0]
+    return None
+
+
+_SAME_ROWS = traits.KEEPS_ELEMENTS | traits.UPDATES_ELEMENTS | {"transpose"}
 
 
 def _moves_more_than_it_starts(copies: Sequence[Instruction], seconds: float, context: Context) -> bool:
