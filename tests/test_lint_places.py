@@ -290,3 +290,72 @@ def test_a_rule_of_several_forms_says_why_of_each() -> None:
     )
     weights = told["f32 weights that a program without a backward pass only reads"]
     assert weights.startswith("the rule does not apply because the f32 weights are small (16.0 KiB, below ")
+
+
+PADDED = """HloModule padded, is_scheduled=true
+
+ENTRY main {
+  most = f32[128,64,130]{2,1,0:T(8,128)} parameter(0)
+  few = f32[8,1]{1,0:T(8,128)} parameter(1)
+  some = f32[128,64,130]{2,1,0:T(8,128)} negate(most)
+  ROOT out = (f32[128,64,130]{2,1,0:T(8,128)}, f32[8,1]{1,0:T(8,128)}) tuple(some, few)
+}
+"""
+
+
+def test_the_nearest_in_padding_is_what_padding_costs_most() -> None:
+    """Not a column of eight that takes a tile."""
+    (silence,) = lint.explain_silence(Source(PADDED), "L101")
+    assert "the nearest is most, but f32[128,64,130]" in silence.reason
+    assert "takes 8.00 MiB for 4.06 MiB of values, 1.97x, below ratio = 2" in silence.reason
+
+
+REPLICATED = """HloModule held, num_partitions=4
+
+ENTRY main {
+  small = bf16[64,64] parameter(0), sharding={replicated}, metadata={op_name="gain"}
+  table = bf16[1024,1024] parameter(1), sharding={replicated}, metadata={op_name="wte"}
+  x = bf16[64,1024] parameter(2), sharding={devices=[4,1]<=[4]}
+  y = bf16[64,1024] dot(x, table), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  z = bf16[64,1024] dot(small, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT out = bf16[64,1024] add(y, z)
+}
+"""
+
+
+def test_the_largest_replicated_argument_is_told_with_its_threshold() -> None:
+    meant = REPLICATED.replace('"gain"', '"p[0]"').replace('"wte"', '"p[1]"')
+    (silence,) = lint.explain_silence(Source(meant), "C110")
+    assert "the nearest is p[1], but it takes 2.00 MiB (2.01 MiB are replicated in all)" in silence.reason
+    assert "below C110.min-bytes = 128 MiB" in silence.reason
+
+
+def test_the_threshold_of_replicated_arguments_can_be_lowered() -> None:
+    assert not lint.lint_source(Source(REPLICATED), lint.Config(select=("C110",), **support.SAY_ALL)).findings
+    lower = lint.Config(select=("C110",), rules={"C110": {"min_bytes": 1 << 20}}, **support.SAY_ALL)
+    (finding,) = lint.lint_source(Source(REPLICATED), lower).findings
+    assert finding.name == "table"
+
+
+ATTENTION = (support.DATA / "lint" / "M121.txt").read_text().split("\n\nHloModule silent")[0]
+
+
+FLASH = "a fused kernel (flash_attention of jax.experimental.pallas.ops.tpu.flash_attention)"
+CUDNN = (
+    "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 with a head "
+    "dimension that is a multiple of 8, at most 128, from Hopper on 256)"
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "kernel"),
+    [
+        (Backend.TPU, FLASH),
+        (Backend.GPU, CUDNN),
+        (Backend.CPU, "a jax.lax.map over blocks of queries, each under jax.checkpoint"),
+    ],
+)
+def test_attention_is_fused_by_what_its_platform_has(profile: Backend, kernel: str) -> None:
+    config = lint.Config(select=("M121",), profile=profile, **support.SAY_ALL)
+    (finding,) = lint.lint_source(Source(ATTENTION), config).findings
+    assert f"for attention {kernel}:" in finding.help

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -24,6 +26,7 @@ _MOST_IN_ROUND = 300
 _IN_PLACE = frozenset({"dynamic-update-slice", "scatter"})
 _VIEWS = VIEWS | {"transpose"}
 _COPIES = frozenset({"copy", "copy-start"})
+_ADDS = frozenset({"add", "subtract"})
 
 
 class _Change(enum.Flag):
@@ -40,6 +43,8 @@ class _Change(enum.Flag):
     """A loop that reads slices of one array and writes their new values to another, as `lax.scan` does from xs to ys."""
     ROLL = 16
     """All but some elements stay, in other places: `concatenate([cache[:, 1:], new], 1)`."""
+    SCALED = 32
+    """Each element is more than added to or subtracted from."""
 
 
 @attrs.frozen
@@ -51,7 +56,33 @@ class _Followed:
     """Its place in a stack, which has the shape; None for the part of a device."""
 
 
+_Place = tuple[int | None, tuple[int, ...]]
+"""An argument's number and the index of an array in it."""
 _Reached = tuple[Value, tuple[int, ...], _Change, tuple[Instruction, ...], _Followed | None]
+
+
+@attrs.frozen
+class _Origin:
+    """An argument that a result is computed from, element by element or by changing a part of it."""
+
+    parameter: Instruction
+    part: tuple[int, ...]
+    change: _Change
+    copies: tuple[Instruction, ...]
+    is_retyped: bool
+    """True if its elements have another type than the result's."""
+
+    @property
+    def place(self) -> _Place:
+        return self.parameter.parameter_number, self.part
+
+    @property
+    def is_decisive(self) -> bool:
+        """True if only the new value is computed so: what is added up elementwise may be anything of this shape."""
+        return not self.is_retyped and (_Change.ALL not in self.change or bool(self.change & _OF_LOOPS))
+
+
+_OF_LOOPS = _Change.LOOP | _Change.SLICES
 
 
 @attrs.frozen
@@ -77,6 +108,8 @@ class Update:
     """True if the elements that stay move on, as those of a cache that keeps the latest rows: never in place."""
     copies: tuple[Instruction, ...] = ()
     """Copies of the entry computation on the way, from the result back to the argument."""
+    is_retyped: bool = False
+    """True if the argument has another element type, so that the result cannot lie in its memory."""
 
 
 def updates(
@@ -85,29 +118,94 @@ def updates(
     *,
     with_aliased: bool = False,
     with_moved: bool = False,
+    with_retyped: bool = False,
 ) -> Iterator[Update]:
     """The results that are computed from an argument element by element, or by changing a part of it.
 
     Each argument and each result once, those that alias one another only `with_aliased`. `apart` has the arrays whose slices
     were changed and joined again, by the instruction that joins them. `with_moved` those too whose elements move, which
-    donation does not update in place: rolled ones, and lists that are stacked, changed, and taken apart again.
+    donation does not update in place: rolled ones, and lists that are stacked, changed, and taken apart again;
+    `with_retyped` those too whose element type changes. Of several arguments that may be meant, see `_paired`.
     """
     entry = module.entry
     config = module.attributes.get("input_output_alias")
     entries = config.entries if config is not None and not with_aliased else ()
     aliased = {alias.output_index for alias in entries}
     taken = {(alias.parameter_number, alias.parameter_index) for alias in entries}
-    for index, array in arrays_of(entry.root.shape):
-        if index in aliased or not array.rank:
+    arrays = {i: array for i, array in arrays_of(entry.root.shape) if i not in aliased and array.rank}
+    origins = {i: _origins(entry.root, i, array, apart or {}, with_moved) for i, array in arrays.items()}
+    for index, found in _paired(origins, taken).items():
+        if found.is_retyped and not with_retyped:
             continue
-        found = _origin(entry.root, index, array, apart or {}, with_moved)
-        if found is not None and (found[0].parameter_number, found[1]) not in taken:
-            parameter, part, change, copies = found
-            taken.add((parameter.parameter_number, part))
-            is_in_place = _Change.PART in change and _Change.ALL not in change
-            is_carried, is_sliced = _Change.LOOP in change, _Change.SLICES in change
-            is_rolled = _Change.ROLL in change
-            yield Update(parameter, array, part, index, is_in_place, is_carried, is_sliced, is_rolled, copies)
+        change = found.change
+        yield Update(
+            found.parameter,
+            arrays[index],
+            found.part,
+            index,
+            is_in_place=_Change.PART in change and _Change.ALL not in change,
+            is_carried=_Change.LOOP in change,
+            is_sliced=_Change.SLICES in change,
+            is_rolled=_Change.ROLL in change,
+            copies=found.copies,
+            is_retyped=found.is_retyped,
+        )
+
+
+def _paired(
+    origins: Mapping[tuple[int, ...], Sequence[_Origin]], aliased: Collection[_Place]
+) -> dict[tuple[int, ...], _Origin]:
+    """The argument that each result replaces, none of them twice; without results of which that is unknown."""
+    reached = Counter(one.place for found in origins.values() for one in found)
+    taken = set(aliased)
+    shifts: set[int] = set()
+    chosen: dict[tuple[int, ...], _Origin] = {}
+    # Those that are certain come first: they tell how the others lie.
+    for choose in (_fewest, functools.partial(_placed, shifts)):
+        for index in sorted(origins.keys() - chosen.keys(), key=lambda one: (len(origins[one]), one)):
+            left = _likeliest([one for one in origins[index] if one.place not in taken], reached)
+            if left and (one := choose(left, index)) is not None:
+                chosen[index] = one
+                taken.add(one.place)
+                shifts.add(_shift(one, index))
+    return {index: chosen[index] for index in origins if index in chosen}
+
+
+def _likeliest(found: Sequence[_Origin], reached: Mapping[_Place, int]) -> Sequence[_Origin]:
+    """Of the arguments that a result is computed from, nearest first, those that the fewest results are computed from.
+
+    A gradient is part of every result of an optimizer, a moment of its own and the parameter's, the old parameter of the new
+    one alone. Among equals it is one of the result's type.
+    """
+    if not found or found[0].is_decisive:
+        return found[:1]
+    fewest = min(reached[one.place] for one in found)
+    left = [one for one in found if reached[one.place] == fewest]
+    return [one for one in left if not one.is_retyped] or left
+
+
+def _fewest(found: Sequence[_Origin], index: tuple[int, ...]) -> _Origin | None:
+    """The only one; the nearest, where all are leaves of one argument. None if neither holds."""
+    return found[0] if len({tree_of(one.parameter) for one in found}) == 1 else None
+
+
+def _placed(shifts: Collection[int], found: Sequence[_Origin], index: tuple[int, ...]) -> _Origin | None:
+    """The one at the place that other results and their arguments have to one another; None if unknown.
+
+    With no such results `p - rate * g` is the new `p`, unless another argument has the result's place.
+    """
+    if (certain := _fewest(found, index)) is not None:
+        return certain
+    if placed := [one for one in found if _shift(one, index) in shifts]:
+        return placed[0] if len(placed) == 1 else None
+    hints = [one for one in found if _Change.SCALED not in one.change]
+    hints = (hints if len(hints) == 1 else []) + [one for one in found if not _shift(one, index)]
+    return hints[0] if hints and all(one is hints[0] for one in hints) else None
+
+
+def _shift(one: _Origin, index: tuple[int, ...]) -> int:
+    """How many places an argument has more before it than a result."""
+    return (one.parameter.parameter_number or 0) - (index[0] if index else 0)
 
 
 @fact
@@ -162,17 +260,18 @@ def _is_given(instruction: Instruction) -> bool:
     return instruction.opcode == "parameter"
 
 
-def _origin(
+def _origins(
     root: Instruction,
     index: tuple[int, ...],
     array: Shape,
     apart: Mapping[Instruction, Value],
     with_moved: bool = False,
-) -> tuple[Instruction, tuple[int, ...], _Change, tuple[Instruction, ...]] | None:
-    """The argument that an element of the result is the new value of, the part of it, what comes in between, and the copies.
+) -> list[_Origin]:
+    """The arguments that an element of the result may be the new value of, with what comes in between.
 
-    Nearest first, so that of several the one that the fewest operations lie between counts.
+    Nearest first, the one that the fewest operations lie between; that one alone if it is decisive.
     """
+    found: list[_Origin] = []
     entry = root.computation
     none: tuple[Instruction, ...] = ()
     level: list[_Reached] = [(Value(root), index, _Change.NONE, none, None)]
@@ -189,9 +288,15 @@ def _origin(
             seen.add(key)
             if instruction.opcode == "parameter" and not value.fusions and instruction.computation is entry:
                 shape = _part(instruction.shape, part)
-                if instead is None and shape is not None and shape.without_layout() == array.without_layout():
-                    # What is given on unchanged is no update.
-                    return (instruction, part, change, copies) if change else None
+                if instead is None and shape is not None and shape.dimensions == array.dimensions:
+                    is_retyped = shape.without_layout() != array.without_layout()
+                    one = _Origin(instruction, part, change, copies, is_retyped)
+                    if change:
+                        found.append(one)
+                    if not found and not is_retyped:  # what is given on unchanged is no update
+                        return []
+                    if one.is_decisive and all(other.is_retyped for other in found[:-1]):
+                        return [one]
                 continue
             whole = apart.get(instruction) if not value.fusions else None
             if whole is not None:
@@ -199,8 +304,8 @@ def _origin(
                 continue
             if instruction.opcode in _COPIES and not value.fusions:
                 copies = (*copies, instruction)
-            found = _stack(value, array, instead) if with_moved else None
-            if (entered := found or _of_device(value, array, instead)) is not None:
+            stack = _stack(value, array, instead) if with_moved else None
+            if (entered := stack or _of_device(value, array, instead)) is not None:
                 following.append((entered[0], (), change, copies, entered[1]))
                 continue
             followed = instead.shape if instead is not None else array
@@ -209,7 +314,7 @@ def _origin(
                 for v, p, now in _before(value, part, followed, with_moved)
             ]
         level = following
-    return None
+    return found
 
 
 def _of_device(
@@ -340,6 +445,8 @@ def _before(
         # Compilers turn the kernels of convolutions, and with them what updates them.
         now = instruction.shape.dimensions if instruction.shape is not None else ()
         change = _Change.NONE if opcode == "convert" else _Change.ALL
+        if change and opcode not in _ADDS:
+            change |= _Change.SCALED
         for operand in operands:
             if operand.shape is not None and operand.shape.dimensions == now and _is_as_large(operand, array):
                 yield Value(operand, fusions), part, change

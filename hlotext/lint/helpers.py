@@ -19,6 +19,7 @@ from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.tables.opcodes import COLLECTIVES
+from hlotext.ir.values.aliasing import ShapeIndex
 from hlotext.ir.values.shape import Shape
 from hlotext.lint.rule import Context
 
@@ -296,11 +297,11 @@ def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
                     yield parameter, array
 
 
-def unaliased_results(context: Context) -> list[Shape]:
-    """The arrays of the entry's result that lie in no argument's buffer."""
+def unaliased_results(context: Context) -> dict[ShapeIndex, Shape]:
+    """The arrays of the entry's result that lie in no argument's buffer, by index."""
     config = context.module.attributes.get("input_output_alias")
     aliased = {entry.output_index for entry in config.entries} if config is not None else set()
-    return [array for index, array in arrays_of(context.module.entry.root.shape) if index not in aliased]
+    return {i: array for i, array in arrays_of(context.module.entry.root.shape) if i not in aliased}
 
 
 # ---- what instructions do besides their results

@@ -352,6 +352,13 @@ class Rule:
         """Findings about a module, called once."""
         return iter(())
 
+    def nearest(self, context: Context) -> tuple[str, str] | None:
+        """What comes nearest to a finding in a module that has none, and the condition that it fails.
+
+        None for the candidate that meets the most conditions of the rule's functions, in their words.
+        """
+        return None
+
     @classmethod
     def described(cls) -> Code:
         """The code as the tables of codes hold it."""

@@ -142,7 +142,8 @@ def _of_one(rule: Rule, context: Context, code: str) -> Silence:
     if rule.opcodes and not candidates:
         opcodes = " or ".join(sorted(rule.opcodes))
         return Silence(name, f"the module has no {opcodes}")
-    nearest = stops(rule, context)
+    own = rule.nearest(context)
+    nearest = [Stop(*own, (0, 0))] if own is not None else stops(rule, context)
     if not nearest and code.startswith("C") and not rule.opcodes and not context.communications:
         return Silence(name, "the module has no communication")
     if not nearest:

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import attrs
 
+from hlotext.analysis import Backend
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, sources
 from hlotext.lint.rule import Context
 from hlotext.lint.values import VIEWS
 
-REPAIR = "jax.checkpoint around what computes them, or for attention a fused kernel (jax.nn.dot_product_attention):"
-"""The repair for arrays that are kept though they need not be; its price follows."""
+_FUSED = {
+    Backend.TPU: "a fused kernel (flash_attention of jax.experimental.pallas.ops.tpu.flash_attention)",
+    Backend.GPU: "a fused kernel (jax.nn.dot_product_attention(..., implementation='cudnn'), for float16 and bfloat16 with a "
+    "head dimension that is a multiple of 8, at most 128, from Hopper on 256)",
+}
+"""Attention that never writes its scores, where JAX has it. `dot_product_attention` by default is plain XLA."""
+_IN_BLOCKS = "a jax.lax.map over blocks of queries, each under jax.checkpoint"
+
+
+def repair(context: Context) -> str:
+    """The repair for arrays that are kept though they need not be; its price follows."""
+    fused = _FUSED.get(context.backend, _IN_BLOCKS) if context.backend is not None else _IN_BLOCKS
+    return f"jax.checkpoint around what computes them, or for attention {fused}:"
+
+
 _SMALLER = 4
 """Minimum ratio of the array to all of them: most activations of a layer are not so much larger than its input."""
 _MOST = 32

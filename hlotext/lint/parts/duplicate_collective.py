@@ -55,7 +55,7 @@ class DuplicateCollective(Rule):
                 size = byte_text(max(one.operand_bytes, one.result_bytes))
                 yield Report(
                     one.start,
-                    f"{one.kind} of {size} repeats {original.name}{more}",
+                    f"{one.kind} of {size} repeats `{original.name}`{more}",
                     "gather the value once and use the result in both places, if memory allows keeping it that long",
                     total,
                     repair=Reuse(tuple((other.start, earlier) for other, earlier in repeats)),

@@ -10,6 +10,7 @@ import attrs
 
 from hlotext.analysis import arrays_of, byte_text
 from hlotext.analysis.updates import tree_of
+from hlotext.dumps.collectives.steps import read
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.ir.values.aliasing import InputOutputAlias
@@ -29,7 +30,7 @@ class ReplicatedParameter(Rule):
     name = "replicated-parameter"
     title = "a large parameter that is replicated on every device"
     waste = "held"
-    min_bytes: ClassVar[int] = 128 << 20
+    min_bytes: int = 128 << 20
     """Bytes of one parameter from which on it may be a fault of its own."""
     min_percent: ClassVar[float] = 10
     """Percent of the peak of memory that they are, likewise beside caches that are spread, as requests are."""
@@ -86,6 +87,31 @@ class ReplicatedParameter(Rule):
             else total - total // devices,
             cause="replicated",
         )
+
+    def nearest(self, context: Context) -> tuple[str, str] | None:
+        """The largest replicated argument, by the program before partitioning where the final text has lost the shardings."""
+        module, devices = context.module, int(context.module.attributes.get("num_partitions", 1))
+        program = module
+        if (
+            not any(p.sharding is not None for p in module.entry.parameters)
+            and context.compilation is not None
+        ):
+            program = read(context.compilation.first) or module
+        held = [p for p in program.entry.parameters if _is_replicated(p)]
+        if devices < 2 or not held:
+            return None
+        first = max(held, key=lambda one: size_of(one.shape))
+        size, total = size_of(first.shape), sum(size_of(one.shape) for one in held)
+        if size >= self.min_bytes:
+            return None
+        name = first.metadata.op_name if first.metadata is not None else ""
+        condition = (
+            f"it takes {byte_text(size)} ({byte_text(total)} are replicated in all), below C110.min-bytes = "
+            f"{byte_text(self.min_bytes)} (a setting in [tool.hlotext.lint.rules])"
+        )
+        if program is not module:
+            condition += "; only the text before optimization tells that it is replicated, so lint that one"
+        return name or first.name, condition
 
 
 def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:

@@ -103,6 +103,39 @@ class Padding(Rule):
                 cause=causes[array],
             )
 
+    def nearest(self, context: Context) -> tuple[str, str] | None:
+        """The array with the most bytes of padding."""
+        sizes: dict[Shape, int] = {}
+        most: tuple[int, Instruction, Shape] | None = None
+        arrays = [(p, array) for p in context.module.entry.parameters for _, array in arrays_of(p.shape)]
+        for one in context.graph.sequential_instructions():
+            arrays += [(one, array) for _, array in written_arrays(one)]
+        for one, array in arrays:
+            if array not in sizes:
+                size = array_bytes(array)
+                sizes[array] = size[0] - size[1] if size is not None and memory_space(array) == 0 else 0
+            if sizes[array] > (most[0] if most is not None else 0):
+                most = sizes[array], one, array
+        if most is None:
+            return None
+        padding, one, array = most
+        allocated, values = array_bytes(array) or (0, 0)
+        takes = f"{array} takes {byte_text(allocated)} for {byte_text(values)} of values"
+        times = allocated / values if values else self.ratio
+        if times < self.ratio:
+            return one.name, f"{takes}, {times:.3g}x, below ratio = {self.ratio:g}"
+        if padding < self.min_bytes:
+            return (
+                one.name,
+                f"{takes}: {byte_text(padding)} of padding, below min_bytes = {byte_text(self.min_bytes)}",
+            )
+        if _is_compilers(one):
+            return one.name, f"{takes}, in a form that the compiler chose"
+        return (
+            one.name,
+            f"{takes}, but writing such arrays takes less than {self.min_percent:g} % of the step",
+        )
+
     def _padded(self, array: Shape) -> tuple[int, int] | None:
         """The bytes that an array takes and those of its values; None where padding makes little of it.
 

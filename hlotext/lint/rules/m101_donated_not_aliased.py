@@ -24,7 +24,7 @@ class DonatedNotAliased(Rule):
     """Bytes of the argument from which on it is worth a finding."""
 
     def check_module(self, context: Context) -> Iterator[Report]:
-        free = unaliased_results(context)
+        free = unaliased_results(context).values()
         for parameter, array in donors(context):
             size = size_of(array)
             if size >= self.min_bytes and any(

@@ -15,7 +15,7 @@ from hlotext.lint.helpers import size_of
 from hlotext.lint.rounds import Rounds, stepped_rounds
 from hlotext.lint.rule import Context, Report, Rule
 from hlotext.lint.slots import backward_loops, handed_to, memory_of, stacks, taken_out
-from hlotext.lint.small_origins import REPAIR, small_origin
+from hlotext.lint.small_origins import repair, small_origin
 
 _MANY = 32
 """Iterations from which on what each of them keeps is out of proportion: of few, as of layers, it is an ordinary choice in a
@@ -97,7 +97,7 @@ def _of_few(rounds: Rounds, count: int, kept: dict[int, Instruction], context: C
         rounds.given[largest],
         f"a scan of {count:,} iterations keeps {byte_text(whole)} of intermediate values for its backward pass, which could "
         f"recompute those of each from {byte_text(origins[largest].bytes)} or less",
-        f"{REPAIR} the backward pass recomputes them",
+        f"{repair(context)} the backward pass recomputes them",
         whole - whole // count,
         is_held=True,
         spares={place: 1 - 1 / count for slot in origins for place in memory_of(rounds, slot)},

@@ -13,7 +13,7 @@ from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.held import Held, at_peak, function_of, least_held, written_in_main
 from hlotext.lint.helpers import is_computed_again
 from hlotext.lint.rule import Context, Report, Rule
-from hlotext.lint.small_origins import REPAIR, Origin, small_origin
+from hlotext.lint.small_origins import Origin, repair, small_origin
 from hlotext.lint.wording import written
 
 _MUCH = 0.3
@@ -62,7 +62,7 @@ class KeptForBackward(Rule):
                 f"{pluralize(len(group), 'array')} of {name.rpartition('.')[2] or 'the program'}, the largest "
                 f"{byte_text(first.bytes)} ({written(first.filler, first.index)}), are kept for the backward pass, which "
                 f"could recompute each from {byte_text(origin.bytes)} or less",
-                f"{REPAIR} the backward pass recomputes them, in about {seconds(again)}",
+                f"{repair(context)} the backward pass recomputes them, in about {seconds(again)}",
                 sum(held.bytes for held in spared),
                 "kept",
                 is_held=True,
