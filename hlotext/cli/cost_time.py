@@ -93,7 +93,7 @@ def show(
 
 
 def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[str, str]]:
-    mark = "at least " if found.unknown_calls else ""
+    mark = "at least " if found.unknown_calls or found.scatters else ""
     least = f"{mark}{seconds(found.seconds)} (estimate; {found.counted})"
     facts = [("minimum time", least) if found.is_bound else ("estimated time", _no_bound(found))]
     bounds = found.by_bound
@@ -104,7 +104,8 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
             for bound, time in bounds.items()
             if time
         ]
-        facts.append(("core bound by", ", ".join(parts)))
+        of = " of the time that is counted" if mark else ""
+        facts.append(("core bound by", ", ".join(parts) + of))
     if (used := found.utilization) is not None:
         facts.append(("utilization", _utilization(found, used)))
     busy = [f"{queue} {seconds(time)}" for queue, time in found.busy.items() if time]
@@ -142,12 +143,26 @@ def _facts(found: cost.Estimate, compiled_for: ChipChoice | None) -> list[tuple[
         listed = ", ".join(list(targets)[:3]) + (", ..." if len(targets) > 3 else "")
         calls = pluralize(len(found.unknown_calls), "call")
         facts.append(("at least", f"{calls} of unknown cost, counted by bytes only: {listed}"))
+    if found.scatters:
+        facts.append(("at least", scatters_told(found)))
     unknown = sum(not one.is_known for one in found.transfers)
     if unknown:
         facts.append(("unknown transfers", f"{unknown} without a known size or rate, counted as 0"))
     if found.compiled_for:
         facts.append(("compiled for", found.compiled_for))
     return facts
+
+
+def scatters_told(found: cost.Estimate) -> str:
+    """That scatters can take far longer than is counted, and what XLA's model says where that is more."""
+    rows = f"{pluralize(len(found.scatters), 'scatter')} of {pluralize(sum(found.scatters.values()), 'row')} in all runs"
+    told = f"{rows}, counted by bytes only: rows written one by one can take far longer"
+    model = found.roofline_seconds
+    return (
+        f"{told} (XLA's model of the program says {seconds(model)})"
+        if model and model > found.seconds
+        else told
+    )
 
 
 def _utilization(found: cost.Estimate, used: float) -> str:
@@ -300,6 +315,7 @@ def as_json(found: cost.Estimate) -> dict[str, Any]:
         "unknown_loops": [one.name for one in found.unknown_loops],
         "unknown_calls": [one.name for one in found.unknown_calls],
         "at_most_calls": [one.name for one in found.at_most_calls],
+        "scatters": {one.name: rows for one, rows in found.scatters.items()},
         "instructions": _instructions(lines).json(found.instructions),
         "transfers": _transfers(lines).json(found.transfers),
         "critical_path": _steps(lines, found.seconds).json(found.critical_path),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import attrs
 
 from hlotext.analysis import (
+    Backend,
     CallGraph,
     Communication,
     DeviceMesh,
@@ -21,6 +22,7 @@ from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
 from hlotext.analysis.formatting import seconds as time_text
+from hlotext.cost import undercounted
 from hlotext.cost.analysis import Key, naming
 from hlotext.cost.counting import MOST, Counting
 from hlotext.cost.roofline import Bound, LowerBound, Roofline, estimated_cycles
@@ -178,6 +180,20 @@ class Estimate:
             return as_tpu(self.module, self.chip).least_seconds
         except ValueError:
             return None
+
+    @functools.cached_property
+    def scatters(self) -> Mapping[Instruction, int]:
+        """Scatters of a TPU, and fusions of them, that write several rows one after the other, with the rows of all runs.
+
+        No rate of that is known: their bytes alone are counted, and they can take far longer.
+        """
+        if self.chip.backend is not Backend.TPU:
+            return {}
+        rows = {
+            one.instruction: undercounted.rows_in_turn(one.instruction) * one.runs
+            for one in self.instructions
+        }
+        return {one: count for one, count in rows.items() if count > 1}
 
     @property
     def exposed(self) -> float:

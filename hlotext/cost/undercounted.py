@@ -44,6 +44,26 @@ _FILLING = 256
 """Columns of a matrix that keep the device busy: with fewer it is as slow as it is small."""
 
 
+def rows_in_turn(instruction: Instruction) -> int:
+    """Rows that the scatters of an instruction write, where they may repeat: a TPU writes them one after the other."""
+    bodies = instruction.called_computations if instruction.opcode == "fusion" else ()
+    pieces = [one for body in bodies for one in body._instructions] or [instruction]
+    return sum(
+        _rows(one)
+        for one in pieces
+        if one._head.opcode == "scatter" and not one.attributes.get("unique_indices")
+    )
+
+
+def _rows(scatter: Instruction) -> int:
+    """Elements of the updates outside the dimensions of a row."""
+    shape = scatter.operands[-1].shape
+    windows = scatter.attributes.get("update_window_dims", ())
+    if shape is None or not shape.is_array:
+        return 0
+    return math.prod(size for d, size in enumerate(shape.dimensions) if d not in windows)
+
+
 def passes(instruction: Instruction) -> float:
     """Number of passes over its arrays per pass that the roofline counts: several for a long sort."""
     pieces = [instruction]

@@ -44,7 +44,7 @@ class UpcastDot(Rule):
 
     def check_module(self, context: Context) -> Iterator[Report]:
         every = [one for one in multiplications(context) if _is_wide(one)]
-        if not every:  # no product has upcast operands
+        if not every:  # no product has upcast operands (by default, a TPU's products read f32 as bf16)
             return
         narrow = _Narrow({(one.dot, one.value.fusions): one for one in every})
         found = {one: _around(one, narrow) for one in every if all(map(narrow.was, one.operands))}

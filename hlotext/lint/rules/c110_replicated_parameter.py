@@ -30,7 +30,7 @@ class ReplicatedParameter(Rule):
     name = "replicated-parameter"
     title = "a large parameter that is replicated on every device"
     waste = "held"
-    min_bytes: int = 128 << 20
+    min_bytes: ClassVar[int] = 128 << 20
     """Bytes of one parameter from which on it may be a fault of its own."""
     min_percent: ClassVar[float] = 10
     """Percent of the peak of memory that they are, likewise beside caches that are spread, as requests are."""
@@ -106,11 +106,11 @@ class ReplicatedParameter(Rule):
             return None
         name = first.metadata.op_name if first.metadata is not None else ""
         condition = (
-            f"it takes {byte_text(size)} ({byte_text(total)} are replicated in all), below C110.min-bytes = "
-            f"{byte_text(self.min_bytes)} (a setting in [tool.hlotext.lint.rules])"
+            f"it takes {byte_text(size)} ({byte_text(total)} are replicated in all), below min_bytes = "
+            f"{byte_text(self.min_bytes)}, which no setting changes"
         )
         if program is not module:
-            condition += "; only the text before optimization tells that it is replicated, so lint that one"
+            condition += "; only the program before optimization tells that it is replicated"
         return name or first.name, condition
 
 

@@ -41,6 +41,11 @@ def section(subject: ReportInput) -> Section | Missing:
         notes.append(
             f"{pluralize(len(found.unknown_calls), 'call')} of unknown cost, counted by bytes only: a lower bound."
         )
+    if found.scatters:
+        rows = pluralize(sum(found.scatters.values()), "row")
+        notes.append(
+            f"{pluralize(len(found.scatters), 'scatter')} of {rows}, counted by bytes only: a lower bound."
+        )
     if not found.seconds:
         return Missing("schedule", "Schedule", f"no rates of {found.chip.name} are known, so no times")
     chart = _chart(subject, found)
