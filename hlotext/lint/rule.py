@@ -353,9 +353,9 @@ class Rule:
         return iter(())
 
     def nearest(self, context: Context) -> tuple[str, str] | None:
-        """What comes nearest to a finding in a module that has none, and the condition that it fails.
+        """The candidate nearest to a finding in a module that has none, and the condition that it fails.
 
-        None for the candidate that meets the most conditions of the rule's functions, in their words.
+        None for the one that meets the most conditions of the rule's functions, in their words.
         """
         return None
 
