@@ -1,4 +1,4 @@
-"""Which argument a result replaces, where it is computed from several of its shape, and what is donated for another type."""
+"""The argument that a result replaces, where it is computed from several of its shape, and donations for another type."""
 
 from __future__ import annotations
 

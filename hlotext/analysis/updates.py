@@ -204,7 +204,7 @@ def _placed(shifts: Collection[int], found: Sequence[_Origin], index: tuple[int,
 
 
 def _shift(one: _Origin, index: tuple[int, ...]) -> int:
-    """How many places an argument has more before it than a result."""
+    """The places that an argument has before it beyond those that a result has."""
     return (one.parameter.parameter_number or 0) - (index[0] if index else 0)
 
 
