@@ -324,3 +324,72 @@ ENTRY e {
 """
     _write(tmp_path, {"module_0000.m.gpu_after_optimizations.txt": text})
     assert "0 copies and 1 transpose, 128 B" in run("dump", "copies", tmp_path).stdout
+
+
+_COPIES = """HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+
+%body (s: (s32[], f32[64,8], f32[64,8])) -> (s32[], f32[64,8], f32[64,8]) {
+  %s = (s32[], f32[64,8]{1,0}, f32[64,8]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %a = f32[64,8]{1,0} get-tuple-element(%s), index=1
+  %b = f32[64,8]{1,0} get-tuple-element(%s), index=2
+  %handed = f32[64,8]{1,0} copy(%b)
+  %kept = f32[64,8]{1,0} copy(%a)
+  %n = f32[64,8]{1,0} negate(%kept)
+  ROOT %t = (s32[], f32[64,8]{1,0}, f32[64,8]{1,0}) tuple(%i, %handed, %n)
+}
+
+%cond (c: (s32[], f32[64,8], f32[64,8])) -> pred[] {
+  %c = (s32[], f32[64,8]{1,0}, f32[64,8]{1,0}) parameter(0)
+  %j = s32[] get-tuple-element(%c), index=0
+  ROOT %l = pred[] compare(%j, %j), direction=LT
+}
+
+ENTRY %e (cache: f32[64,8], row: f32[1,8], at: s32[], y: f32[64,8]) -> (f32[64,8], f32[64,8], f32[64,8]) {
+  %cache = f32[64,8]{1,0} parameter(0)
+  %row = f32[1,8]{1,0} parameter(1)
+  %at = s32[] parameter(2)
+  %y = f32[64,8]{1,0} parameter(3)
+  %saved = f32[64,8]{1,0} copy(%cache)
+  %new = f32[64,8]{1,0} dynamic-update-slice(%saved, %row, %at, %at)
+  %old = f32[64,8]{1,0} exponential(%cache)
+  %turned = f32[64,8]{0,1} copy(%y)
+  %sine = f32[64,8]{0,1} sine(%turned)
+  %start = (s32[], f32[64,8]{1,0}, f32[64,8]{1,0}) tuple(%at, %old, %old)
+  %loop = (s32[], f32[64,8]{1,0}, f32[64,8]{1,0}) while(%start), condition=%cond, body=%body
+  %end = f32[64,8]{1,0} get-tuple-element(%loop), index=1
+  ROOT %r = (f32[64,8]{1,0}, f32[64,8]{1,0}, f32[64,8]{0,1}) tuple(%new, %end, %sine)
+}
+"""
+
+
+def test_copies_say_what_to_change(tmp_path: Path) -> None:
+    """Only where the text proves it: a copy that stays in its element of the state says nothing."""
+    folder = _write(tmp_path, {"module_0000.jit_f.cpu_after_optimizations.txt": _COPIES})
+    found = {one["instruction"]: one for one in run_json("dump", "copies", folder)["copies"]}
+    assert {name: one["cause"] for name, one in found.items()} == {
+        "handed": "loop state",
+        "kept": "unknown",
+        "saved": "read after update",
+        "turned": "layout",
+    }
+    assert found["saved"]["because"].endswith("its old value is also read by old")
+    assert "let old read the new value of cache" in found["saved"]["change"]
+    assert (
+        found["handed"]["because"]
+        == "element 2 of the state of loop loop becomes element 1 in each iteration"
+    )
+    assert "unroll=2" in found["handed"]["change"]
+    assert "keep y in that layout" in found["turned"]["change"]
+    assert "major_to_minor=(1, 0)" in found["turned"]["change"]
+    assert found["kept"]["change"] == ""
+    assert "To avoid them" in run("dump", "copies", folder).stdout
+    assert "to avoid it" in run("dump", "why", folder, "-i", "saved").stdout
+    returned = _COPIES.replace("%end, %sine)", "%end, %turned)")
+    _write(tmp_path, {"module_0000.jit_f.cpu_after_optimizations.txt": returned})
+    found = {one["instruction"]: one for one in run_json("dump", "copies", folder)["copies"]}
+    assert (found["turned"]["cause"], found["turned"]["change"]) == ("layout", "")
+    only = _COPIES.replace("exponential(%cache)", "exponential(%y)")
+    _write(tmp_path, {"module_0000.jit_f.cpu_after_optimizations.txt": only})
+    found = {one["instruction"]: one for one in run_json("dump", "copies", folder)["copies"]}
+    assert found["saved"]["cause"] == "unknown"

@@ -243,6 +243,18 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
     return found
 
 
+@fact
+def copies_of_donated(module: Module) -> dict[Instruction, Update]:
+    """The copies of donated arguments that a result takes the place of: something else needs the old value, too."""
+    config = module.attributes.get("input_output_alias")
+    donated = {alias.parameter_number for alias in config.entries} if config is not None else set()
+    found = {}
+    for update in updates(module, with_aliased=True) if donated else ():
+        if update.parameter.parameter_number in donated and not update.is_sliced:
+            found.update(dict.fromkeys(update.copies, update))
+    return found
+
+
 def _is_same_order(given: Shape, made: Shape) -> bool:
     """True if the two have one layout, memory spaces aside: a copy that turns an array is there for another reason."""
     if given.layout is None or made.layout is None:

@@ -395,6 +395,7 @@ def why(path: str, names: tuple[str, ...], module: str | None, output_format: st
         ]
         if cause.step is not None:
             facts.append(("stage", cause.step.stage))
+        facts += [("to avoid it", cause.change)] * bool(cause.change)
         facts += [("evidence" if not number else "", line) for number, line in enumerate(cause.evidence)]
         if len(cause.candidates) > 1:
             facts.append(("candidates", ", ".join(cause.candidates)))
@@ -478,6 +479,12 @@ def copies(path: str, module: str | None, limit: int, output_format: str) -> Non
     largest = sorted(found, key=lambda one: -(one.bytes or 0))
     places = source_locations(after) if after is not None else {}
     out.table(Listing[Cause]("dump.moved", lambda one: _moved(one, places)).table("Largest", largest, limit))
+    changes: dict[str, list[Cause]] = {}
+    for cause in largest:
+        if cause.change:
+            changes.setdefault(cause.change, []).append(cause)
+    ways = [(change, len(group), _bytes(_sum(group))) for change, group in changes.items()]
+    out.table(Listing[Cells]("dump.ways", tuple).table("To avoid them", ways, limit))
     if is_alone and any(cause.cause == UNKNOWN for cause in found):
         out.note(f"note: no pass was dumped; to see causes, compile with {ASK_FOR_PASSES}")
 
@@ -506,6 +513,7 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
         "cause": cause.cause,
         "because": cause.because,
         "evidence": list(cause.evidence),
+        "change": cause.change,
         "bytes": cause.bytes,
         "step": None if cause.step is None else cause.step.index,
         "pipeline": None if cause.step is None else cause.step.pipeline,

@@ -12,7 +12,7 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
 from hlotext.analysis.meant import meant_instruction, names_meant
-from hlotext.analysis.updates import copies_for_updates
+from hlotext.analysis.updates import copies_for_updates, copies_of_donated
 from hlotext.analysis.views import array_of
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
@@ -48,6 +48,8 @@ class Cause:
     """Evidence in the texts, in one sentence; "" for none."""
     evidence: tuple[str, ...] = ()
     """Further lines: shapes, decisions of priority fusion, ..."""
+    change: str = ""
+    """What to change in the program to avoid it; "" where that is not known."""
     confidence: str = HIGH
     """Confidence that this step introduced it: `high`, `medium` or `low`."""
     pass_name: str = ""
@@ -316,7 +318,7 @@ _MOST_GONE = 4
 
 def _of_text(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
     """The first rule that fits of those that need no pass: the final text proves the cause."""
-    for rule in (_rematerialized, _undonated, _moved, _layout):
+    for rule in (_rematerialized, _undonated, _still_read, _rotated, _moved, _layout):
         found = rule(compilation, node, step)
         if found is not None:
             return found
@@ -348,8 +350,62 @@ def _undonated(compilation: Compilation, node: hlo.Instruction, step: Step | Non
         f"argument {name or parameter.name} is updated{' in part' if update.is_in_place else ''} but not donated, so its "
         "new value needs a separate buffer, which every call writes in full"
     )
-    help_ = "jax.jit(..., donate_argnums=...) avoids it if the caller no longer needs the old value"
-    return Cause(node, step, "not donated", because, (help_,))
+    change = (
+        f"donate {name or parameter.name} if the caller no longer needs it: jax.jit(..., donate_argnums=...)"
+    )
+    return Cause(node, step, "not donated", because, change=change)
+
+
+def _still_read(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies of an argument that is donated and updated, while something else reads its old value."""
+    update = copies_of_donated(compilation.after).get(node) if compilation.after is not None else None
+    if update is None or not _is_plain(node):
+        return None
+    parameter = update.parameter
+    name = (parameter.metadata.op_name if parameter.metadata is not None else "") or parameter.name
+    old = (parameter, *update.copies[1:])  # the first one is what the update overwrites
+    readers = dict.fromkeys(user.name for one in old for user in one.users if user not in update.copies)
+    if not readers:
+        return None
+    more = f" and {len(readers) - 2} more" if len(readers) > 2 else ""
+    shown = f"{', '.join(list(readers)[:2])}{more}"
+    because = f"argument {name} is donated and updated, but its old value is also read by {shown}"
+    change = f"let {shown} read the new value of {name}, or run in a call before the update"
+    return Cause(node, step, "read after update", because, change=change)
+
+
+def _rotated(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
+    """Copies of loop state that is handed on as another element of the state."""
+    body = node.computation
+    loop = next((one for one in body.callers if one.opcode == "while"), None) if body is not None else None
+    if body is None or loop is None or not _is_plain(node) or body.root.opcode != "tuple":
+        return None
+    source = node.operands[0]
+    state = source.operands[0] if source.opcode == "get-tuple-element" else None
+    number = source.attributes.get("index")
+    if state is None or state.opcode != "parameter" or not isinstance(number, int):
+        return None
+    places = [place for place, operand in enumerate(body.root.operands) if operand is node]
+    if not places or number in places:
+        return None
+    because = (
+        f"element {number} of the state of loop {loop.name} becomes element {places[0]} in each iteration"
+    )
+    return Cause(node, step, "loop state", because, change=_UNROLL)
+
+
+_UNROLL = (
+    "several iterations in one hand the values on without copies: jax.lax.scan or fori_loop with unroll=2, or more where "
+    "more elements move on"
+)
+
+
+def _is_plain(node: hlo.Instruction) -> bool:
+    """True for a copy that changes neither layout nor memory space."""
+    if node.opcode != "copy":
+        return False
+    made, given = array_of(node.shape), array_of(node.operands[0].shape)
+    return made is not None and given is not None and made.layout == given.layout
 
 
 def _moved(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
@@ -398,8 +454,34 @@ def _layout(compilation: Compilation, node: hlo.Instruction, step: Step | None) 
         reader = next((user for user in node.users), None)
         wanted = f"{reader.opcode} {reader.name}" if reader is not None else "the result"
         because = f"{node.operands[0].opcode} {node.operands[0].name} has a different layout from what {wanted} needs"
-        return Cause(node, step, "layout", because, (f"{operand} -> {result}",))
+        return Cause(
+            node,
+            step,
+            "layout",
+            because,
+            (f"{operand} -> {result}",),
+            change=_other_order(node, result),
+        )
     return None
+
+
+def _other_order(copy: hlo.Instruction, wanted: hlo.Shape) -> str:
+    """Advice to hand an argument over in the layout that is wanted; "" for what is no argument of the program, and for one
+    that is returned so: its result needs memory of its own, which a copy fills in any layout."""
+    source, home = copy.operands[0], copy.computation
+    if source.opcode != "parameter" or home is None or not home.is_entry or wanted.layout is None:
+        return ""
+    ways = [copy]
+    for one in ways:
+        if one.is_root or any(user.is_root and user.opcode == "tuple" for user in one.users):
+            return ""
+        ways += (user for user in one.users if user.opcode == "bitcast")
+    name = (source.metadata.op_name if source.metadata is not None else "") or source.name
+    order = ", ".join(map(str, reversed(wanted.layout.minor_to_major)))
+    return (
+        f"keep {name} in that layout between calls: in_shardings=jax.experimental.layout.Format(Layout(major_to_minor="
+        f"({order})), sharding)"
+    )
 
 
 def _interference(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
