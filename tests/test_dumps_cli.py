@@ -370,10 +370,10 @@ def test_copies_say_what_to_change(tmp_path: Path) -> None:
     assert {name: one["cause"] for name, one in found.items()} == {
         "handed": "loop state",
         "kept": "unknown",
-        "saved": "read after update",
+        "saved": "old value read",
         "turned": "layout",
     }
-    assert found["saved"]["because"].endswith("its old value is also read by old")
+    assert found["saved"]["because"].endswith("but its old value is also read by old")
     assert "let old read the new value of cache" in found["saved"]["change"]
     assert (
         found["handed"]["because"]

@@ -244,14 +244,18 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
 
 
 @fact
-def copies_of_donated(module: Module) -> dict[Instruction, Update]:
-    """The copies of donated arguments that a result takes the place of: something else needs the old value, too."""
+def copies_for_old_values(module: Module) -> dict[Instruction, tuple[Update, tuple[Instruction, ...]]]:
+    """The copies of donated arguments whose old value something reads besides the update, each with the update and these."""
     config = module.attributes.get("input_output_alias")
     donated = {alias.parameter_number for alias in config.entries} if config is not None else set()
     found = {}
     for update in updates(module, with_aliased=True) if donated else ():
-        if update.parameter.parameter_number in donated and not update.is_sliced:
-            found.update(dict.fromkeys(update.copies, update))
+        if update.parameter.parameter_number not in donated or update.is_sliced or not update.copies:
+            continue
+        old = (update.parameter, *update.copies[1:])  # the first one is what the update overwrites
+        readers = dict.fromkeys(user for one in old for user in one.users if user not in update.copies)
+        if readers:
+            found.update(dict.fromkeys(update.copies, (update, tuple(readers))))
     return found
 
 

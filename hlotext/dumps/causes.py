@@ -12,7 +12,7 @@ from hlotext.analysis import memory_space
 from hlotext.analysis.communication import KINDS
 from hlotext.analysis.heroes import fused_moves
 from hlotext.analysis.meant import meant_instruction, names_meant
-from hlotext.analysis.updates import copies_for_updates, copies_of_donated
+from hlotext.analysis.updates import copies_for_old_values, copies_for_updates
 from hlotext.analysis.views import array_of
 from hlotext.dumps.changes import shape_bytes
 from hlotext.dumps.collectives import wording
@@ -358,20 +358,17 @@ def _undonated(compilation: Compilation, node: hlo.Instruction, step: Step | Non
 
 def _still_read(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
     """Copies of an argument that is donated and updated, while something else reads its old value."""
-    update = copies_of_donated(compilation.after).get(node) if compilation.after is not None else None
-    if update is None or not _is_plain(node):
+    found = copies_for_old_values(compilation.after).get(node) if compilation.after is not None else None
+    if found is None or not _is_plain(node):
         return None
-    parameter = update.parameter
+    parameter = found[0].parameter
     name = (parameter.metadata.op_name if parameter.metadata is not None else "") or parameter.name
-    old = (parameter, *update.copies[1:])  # the first one is what the update overwrites
-    readers = dict.fromkeys(user.name for one in old for user in one.users if user not in update.copies)
-    if not readers:
-        return None
+    readers = [reader.name for reader in found[1]]
     more = f" and {len(readers) - 2} more" if len(readers) > 2 else ""
-    shown = f"{', '.join(list(readers)[:2])}{more}"
+    shown = f"{', '.join(readers[:2])}{more}"
     because = f"argument {name} is donated and updated, but its old value is also read by {shown}"
     change = f"let {shown} read the new value of {name}, or run in a call before the update"
-    return Cause(node, step, "read after update", because, change=change)
+    return Cause(node, step, "old value read", because, change=change)
 
 
 def _rotated(compilation: Compilation, node: hlo.Instruction, step: Step | None) -> Cause | None:
