@@ -49,7 +49,7 @@ class Cause:
     evidence: tuple[str, ...] = ()
     """Further lines: shapes, decisions of priority fusion, ..."""
     change: str = ""
-    """What to change in the program to avoid it; "" where that is not known."""
+    """A change of the program that avoids it; "" where none is known."""
     confidence: str = HIGH
     """Confidence that this step introduced it: `high`, `medium` or `low`."""
     pass_name: str = ""
