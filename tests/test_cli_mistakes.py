@@ -116,6 +116,12 @@ def test_a_value_that_is_missing_names_the_help_of_its_command() -> None:
     assert "Try 'hlotext show --help'" in run("show", "x.txt", "-i").stderr
 
 
+def test_the_default_condition_may_be_written(folder: Path) -> None:
+    """The help shows it as the default."""
+    step = str(folder / "step")
+    assert run("lint", step, "--fail-on", "warnings").exit_code == run("lint", step).exit_code == 0
+
+
 def test_a_letter_for_a_digit_in_a_code() -> None:
     result = run("lint", str(support.CORPUS / "handmade" / "map.txt"), "--select", "M1O3")
     assert (result.exit_code, "did you mean `M103`?" in result.stderr) == (2, True)

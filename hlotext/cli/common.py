@@ -154,6 +154,8 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> None:
         else:
             write_bytes(path, data)
     except OSError as error:
+        if os.path.isdir(path):
+            raise click.UsageError(f"{path} is a folder; name a file in it") from None
         raise Unreadable(f"{path}: cannot write: {error.strerror}") from None
 
 

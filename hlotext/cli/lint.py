@@ -187,7 +187,7 @@ def command(
         known = _known(baseline) if baseline is not None else lint.Baseline()
     except (lint.ConfigError, lint.RuleError, lint.BaselineError) as error:
         raise Unreadable(str(error)) from None
-    least = _least_share(fail_on) if fail_on is not None else None
+    least = None if fail_on in (None, _WARNINGS) else _least_share(fail_on)
     if show_settings:
         _show_settings(config, active, config_file or (None if isolated else lint.find_config(Path.cwd())))
         return
@@ -253,6 +253,8 @@ def command(
 # ---- what to do
 
 
+_WARNINGS = "warnings"
+"""The condition that holds unless another is given."""
 _CONDITION = re.compile(r"\s*share\s*(>=?)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*")
 
 
@@ -260,7 +262,7 @@ def _least_share(condition: str) -> tuple[float, bool]:
     """The share of `share>3%`, and whether it is enough itself."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
-        raise click.UsageError(f"--fail-on takes share>3% or share>=0.03, not {condition!r}")
+        raise click.UsageError(f"--fail-on takes {_WARNINGS}, share>3% or share>=0.03, not {condition!r}")
     share = float(match[2]) / (100 if match[3] else 1)
     if share >= 1 and not match[3]:
         raise click.UsageError(

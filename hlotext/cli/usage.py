@@ -40,7 +40,10 @@ def usage_message(error: click.UsageError) -> str:
 def _plain(error: click.UsageError) -> str:
     message = " ".join(error.format_message().split())
     extra = _EXTRA.match(message)
-    return f"too many arguments: {extra[1]}" if extra is not None else message
+    if extra is None:
+        return message
+    takes = "" if error.ctx is None else " ".join(error.ctx.command.collect_usage_pieces(error.ctx)[1:])
+    return f"too many arguments: {extra[1]}" + (f"; expected {takes}" if takes else "")
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:

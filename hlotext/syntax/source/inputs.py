@@ -161,7 +161,9 @@ def missing(path: str) -> InputError:
         return InputError(f"{path} is a link to {os.path.realpath(path)}, which does not exist")
     try:
         with os.scandir(folder or ".") as found:
-            meant = did_you_mean(name, [one.name for one in itertools.islice(found, _MOST_NAMES)])
+            names = [one.name for one in itertools.islice(found, _MOST_NAMES)]
+        whole = sorted(one for one in names if one.startswith(f"{name}."))  # without what it ends in
+        meant = did_you_mean(whole[0] if len(whole) == 1 else name, names)
     except (OSError, ValueError):
         meant = ""
     return InputError(f"{path} does not exist" + (f"; {meant}" if meant else ""))
