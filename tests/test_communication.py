@@ -360,6 +360,9 @@ ENTRY e {
     assert flow.place.line == 16
     assert analysis.source_locations(module)[flow.communication.start][0].line == 16
     assert str(analysis.called_lines(module)[flow.communication.start][0]) == "f.py:16"
+    frame = analysis.responsible_frame(flow.communication.start)
+    assert frame is not None
+    assert frame.line == 16
     (flow,) = cost.traffic(hlo.parse(text.replace("1024", "8"))).flows
     assert flow.place is not None
     assert flow.place.line == 5

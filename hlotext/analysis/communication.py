@@ -165,6 +165,20 @@ def chain_of(instruction: Instruction) -> tuple[str, str] | None:
     return (instruction.opcode, chain) if chain is not None else None
 
 
+def largest_operand(instruction: Instruction) -> Instruction | None:
+    """Of a combined collective the operand that is larger than the first, whose metadata it has; None of others."""
+    operands = instruction._operands
+    if len(operands) < 2 or KINDS.get(instruction._head.opcode) in (None, "all-to-all"):
+        return None  # an all-to-all may have an operand for each device
+    sizes = {
+        node: node.shape.element_type.byte_width * (node.shape.element_count or 0)
+        for node in operands
+        if node.shape is not None and node.shape.is_array
+    }
+    largest = max(sizes, key=lambda node: sizes[node], default=None)
+    return largest if largest is not None and sizes[largest] > next(iter(sizes.values())) else None
+
+
 def is_started(instruction: Instruction) -> bool:
     """True if an asynchronous collective fusion starts this collective: of a chain that is the part to name."""
     targets = (user.attributes.get("custom_call_target") for user in instruction.users)

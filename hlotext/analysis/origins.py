@@ -6,10 +6,12 @@ import itertools
 
 import attrs
 
-from hlotext.analysis.communication import chain_of, results_of_chains
+from hlotext.analysis.communication import chain_of, largest_operand, results_of_chains
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.values.frames import StackFrame
 
+_MOST_STEPS = 32
+"""Operands between a combined collective and what computes its largest part."""
 _MOST_NEIGHBOURS = 64
 """Maximum number of instructions inspected around one without a source location."""
 
@@ -102,6 +104,8 @@ def _cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames are those that another is there for."""
     if instruction.innermost_frame is None and (found := _behind_chain(instruction)):
         return found
+    if (largest := largest_operand(instruction)) is not None and (found := _before(largest)):
+        return found
     for _ in range(_MOST_CALLS):
         if found := _inside(instruction) or _around(instruction):
             return found
@@ -110,6 +114,17 @@ def _cause(instruction: Instruction) -> Instruction | None:
         if caller is None:
             break
         instruction = caller
+    return None
+
+
+def _before(instruction: Instruction) -> Instruction | None:
+    """The nearest instruction with frames along first operands, from this one on."""
+    for _ in range(_MOST_STEPS):
+        if found := _inside(instruction):
+            return found
+        if not instruction.operands:
+            break
+        instruction = instruction.operands[0]
     return None
 
 

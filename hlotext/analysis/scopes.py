@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.census import census
-from hlotext.analysis.communication import KINDS, chain_of, results_of_chains
+from hlotext.analysis.communication import KINDS, chain_of, largest_operand, results_of_chains
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
 from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations
@@ -172,21 +173,10 @@ def _of_largest_operand(
 
     Their own metadata is that of their first part, however small.
     """
-    combined = (
-        instruction
-        for opcode, instructions in census(module).by_opcode.items()
-        if KINDS.get(opcode) not in (None, "all-to-all")  # which may have an operand for each device
-        for instruction in instructions
-        if len(instruction._operands) > 1
-    )
-    for instruction in combined:
-        sizes = {
-            node: node.shape.element_type.byte_width * (node.shape.element_count or 0)
-            for node in instruction.operands
-            if node.shape is not None and node.shape.is_array
-        }
-        largest = max(sizes, key=lambda node: sizes[node], default=None)
-        if largest is None or sizes[largest] <= next(iter(sizes.values())):
+    of_kinds = (found for opcode, found in census(module).by_opcode.items() if opcode in KINDS)
+    for instruction in itertools.chain.from_iterable(of_kinds):
+        largest = largest_operand(instruction)
+        if largest is None:
             continue
         found = lines.get(largest)
         for _ in range(_MOST_STEPS):  # a copy without a line has that of its reader, which is the collective
