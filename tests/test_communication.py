@@ -363,6 +363,14 @@ ENTRY e {
     frame = analysis.responsible_frame(flow.communication.start)
     assert frame is not None
     assert frame.line == 16
+    asked = hlo.parse(
+        text.replace('reduce_sum" source_file="f.py" source_line=5', 'psum" source_file="f.py" source_line=7')
+    )
+    (flow,) = cost.traffic(asked).flows
+    assert flow.place is not None
+    frame = analysis.responsible_frame(flow.communication.start)
+    assert frame is not None
+    assert (flow.place.line, frame.line) == (7, 7)
     (flow,) = cost.traffic(hlo.parse(text.replace("1024", "8"))).flows
     assert flow.place is not None
     assert flow.place.line == 5

@@ -104,8 +104,12 @@ def _cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames are those that another is there for."""
     if instruction.innermost_frame is None and (found := _behind_chain(instruction)):
         return found
-    if (largest := largest_operand(instruction)) is not None and (found := _before(largest)):
-        return found
+    if (largest := largest_operand(instruction)) is not None:
+        own, first = instruction.innermost_frame, _before(instruction.operands[0])
+        # What the program asks for, such as `psum`, has its own line, which is not that of what computes its first part.
+        is_of_first = own is None or (first is not None and first.innermost_frame == own)
+        if is_of_first and (found := _before(largest)):
+            return found
     for _ in range(_MOST_CALLS):
         if found := _inside(instruction) or _around(instruction):
             return found

@@ -178,15 +178,28 @@ def _of_largest_operand(
         largest = largest_operand(instruction)
         if largest is None:
             continue
-        found = lines.get(largest)
-        for _ in range(_MOST_STEPS):  # a copy without a line has that of its reader, which is the collective
-            if found is None or found[1] is not MetadataSource.USER or not largest.operands:
-                break
-            largest = largest.operands[0]
-            found = lines.get(largest)
+        own, found = lines.get(instruction), _before(largest, lines)
+        # What the program asks for, such as `psum`, has its own line, which is not that of what computes its first part.
+        if own is not None and own[1] is MetadataSource.OWN:
+            first = _before(instruction.operands[0], lines)
+            if first is None or first[0] != own[0]:
+                continue
         if found is not None:
             lines[instruction] = found[0], MetadataSource.PRODUCER
     return lines
+
+
+def _before(
+    one: Instruction, lines: Mapping[Instruction, tuple[T, MetadataSource]]
+) -> tuple[T, MetadataSource] | None:
+    """The line of an operand; that of a copy without one is its reader's, which is the collective."""
+    found = lines.get(one)
+    for _ in range(_MOST_STEPS):
+        if found is None or found[1] is not MetadataSource.USER or not one.operands:
+            break
+        one = one.operands[0]
+        found = lines.get(one)
+    return found
 
 
 class _OpNames:
