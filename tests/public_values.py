@@ -123,7 +123,7 @@ def _compiler(_: Path) -> Any:
     return [
         compiler.explain(steps / "spmd.before.txt", steps / "spmd.after.txt", "spmd-partitioner", platform="cpu"),
         compiler.why_in(hlo.parse(SHARDED), "t", "cpu"), compiler.cpu_fusion(module), compiler.schedule(module),
-        compiler.schedules(module),
+        compiler.schedules(module), compiler.View("t", ("a",), (("1",),)),
         compiler.Decision("a", "b", "c"), compiler.Group("t", ()), compiler.Kernel(name="k", file="f", bytes=3, launches=()),
     ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_nothing_found() -> None:
 def test_what_is_no_pattern() -> None:
     result = run("grep", "add(", FILE)
     assert result.exit_code == 2
-    assert "expected an opcode" in result.stderr
+    assert "expected a shape, an opcode" in result.stderr
 
 
 TPU = support.CORPUS / "tpu" / "mlp_train.v4_2x2x1.after_optimizations.txt"
