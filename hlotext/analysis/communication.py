@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Sequence
 
 import attrs
@@ -189,8 +190,9 @@ def is_started(instruction: Instruction) -> bool:
 def results_of_chains(module: Module) -> dict[tuple[str, str], Instruction]:
     """The fusions whose results are those of collectives spread over several, by the key of the chain."""
     found: dict[tuple[str, str], Instruction] = {}
-    for part in census(module).instructions:
-        if part._head.opcode not in KINDS or (chain := chain_of(part)) is None:
+    of_kinds = (parts for opcode, parts in census(module).by_opcode.items() if opcode in KINDS)
+    for part in itertools.chain.from_iterable(of_kinds):
+        if (chain := chain_of(part)) is None:
             continue
         for end in part.users:
             if end.attributes.get("custom_call_target") == "AsyncCollectiveDone" and end.is_root:

@@ -7,7 +7,7 @@ import attrs
 from hlotext.analysis.shards import Shard, argument_shards, shards_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.nodes.module import Module
-from hlotext.ir.values.aliasing import InputOutputAlias
+from hlotext.ir.values.aliasing import BufferDonor, InputOutputAlias
 
 
 @attrs.frozen
@@ -44,9 +44,8 @@ def program_name(instruction: Instruction) -> str:
 
 def arguments(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the arguments, in order. `input_output_alias` and `buffer_donor` of the header list the donated ones."""
-    aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in _aliases(module)}
-    donors = module.attributes.get("buffer_donor")
-    given = {(one.param_number, one.param_index) for one in donors.entries} if donors is not None else set()
+    aliases = {(one.parameter_number, one.parameter_index): one.output_index for one in aliases_of(module)}
+    given = {(one.param_number, one.param_index) for one in donors_of(module)}
     found = []
     for shard in argument_shards(module):
         number = shard.instruction.parameter_number or 0
@@ -69,7 +68,7 @@ def only_counts_differ(old: object, new: object) -> bool:
 
 def results(module: Module) -> tuple[EntryArray, ...]:
     """The arrays of the result, in order."""
-    aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in _aliases(module)}
+    aliases = {one.output_index: (one.parameter_number, *one.parameter_index) for one in aliases_of(module)}
     root = module.entry.root
     if root.sharding is None and root.opcode == "tuple":
         parts = [
@@ -107,6 +106,13 @@ def _entry(
     )
 
 
-def _aliases(module: Module) -> tuple[InputOutputAlias, ...]:
+def aliases_of(module: Module) -> tuple[InputOutputAlias, ...]:
+    """The results that are written over arguments (`input_output_alias` of the header)."""
     config = module.attributes.get("input_output_alias")
+    return tuple(config.entries) if config is not None else ()
+
+
+def donors_of(module: Module) -> tuple[BufferDonor, ...]:
+    """The arguments that any result may be written over (`buffer_donor` of the header)."""
+    config = module.attributes.get("buffer_donor")
     return tuple(config.entries) if config is not None else ()

@@ -102,14 +102,8 @@ def responsible_frames(instruction: Instruction) -> tuple[StackFrame, ...]:
 
 def _cause(instruction: Instruction) -> Instruction | None:
     """The instruction whose frames are those that another is there for."""
-    if instruction.innermost_frame is None and (found := _behind_chain(instruction)):
+    if found := collective_cause(instruction):
         return found
-    if (largest := largest_operand(instruction)) is not None:
-        own, first = instruction.innermost_frame, _before(instruction.operands[0])
-        # What the program asks for, such as `psum`, has its own line, which is not that of what computes its first part.
-        is_of_first = own is None or (first is not None and first.innermost_frame == own)
-        if is_of_first and (found := _before(largest)):
-            return found
     for _ in range(_MOST_CALLS):
         if found := _inside(instruction) or _around(instruction):
             return found
@@ -119,6 +113,27 @@ def _cause(instruction: Instruction) -> Instruction | None:
             break
         instruction = caller
     return None
+
+
+def collective_cause(instruction: Instruction) -> Instruction | None:
+    """The instruction whose frames a collective has in place of its own; None for those that keep theirs, and all else.
+
+    One that the TPU compiler spread over fusions, and that has none, is there for what uses its result. A combined one has
+    the metadata of its first part, however small: it is there for the largest.
+    """
+    own = instruction.innermost_frame
+    if own is None and (found := _behind_chain(instruction)):
+        return found
+    largest = largest_operand(instruction)
+    if largest is None:
+        return None
+    # What the program asks for, such as `psum`, has its own line, which is not that of what computes its first part.
+    if own is not None:
+        first = _before(instruction.operands[0])
+        frame = first.innermost_frame if first is not None else None
+        if frame is None or (frame.file, frame.line, frame.function) != (own.file, own.line, own.function):
+            return None
+    return _before(largest)
 
 
 def _before(instruction: Instruction) -> Instruction | None:

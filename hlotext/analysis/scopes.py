@@ -10,17 +10,17 @@ import enum
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import attrs
 
 from hlotext.analysis.call_graph import CALLED, call_graph
 from hlotext.analysis.census import census
-from hlotext.analysis.communication import KINDS, chain_of, largest_operand, results_of_chains
+from hlotext.analysis.communication import KINDS, largest_operand
 from hlotext.analysis.facts import fact
 from hlotext.analysis.metadata_propagation import MetadataSource, callers_first, propagated
-from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations
+from hlotext.analysis.origins import CalledLine, SourceLocation, SourceLocations, collective_cause
 from hlotext.ir.caches import weighted_cache
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -130,76 +130,29 @@ def scopes(module: Module) -> Scopes:
 def source_locations(module: Module) -> Mapping[Instruction, tuple[SourceLocation, MetadataSource]]:
     """The source line of every instruction that has one, propagated like scopes.
 
-    That of a combined collective is its largest operand's; that of one which the TPU compiler spread over fusions, and which
-    has none itself, is the line of what uses its result, not of what it overlaps with.
+    Some collectives have that of another instruction: see `collective_cause`.
     """
-    return _of_collectives(module, propagated(module, SourceLocations().place))
+    return _propagated_lines(module, SourceLocations().place)
 
 
 @fact
 def called_lines(module: Module) -> Mapping[Instruction, tuple[CalledLine, MetadataSource]]:
     """The same lines, each with the line that called its function."""
-    return _of_collectives(module, propagated(module, SourceLocations().called))
+    return _propagated_lines(module, SourceLocations().called)
 
 
-_MOST_STEPS = 32
-
-
-def _of_collectives(
-    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
+def _propagated_lines(
+    module: Module, own: Callable[[Instruction], T | None]
 ) -> dict[Instruction, tuple[T, MetadataSource]]:
-    return _of_chains(module, _of_largest_operand(module, lines))
-
-
-def _of_chains(
-    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
-) -> dict[Instruction, tuple[T, MetadataSource]]:
-    """Gives parts of a collective that is spread over fusions, and has no line, that of what uses its result."""
-    results = results_of_chains(module)
-    for opcode, instructions in census(module).by_opcode.items() if results else ():
-        for part in instructions if opcode in KINDS else ():
-            result = results.get(chain_of(part) or ("", ""))
-            if result is None or (part in lines and lines[part][1] is MetadataSource.OWN):
-                continue
-            if (found := next((lines[user] for user in result.users if user in lines), None)) is not None:
-                lines[part] = found[0], MetadataSource.USER
-    return lines
-
-
-def _of_largest_operand(
-    module: Module, lines: dict[Instruction, tuple[T, MetadataSource]]
-) -> dict[Instruction, tuple[T, MetadataSource]]:
-    """Gives combined collectives the lines of their largest operands.
-
-    Their own metadata is that of their first part, however small.
-    """
+    lines = propagated(module, own)
     of_kinds = (found for opcode, found in census(module).by_opcode.items() if opcode in KINDS)
     for instruction in itertools.chain.from_iterable(of_kinds):
-        largest = largest_operand(instruction)
-        if largest is None:
-            continue
-        own, found = lines.get(instruction), _before(largest, lines)
-        # What the program asks for, such as `psum`, has its own line, which is not that of what computes its first part.
-        if own is not None and own[1] is MetadataSource.OWN:
-            first = _before(instruction.operands[0], lines)
-            if first is None or first[0] != own[0]:
-                continue
-        if found is not None:
-            lines[instruction] = found[0], MetadataSource.PRODUCER
+        cause = collective_cause(instruction)
+        value = own(cause) if cause is not None else None
+        if value is not None:
+            is_combined = largest_operand(instruction) is not None
+            lines[instruction] = value, MetadataSource.PRODUCER if is_combined else MetadataSource.USER
     return lines
-
-
-def _before(
-    one: Instruction, lines: Mapping[Instruction, tuple[T, MetadataSource]]
-) -> tuple[T, MetadataSource] | None:
-    """The line of an operand; that of a copy without one is its reader's, which is the collective."""
-    found = lines.get(one)
-    for _ in range(_MOST_STEPS):
-        if found is None or found[1] is not MetadataSource.USER or not one.operands:
-            break
-        one = one.operands[0]
-        found = lines.get(one)
-    return found
 
 
 class _OpNames:

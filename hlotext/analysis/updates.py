@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
+from hlotext.analysis.entries import aliases_of, donors_of
 from hlotext.analysis.facts import fact
 from hlotext.analysis.sizes import arrays_of, memory_space
 from hlotext.analysis.update_origins import Change, Origin, Place, origins_of
@@ -61,8 +62,7 @@ def updates(
     `with_retyped` those too whose element type changes. Of several arguments that may be meant, see `_paired`.
     """
     entry = module.entry
-    config = module.attributes.get("input_output_alias")
-    entries = config.entries if config is not None and not with_aliased else ()
+    entries = () if with_aliased else aliases_of(module)
     aliased = {alias.output_index for alias in entries}
     taken = {(alias.parameter_number, alias.parameter_index) for alias in entries}
     arrays = {i: array for i, array in arrays_of(entry.root.shape) if i not in aliased and array.rank}
@@ -144,8 +144,7 @@ def _shift(one: Origin, index: tuple[int, ...]) -> int:
 @fact
 def undonated_updates(module: Module) -> tuple[Update, ...]:
     """The updates of arguments that the header's `buffer_donor` does not name either."""
-    config = module.attributes.get("buffer_donor")
-    given = {one.param_number for one in config.entries} if config is not None else set()
+    given = {one.param_number for one in donors_of(module)}
     return tuple(one for one in updates(module) if one.parameter.parameter_number not in given)
 
 
@@ -179,8 +178,7 @@ def copies_for_updates(module: Module) -> dict[Instruction, Update]:
 @fact
 def copies_for_old_values(module: Module) -> dict[Instruction, tuple[Update, tuple[Instruction, ...]]]:
     """The copies of donated arguments whose old value something reads besides the update, each with the update and these."""
-    config = module.attributes.get("input_output_alias")
-    donated = {alias.parameter_number for alias in config.entries} if config is not None else set()
+    donated = {alias.parameter_number for alias in aliases_of(module)}
     found = {}
     for update in updates(module, with_aliased=True) if donated else ():
         if update.parameter.parameter_number not in donated or update.is_sliced or not update.copies:

@@ -16,7 +16,7 @@ from hlotext.cli.listing import Listing, Row
 from hlotext.cli.output import echo, output
 from hlotext.diff import CacheKeyDiff, FolderDiff, FolderPair, report
 from hlotext.diff.changes import CHANGED, Change, Changes
-from hlotext.diff.totals import TotalChange, Totals
+from hlotext.diff.totals import Totals
 from hlotext.findings.errors import HloSyntaxError
 from hlotext.findings.escape import markdown, markdown_code
 from hlotext.ir.nodes.module import Module
@@ -196,7 +196,7 @@ def _facts(pair: FolderPair) -> list[tuple[str, str]]:
     if totals is not None:
         facts += [
             (total.name.replace("_", " "), f"{_both(*report.figures(total))}: {report.difference(total)}")
-            for total in _different(totals)
+            for total in report.different_totals(totals)
         ]
         if equal := report.equal_totals(totals):
             facts.append(("equal totals", equal))
@@ -207,11 +207,6 @@ def _totals(pair: FolderPair) -> Totals | None:
     """Figures of the final programs; None where they are the same program or one is missing."""
     modules = _texts(pair, "after") if pair.after == "different" else None
     return Totals(*modules) if modules is not None else None
-
-
-def _different(totals: Totals | None) -> list[TotalChange]:
-    names = Totals.NAMES if totals is not None else ()
-    return [total for name in names if totals is not None and (total := totals[name]).difference]
 
 
 def _releases(pair: FolderPair) -> str:
@@ -324,6 +319,11 @@ def markdown_of(found: FolderDiff) -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
+def _totals_json(totals: Totals | None) -> dict[str, Any]:
+    different = report.different_totals(totals) if totals is not None else ()
+    return {total.name: {"old": total.old, "new": total.new} for total in different}
+
+
 def json_of(found: FolderDiff) -> dict[str, Any]:
     """Everything, as JSON values."""
     return {
@@ -340,9 +340,7 @@ def json_of(found: FolderDiff) -> dict[str, Any]:
                 "changed": [{"kind": one.kind, "text": one.text} for one in pair.changes],
                 "moved": pair.moved,
                 "elided_constants": pair.elided,
-                "totals": {
-                    total.name: {"old": total.old, "new": total.new} for total in _different(_totals(pair))
-                },
+                "totals": _totals_json(_totals(pair)),
             }
             for pair in found.pairs
         ],

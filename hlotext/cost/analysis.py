@@ -300,9 +300,8 @@ class Analysis:
         if key == "instruction":
             named: dict[str, Amount] = {}
             for instruction, cost in self.by_instruction().items():
-                named[instruction.name] = named.get(instruction.name, Amount()).plus(
-                    Amount(*attrs.astuple(cost))
-                )
+                own = Amount(cost.flops, cost.transcendentals, cost.bytes_accessed)
+                named[instruction.name] = named.get(instruction.name, Amount()).plus(own)
             return {name: Cost(*amount) for name, amount in named.items()}
         subject, text = self._naming(key, depth)
         # What names a cost is nearly always one object for many instructions: it is found by identity, and named once.
@@ -340,16 +339,19 @@ class Analysis:
                     outer = owners.get(edge.computation)
                     own = owners.setdefault(computation, Counter())
                     own.update({edge.caller: 1} if outer is None else outer)
-        totals: dict[Instruction, Amount] = {}
+        wholes = {computation: found.total() for computation, found in owners.items()}
+        totals: dict[Instruction, list[float]] = {}
         for share in self.shares():
-            inside = share.instruction.computation
+            cost, inside = share.cost, share.instruction._computation
             found = owners.get(inside) if inside is not None else None
-            whole = found.total() if found is not None else 1
+            whole = wholes[inside] if found is not None and inside is not None else 1
             for owner, part in (found or {share.instruction: 1}).items():
-                amounts = (amount * part / whole for amount in attrs.astuple(share.cost))
-                totals[owner] = totals.get(owner, Amount()).plus(Amount(*amounts))
+                total = totals.setdefault(owner, [0, 0, 0])
+                total[0] += cost.flops * part / whole
+                total[1] += cost.transcendentals * part / whole
+                total[2] += cost.bytes_accessed * part / whole
         ordered = sorted(totals.items(), key=lambda item: (-item[1][0], -item[1][2], item[0].name))
-        return {owner: Cost(*amount) for owner, amount in ordered}
+        return {owner: Cost(*(min(amount, MOST) for amount in total)) for owner, total in ordered}
 
     def by_scope(self) -> dict[Scope, Cost]:
         """Costs by scope and phase, for trees."""

@@ -18,6 +18,7 @@ from hlotext.analysis import (
     is_optimized,
     mesh_of,
 )
+from hlotext.analysis.census import census
 from hlotext.analysis.chips import Chip
 from hlotext.analysis.chips import chip as chip_named
 from hlotext.analysis.facts import fact
@@ -187,7 +188,7 @@ class Estimate:
 
         No rate of that is known: their bytes alone are counted, and they can take far longer.
         """
-        if self.chip.backend is not Backend.TPU:
+        if self.chip.backend is not Backend.TPU or "scatter" not in census(self.module).by_opcode:
             return {}
         rows = {
             one.instruction: undercounted.rows_in_turn(one.instruction) * one.runs

@@ -49,14 +49,14 @@ def rows_in_turn(instruction: Instruction) -> int:
     bodies = instruction.called_computations if instruction.opcode == "fusion" else ()
     pieces = [one for body in bodies for one in body._instructions] or [instruction]
     return sum(
-        _rows(one)
+        rows_of(one)
         for one in pieces
         if one._head.opcode == "scatter" and not one.attributes.get("unique_indices")
     )
 
 
-def _rows(scatter: Instruction) -> int:
-    """Elements of the updates outside the dimensions of a row."""
+def rows_of(scatter: Instruction) -> int:
+    """Rows that a scatter writes: elements of the updates outside window dimensions."""
     shape = scatter.operands[-1].shape
     windows = scatter.attributes.get("update_window_dims", ())
     if shape is None or not shape.is_array:

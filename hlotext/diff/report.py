@@ -63,6 +63,11 @@ def totals(diff: Diff) -> list[TotalChange]:
     return [*found, *(total for total in diff.totals.opcodes.values() if total.difference)]
 
 
+def different_totals(totals: Totals) -> list[TotalChange]:
+    """The figures that are known on both sides, and differ."""
+    return [total for name in Totals.NAMES if (total := totals[name]).difference]
+
+
 def equal_totals(totals: Totals) -> str:
     """Names of the figures that are equal on both sides, and not zero."""
     return ", ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from hlotext.analysis import Communication, fact
+from hlotext.analysis.entries import aliases_of
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
 from hlotext.ir.nodes.instruction import Instruction
@@ -196,10 +197,9 @@ def _is_over_all(one: Communication, devices: int) -> bool:
 def new_values(context: Context) -> dict[Instruction, int]:
     """Of each argument that a step updates the place of its new value in the result."""
     parameters = {p.parameter_number: p for p in context.module.entry.parameters}
-    config = context.module.attributes.get("input_output_alias")
     found = {
         parameters[alias.parameter_number]: alias.output_index[0]
-        for alias in (config.entries if config is not None else ())
+        for alias in aliases_of(context.module)
         if alias.parameter_number in parameters and len(alias.output_index) == 1
     }
     found.update({one.parameter: one.index[0] for one in updates_of(context) if len(one.index) == 1})

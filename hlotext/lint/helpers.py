@@ -13,6 +13,7 @@ from hlotext.analysis import (
     responsible_frame,
     total_of,
 )
+from hlotext.analysis.entries import aliases_of, donors_of
 from hlotext.analysis.sizes import VIEWS
 from hlotext.ir.nodes.async_ops import ROLES
 from hlotext.ir.nodes.computation import Computation
@@ -287,9 +288,8 @@ def is_invariant(one: Communication) -> bool:
 
 def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
     """The arguments that the header's `buffer_donor` names, each with the array that is donated."""
-    config = context.module.attributes.get("buffer_donor")
     parameters = context.module.entry.parameters
-    for entry in config.entries if config is not None else ():
+    for entry in donors_of(context.module):
         if entry.param_number < len(parameters):
             parameter = parameters[entry.param_number]
             for index, array in arrays_of(parameter.shape):
@@ -299,8 +299,7 @@ def donors(context: Context) -> Iterator[tuple[Instruction, Shape]]:
 
 def unaliased_results(context: Context) -> dict[ShapeIndex, Shape]:
     """The arrays of the entry's result that lie in no argument's buffer, by index."""
-    config = context.module.attributes.get("input_output_alias")
-    aliased = {entry.output_index for entry in config.entries} if config is not None else set()
+    aliased = {entry.output_index for entry in aliases_of(context.module)}
     return {i: array for i, array in arrays_of(context.module.entry.root.shape) if i not in aliased}
 
 

@@ -494,9 +494,8 @@ class Hlo:
     @property
     def aliases(self) -> dict[ShapeIndex, tuple[int, ShapeIndex]]:
         """Results aliased to arguments: index of the result to number and index of the argument."""
-        config = self.module.attributes.get("input_output_alias")
-        entries = config.entries if config is not None else ()
-        return {entry.output_index: (entry.parameter_number, entry.parameter_index) for entry in entries}
+        found = entries.aliases_of(self.module)
+        return {one.output_index: (one.parameter_number, one.parameter_index) for one in found}
 
     # ---- memory
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from hlotext.analysis.call_graph import CallGraph
+from hlotext.analysis.entries import aliases_of
 from hlotext.analysis.sizes import Total, arrays_of, total_of
 from hlotext.analysis.summary.arrays import (
     ArrayGroup,
@@ -158,8 +159,7 @@ def _most_first(rows: Mapping[str, list[Any]]) -> list[tuple[str, list[Any]]]:
 
 
 def _aliased(module: Module, result: Shape | None) -> Total:
-    config = module.attributes.get("input_output_alias")
-    outputs = {entry.output_index for entry in config.entries} if config is not None else set()
+    outputs = {entry.output_index for entry in aliases_of(module)}
     total = Total()
     for index, array in arrays_of(result):
         if index in outputs:

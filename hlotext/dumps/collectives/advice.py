@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 
 import hlotext as hlo
+from hlotext.analysis.entries import aliases_of, donors_of
 from hlotext.analysis.updates import updates
 from hlotext.dumps.collectives import wording
 from hlotext.dumps.collectives.advice_rules import CONSTRAINED, MEASURED_ON, RULES, TAKING, Where
@@ -159,11 +160,9 @@ class Advice:
         if change.kind == "result":
             return {}
         module = self._annotations.module
-        aliases = module.attributes.get("input_output_alias")
-        shared = {one.output_index[:1] for one in aliases.entries} if aliases is not None else set()
+        shared = {one.output_index[:1] for one in aliases_of(module)}
         found = {n: size for n, size in estimate.results.items() if not shared & {(n,), ()}}
-        donors = module.attributes.get("buffer_donor")
-        given = {one.param_number for one in donors.entries} if donors is not None else set()
+        given = {one.param_number for one in donors_of(module)}
         for number in self._annotated_with(change) if change.node.parameter_number in given else ():
             found.pop(number, None)
         return {n: size for n, size in found.items() if size}

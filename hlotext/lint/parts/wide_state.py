@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.entries import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import pieces, size_of
@@ -106,6 +107,5 @@ def _is_taken_over(first: Instruction | None, context: Context) -> bool:
     if first is None:
         return False
     made = source(Value(first), _MOVED | {"convert"}).instruction
-    aliases = context.module.attributes.get("input_output_alias")
-    taken = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
+    taken = {one.parameter_number for one in aliases_of(context.module)}
     return made.opcode == "parameter" and made.parameter_number in taken

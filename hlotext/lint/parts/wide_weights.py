@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.entries import aliases_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.helpers import donors, size_of
@@ -35,8 +36,7 @@ class WideWeights(Rule):
         if _is_training(context):  # the module trains the weights
             return
         state = {one.parameter for one in updates_of(context)} | {p for p, _ in donors(context)}
-        aliases = context.module.attributes.get("input_output_alias")
-        donated = {one.parameter_number for one in aliases.entries} if aliases is not None else set()
+        donated = {one.parameter_number for one in aliases_of(context.module)}
         weights = [p for p in weights if p not in state and p.parameter_number not in donated]
         total_bytes = sum(size_of(p.shape) for p in weights)
         if total_bytes < least_bytes:  # the wide weights are too small

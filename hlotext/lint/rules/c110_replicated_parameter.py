@@ -9,11 +9,11 @@ from typing import ClassVar
 import attrs
 
 from hlotext.analysis import arrays_of, byte_text
+from hlotext.analysis.entries import aliases_of
 from hlotext.analysis.updates import tree_of
 from hlotext.dumps.collectives.steps import read
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
-from hlotext.ir.values.aliasing import InputOutputAlias
 from hlotext.ir.values.sharding import OpSharding
 from hlotext.lint.equal import replicated_state
 from hlotext.lint.held import at_peak
@@ -116,7 +116,9 @@ class ReplicatedParameter(Rule):
 
 def _of_optimizer(devices: int, context: Context) -> Iterator[Report]:
     """State that only the update of the parameters reads: data parallelism can spread it without other traffic."""
-    written = {alias.parameter_number: _result(alias.output_index, context) for alias in _aliases(context)}
+    written = {
+        alias.parameter_number: _result(alias.output_index, context) for alias in aliases_of(context.module)
+    }
     own = {
         parameter: made
         for parameter in _aliased(context)
@@ -323,10 +325,5 @@ def _state(context: Context) -> set[Instruction]:
 
 def _aliased(context: Context) -> list[Instruction]:
     """The parameters that the header says a result is written over."""
-    numbers = {alias.parameter_number for alias in _aliases(context)}
+    numbers = {alias.parameter_number for alias in aliases_of(context.module)}
     return [p for p in context.module.entry.parameters if p.parameter_number in numbers]
-
-
-def _aliases(context: Context) -> tuple[InputOutputAlias, ...]:
-    config = context.module.attributes.get("input_output_alias")
-    return config.entries if config is not None else ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import ClassVar
 
 import attrs
 
 from hlotext.analysis import Backend
+from hlotext.cost.undercounted import rows_of
 from hlotext.findings.errors import Severity
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.lint.rule import Context, Report, Rule
@@ -45,22 +45,13 @@ class SlowOnTpu(Rule):
                     "use approx_max_k if an approximate result is enough",
                 )
         elif (
-            not instruction.attributes.get("unique_indices") and _updates(instruction) >= self.min_elements
+            not instruction.attributes.get("unique_indices") and rows_of(instruction) >= self.min_elements
         ):  # its indices are unique, or it updates few elements
             yield Report(
                 instruction,
-                f"scatter of {_updates(instruction):,} updates whose indices may repeat runs serially",
+                f"scatter of {rows_of(instruction):,} updates whose indices may repeat runs serially",
                 "pass unique_indices=True if that is true, or sort and sum first (segment_sum)",
             )
-
-
-def _updates(scatter: Instruction) -> int:
-    """Number of updated locations: elements of the updates outside window dimensions."""
-    shape = scatter.operands[-1].shape
-    windows = scatter.attributes.get("update_window_dims", ())
-    if shape is None or not shape.is_array:
-        return 0
-    return math.prod(size for d, size in enumerate(shape.dimensions) if d not in windows)
 
 
 def _is_top_k(sort: Instruction) -> bool:

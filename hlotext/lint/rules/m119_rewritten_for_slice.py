@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from hlotext.analysis import byte_text
+from hlotext.analysis.entries import aliases_of
 from hlotext.ir.nodes.instruction import Instruction
 from hlotext.ir.tables import traits
 from hlotext.lint.helpers import size_of, times
@@ -48,8 +49,7 @@ def _places(context: Context) -> Iterator[tuple[Instruction, Callable[[Instructi
     """Arrays that are written to memory of their former values, with a test of these: results in donated arguments, and the
     state of loops."""
     root, parameters = context.module.entry.root, context.module.entry.parameters
-    aliases = context.module.attributes.get("input_output_alias")
-    for alias in aliases.entries if aliases is not None else ():
+    for alias in aliases_of(context.module):
         index, number = alias.output_index, alias.parameter_number
         if len(index) > 1 or alias.parameter_index or number >= len(parameters):
             continue
